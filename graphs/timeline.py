@@ -1,0 +1,152 @@
+"""What every rank did, as columns: communication calls, what they wait for, and own work between them.
+
+A :class:`Timeline` is all that the detectors see of a run besides the structure. It holds no clock of its own (every
+time is already on one aligned axis, in seconds) and no Python object per event, so that a million calls stay a few
+arrays.
+
+The rows of the four tables refer to each other by row number:
+
+* a **location** is one thread of one rank that communicates, or that rank's main thread (the term is Score-P's);
+* a **call** is one communication call of a location: a blocking call, the post of a non-blocking one, or the call
+  that completes one (``wait``);
+* an **instance** is one matched operation: a collective with all its members, or one message;
+* an **activity** is a kind of own work: a vertex of the structure and the line inside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Locations:
+    """Threads that communicate, one row each, ordered by rank and with the main thread of a rank first."""
+
+    rank: IntArray
+    """World rank ``[locations]``."""
+    is_main: npt.NDArray[np.bool_]
+    """Whether this is the main thread of its rank ``[locations]``."""
+    start_s: FloatArray
+    """Aligned time at which the record of this location begins ``[locations]``."""
+    end_s: FloatArray
+    """Aligned time at which it ends ``[locations]``."""
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+@dataclass(slots=True)
+class Calls:
+    """Communication calls, sorted by (location, enter). ``first[l]:first[l + 1]`` are the calls of location ``l``."""
+
+    location: IntArray
+    """Row in :class:`Locations` ``[calls]``."""
+    vertex: IntArray
+    """Vertex of the structure graph that made the call ``[calls]``."""
+    operation: IntArray
+    """Row in the table of operations (``scalana.runtime.operations``) ``[calls]``."""
+    enter_s: FloatArray
+    """Aligned time of entry ``[calls]``."""
+    exit_s: FloatArray
+    """Aligned time at which the program went on ``[calls]``."""
+    cpu_s: FloatArray
+    """CPU time of the calling thread inside the call ``[calls]``."""
+    nbytes: IntArray
+    """Payload in bytes, 0 where unknown ``[calls]``."""
+    posts: IntArray
+    """Instance to which this call contributes its arrival (a blocking call or a post), -1 for a pure wait."""
+    first: IntArray
+    """Start of each location's calls ``[locations + 1]``."""
+    wait_first: IntArray
+    """``waits[wait_first[c]:wait_first[c + 1]]`` are the instances that call ``c`` waits for ``[calls + 1]``.
+
+    A blocking call waits for the instance that it posts to; a post waits for none."""
+    waits: IntArray
+    """Instances, see :attr:`wait_first`."""
+
+    def __len__(self) -> int:
+        return len(self.location)
+
+
+@dataclass(slots=True)
+class Instances:
+    """Matched operations. ``members[first[i]:first[i + 1]]`` are the calls that post to instance ``i``."""
+
+    operation: IntArray
+    """Row in the table of operations; for a message that of its send ``[instances]``."""
+    communicator: IntArray
+    """Row in the run's communicators, -1 where there is none ``[instances]``."""
+    root: IntArray
+    """World rank of the root of a rooted collective, the sender's of a message, -1 otherwise ``[instances]``."""
+    first: IntArray
+    """Start of each instance's members ``[instances + 1]``."""
+    members: IntArray
+    """Calls, ordered by rank; of a message the send first and the receive second."""
+    complete: npt.NDArray[np.bool_]
+    """Whether every member is in the record ``[instances]``; only complete ones are used for waits."""
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+
+@dataclass(slots=True)
+class OwnWork:
+    """What locations did between their calls.
+
+    Gap ``c`` is the stretch before call ``c`` (from the exit of the previous call of its location, or the start of
+    the record); gap ``calls + l`` is the stretch after the last call of location ``l``. Rows are sorted by gap, and
+    the seconds of the rows of a gap add up to the length of the gap.
+    """
+
+    gap: IntArray
+    """``[rows]``"""
+    activity: IntArray
+    """Row in :class:`Activities` ``[rows]``."""
+    seconds: FloatArray
+    """Wall seconds ``[rows]``."""
+    cpu_s: FloatArray
+    """Of these on a CPU ``[rows]``."""
+    core_wait_s: FloatArray
+    """Of these runnable, but waiting for a core ``[rows]``."""
+    samples: IntArray
+    """Samples behind the row; 0 where the time was inferred from like gaps ``[rows]``."""
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+@dataclass(slots=True)
+class Activities:
+    """Kinds of own work. One row per (vertex, line) at which any rank was seen."""
+
+    vertex: IntArray
+    """Vertex of the structure graph ``[activities]``."""
+    line: IntArray
+    """Line of the user's code in the file of the vertex, 0 where unknown ``[activities]``."""
+    helper: npt.NDArray[np.bool_]
+    """Whether the work was done by another thread or child process for which the location waited."""
+
+    def __len__(self) -> int:
+        return len(self.vertex)
+
+
+@dataclass(slots=True)
+class Timeline:
+    """One run. See the module's docstring."""
+
+    ranks: int
+    locations: Locations
+    calls: Calls
+    instances: Instances
+    own: OwnWork
+    activities: Activities
+    period_s: float = 0.005
+    """Sampling period: what one sample stands for."""
+    steps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
+    """Training steps marked by the user, rows of (location, start_s, end_s)."""
