@@ -1,0 +1,235 @@
+"""The Program Structure Graph: one vertex per place where time can be spent or ranks can meet.
+
+Place, structure and measures are three things. A :class:`Place` says where something stands in the source and is its
+identity; a :class:`Vertex` says where it stands in the structure; numbers live in arrays beside the graph, indexed by
+vertex, and never in a vertex.
+
+The graph is a list of vertices that form a tree (parent to child: control; sibling to next sibling: execution order),
+plus data dependences and the back edges of recursion. It is calling-context sensitive: a function that is called from
+two places is two vertices. Vertices are only ever appended, so that an index stays valid for good.
+
+>>> psg = PSG()
+>>> main = psg.add(VertexKind.FUNCTION, Place("train.py", 1, 9, 0, "main"), 0)
+>>> loop = psg.add(VertexKind.LOOP, Place("train.py", 2, 9, 4, "for batch in loader"), main)
+>>> psg.function_of(loop)
+'main'
+>>> [vertex.kind.value for vertex in psg.walk()]
+['root', 'function', 'loop']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class VertexKind(str, Enum):
+    """What a vertex stands for."""
+
+    ROOT = "root"
+    """The whole program."""
+    FUNCTION = "function"
+    """An inlined call; the place is that of the definition, :attr:`Vertex.site` that of the call."""
+    LOOP = "loop"
+    """A loop, or a comprehension."""
+    BRANCH = "branch"
+    """One arm of a branch: ``if``, ``elif``, ``else``, ``case``, ``except``."""
+    COMM = "comm"
+    """A communication call; its operation is in :attr:`Vertex.operation`."""
+    COMP = "comp"
+    """A stretch of straight-line code."""
+    CALL = "call"
+    """A call that the front end could not resolve, or that goes back (recursion); samples fill it in."""
+    OP = "op"
+    """A node of a captured model graph."""
+    REGION = "region"
+    """Code that the user named."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in the source: its identity."""
+
+    file: str
+    """Absolute path, or a name such as ``<string>`` where there is no file."""
+    line: int
+    """First line, from 1; 0 where unknown."""
+    end_line: int
+    """Last line, inclusive."""
+    column: int
+    """Offset of the first byte in its line, from 0 (two loops can share a line); -1 where unknown."""
+    name: str
+    """Qualified name of a function, text of the head of a loop or branch, name of what is called, ..."""
+
+    def __str__(self) -> str:
+        span = str(self.line) if self.end_line <= self.line else f"{self.line}-{self.end_line}"
+        return f"{self.file}:{span}"
+
+
+@dataclass(slots=True)
+class Vertex:
+    """One vertex of the structure."""
+
+    index: int
+    """Its index in :attr:`PSG.vertices`, and in the arrays of measures."""
+    kind: VertexKind
+    place: Place
+    parent: int
+    """-1 for the root."""
+    position: int
+    """Position among its siblings, in order of execution."""
+    children: list[int] = field(default_factory=list)
+    """In order of execution; what samples added stands after what the source says."""
+    operation: int = 0
+    """Code in the table of operations (``scalana.runtime.operations``), 0 for anything but communication."""
+    recursion: int = -1
+    """The enclosing function vertex that this call goes back to, -1 where it is no recursion."""
+    site: Place | None = None
+    """Of a function: the call that was inlined, where there is one in the source."""
+
+
+NOWHERE = Place("", 0, 0, -1, "")
+
+
+class PSG:
+    """A Program Structure Graph. Vertex 0 is the root."""
+
+    def __init__(self, name: str = "") -> None:
+        self.vertices: list[Vertex] = [Vertex(0, VertexKind.ROOT, Place("", 0, 0, -1, name), -1, 0)]
+        self.data: list[tuple[int, int]] = []
+        """Data dependences: (vertex that computes something, vertex that uses it)."""
+        self.warnings: list[str] = []
+        """What could not be read or was cut off, one sentence each."""
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def __getitem__(self, index: int) -> Vertex:
+        return self.vertices[index]
+
+    def add(
+        self,
+        kind: VertexKind,
+        place: Place,
+        parent: int,
+        operation: int = 0,
+        *,
+        site: Place | None = None,
+        recursion: int = -1,
+    ) -> int:
+        """Append a vertex as the last child of ``parent`` and return its index."""
+        index = len(self.vertices)
+        siblings = self.vertices[parent].children
+        self.vertices.append(Vertex(index, kind, place, parent, len(siblings), [], operation, recursion, site))
+        siblings.append(index)
+        return index
+
+    def ancestors(self, index: int) -> Iterator[Vertex]:
+        """The vertices above ``index``, its parent first and the root last."""
+        parent = self.vertices[index].parent
+        while parent >= 0:
+            vertex = self.vertices[parent]
+            yield vertex
+            parent = vertex.parent
+
+    def enclosing(self, index: int, kind: VertexKind) -> int:
+        """The innermost vertex of a kind at or above ``index``, -1 if there is none."""
+        while index >= 0 and self.vertices[index].kind is not kind:
+            index = self.vertices[index].parent
+        return index
+
+    def function_of(self, index: int) -> str:
+        """Qualified name of the function that contains vertex ``index`` (or that it is); "" outside any."""
+        found = self.enclosing(index, VertexKind.FUNCTION)
+        return self.vertices[found].place.name if found >= 0 else ""
+
+    def walk(self, start: int = 0) -> Iterator[Vertex]:
+        """Vertices at and below ``start``, parents before children, siblings in order. O(vertices walked)."""
+        stack = [start]
+        while stack:
+            vertex = self.vertices[stack.pop()]
+            yield vertex
+            stack.extend(reversed(vertex.children))
+
+    def edges(self) -> Iterator[tuple[int, int, str]]:
+        """All edges as (from, to, type); type is control, order, data or recursion."""
+        for vertex in self.vertices:
+            previous = -1
+            for child in vertex.children:
+                yield vertex.index, child, "control"
+                if previous >= 0:
+                    yield previous, child, "order"
+                previous = child
+            if vertex.recursion >= 0:
+                yield vertex.index, vertex.recursion, "recursion"
+        for source, target in self.data:
+            yield source, target, "data"
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """The graph for networkx: nodes are vertex indices, an edge's key and attribute ``type`` say what it is.
+
+        Node attributes: ``kind``, ``file``, ``line``, ``end_line``, ``column``, ``name``, ``operation`` (its name, ""
+        for anything but communication). It is a multigraph, for two vertices may be joined by order and by data.
+        """
+        import networkx
+
+        graph = networkx.MultiDiGraph(name=self.vertices[0].place.name)
+        graph.add_nodes_from((vertex.index, attributes(vertex)) for vertex in self.vertices)
+        graph.add_edges_from((source, target, kind, {"type": kind}) for source, target, kind in self.edges())
+        return graph
+
+
+def attributes(vertex: Vertex) -> dict[str, Any]:
+    """A vertex as plain values, for networkx and for JSON."""
+    from scalana.runtime.operations import BY_CODE
+
+    place = vertex.place
+    operation = BY_CODE[vertex.operation].name if vertex.operation in BY_CODE and vertex.operation else ""
+    return {
+        "kind": vertex.kind.value,
+        "file": place.file,
+        "line": place.line,
+        "end_line": place.end_line,
+        "column": place.column,
+        "name": place.name,
+        "operation": operation,
+    }
+
+
+class Visitor:
+    """Walks a graph; override ``visit_<kind>`` for the kinds of interest.
+
+    A method that is overridden decides whether its children are visited, by calling :meth:`visit_children`.
+
+    >>> class Operations(Visitor):
+    ...     def __init__(self, psg):
+    ...         super().__init__(psg)
+    ...         self.codes = []
+    ...     def visit_comm(self, vertex):
+    ...         self.codes.append(vertex.operation)
+    """
+
+    def __init__(self, psg: PSG) -> None:
+        self.psg = psg
+
+    def visit(self, index: int = 0) -> None:
+        """Visit one vertex by the method for its kind."""
+        vertex = self.psg.vertices[index]
+        method = getattr(self, "visit_" + vertex.kind.value, None)
+        if method is None:
+            self.visit_children(vertex)
+        else:
+            method(vertex)
+
+    def visit_children(self, vertex: Vertex) -> None:
+        """Visit the children of a vertex in order."""
+        for child in vertex.children:
+            self.visit(child)
