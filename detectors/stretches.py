@@ -1,0 +1,167 @@
+"""Which stretches of two ranks are compared to explain a wait: from the last operation that both left, to this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from scalana.detectors.waits import WaitStates
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+SEARCH_LIMIT = 100_000
+"""Calls walked back in search of a common operation, before the start of the record is taken for it."""
+
+
+@dataclass(slots=True)
+class Stretches:
+    """One row per (member of an instance, culprit of that instance).
+
+    Members that did not wait have a row too (with ``wait_s`` 0): they are what is ordinary there.
+    """
+
+    call: IntArray
+    """Call of the member: the one that waits, or the one in which it took part ``[rows]``."""
+    culprit: IntArray
+    """Call whose arrival released the instance ``[rows]``."""
+    instance: IntArray
+    """``[rows]``"""
+    wait_s: FloatArray
+    """Seconds waited ``[rows]``."""
+    since_call: IntArray
+    """Call with which the member left the last common operation, -1 where the record begins ``[rows]``."""
+    since_culprit: IntArray
+    """The same of the culprit's location ``[rows]``."""
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+
+def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
+    """Find for every wait, and for the other members of its instance, the stretches to compare.
+
+    Cost: linear in the rows, where ranks meet often.
+    """
+    calls, instances = timeline.calls, timeline.instances
+    done = _done_calls(timeline)
+    waiting = np.nonzero(waits.wait_s > 0.0)[0]
+    call = waiting
+    culprit = waits.culprit[waiting]
+    instance = waits.instance[waiting]
+    # The members that did not wait for this culprit.
+    events = np.unique(np.stack([instance, culprit], axis=1), axis=0) if len(call) else np.zeros((0, 2), dtype=np.int64)
+    sizes = instances.first[events[:, 0] + 1] - instances.first[events[:, 0]]
+    events = events[sizes > 2]
+    sizes = sizes[sizes > 2]
+    event_of = np.repeat(np.arange(len(events)), sizes)
+    offset = np.arange(len(event_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    entry = instances.first[events[event_of, 0]] + offset
+    other_call, other_culprit, other_instance = done[entry], events[event_of, 1], events[event_of, 0]
+    keep = calls.location[other_call] != calls.location[other_culprit]
+    keep &= ~_contains(call, instance, other_call, other_instance)
+    call = np.concatenate([call, other_call[keep]])
+    culprit = np.concatenate([culprit, other_culprit[keep]])
+    instance = np.concatenate([instance, other_instance[keep]])
+    wait_s = np.concatenate([waits.wait_s[waiting], np.zeros(int(keep.sum()))])
+    since_call, since_culprit = _common_operations(
+        call,
+        culprit,
+        instance,
+        calls.location,
+        calls.first,
+        calls.posts,
+        calls.wait_first,
+        calls.waits,
+        instances.first,
+        calls.location[instances.members],
+        done,
+        SEARCH_LIMIT,
+    )
+    return Stretches(call, culprit, instance, wait_s, since_call, since_culprit)
+
+
+def _contains(call: IntArray, instance: IntArray, other_call: IntArray, other_instance: IntArray) -> np.ndarray:
+    """Whether (other_call, other_instance) is among (call, instance), row by row."""
+    width = int(max(instance.max(initial=0), other_instance.max(initial=0))) + 1
+    return np.isin(other_call * width + other_instance, call * width + instance)
+
+
+def _done_calls(timeline: Timeline) -> IntArray:
+    """Call with which each member of each instance left it: its last wait for it, or the post itself ``[members]``."""
+    calls, instances = timeline.calls, timeline.instances
+    done = instances.members.copy()
+    width = len(timeline.locations)
+    instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), np.diff(instances.first))
+    keys = instance_of * width + calls.location[instances.members]
+    order = np.argsort(keys, kind="stable")
+    wait_call = np.repeat(np.arange(len(calls), dtype=np.int64), np.diff(calls.wait_first))
+    wanted = calls.waits * width + calls.location[wait_call]
+    at = np.searchsorted(keys[order], wanted)
+    found = at < len(keys)
+    found[found] = keys[order][at[found]] == wanted[found]
+    np.maximum.at(done, order[at[found]], wait_call[found])
+    return done
+
+
+@numba.njit(cache=True)
+def _member_at(instance, location, first, member_location):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Member entry of a location in an instance, -1 if it takes no part; members are ordered by location."""
+    low, high = first[instance], first[instance + 1]
+    if high - low == 2:  # a message: sender first
+        for entry in range(low, high):
+            if member_location[entry] == location:
+                return entry
+        return -1
+    while low < high:
+        middle = (low + high) // 2
+        if member_location[middle] < location:
+            low = middle + 1
+        else:
+            high = middle
+    if low < first[instance + 1] and member_location[low] == location:
+        return low
+    return -1
+
+
+@numba.njit(cache=True)
+def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
+    call,
+    culprit,
+    instance,
+    location,
+    first,
+    posts,
+    wait_first,
+    waits,
+    member_first,
+    member_location,
+    done,
+    limit,
+):
+    """For each row, walk the culprit's calls back to the last instance that both locations have left."""
+    count = len(call)
+    since_call = np.full(count, -1, dtype=np.int64)
+    since_culprit = np.full(count, -1, dtype=np.int64)
+    for row in range(count):
+        mine, late = call[row], culprit[row]
+        here, there = location[mine], location[late]
+        begin = max(first[there], late - limit)
+        at = late - 1
+        while at >= begin and since_culprit[row] < 0:
+            touched = wait_first[at + 1] - wait_first[at]
+            for t in range(touched + 1):
+                other = waits[wait_first[at] + t] if t < touched else posts[at]
+                if other < 0 or other == instance[row]:
+                    continue
+                entry = _member_at(other, here, member_first, member_location)
+                if entry < 0 or done[entry] >= mine:
+                    continue
+                own = _member_at(other, there, member_first, member_location)
+                if own < 0 or done[own] >= late:
+                    continue
+                since_call[row] = done[entry]
+                since_culprit[row] = done[own]
+                break
+            at -= 1
+    return since_call, since_culprit

@@ -1,0 +1,171 @@
+"""An exact simulator of small message-passing programs, zero latency: the test oracle's other half.
+
+A program is a list of actions per rank:
+
+* ``("work", name, ms)``: own work in the activity ``name``
+* ``("coll", operation, ranks, root)``: a collective over ``ranks``
+* ``("send", dst)`` (buffered) and ``("recv", src)``
+
+The result is a :class:`Timeline` with one location per rank, one vertex per activity name and per kind of call.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from scalana.graphs.timeline import Activities, Calls, Instances, Locations, OwnWork, Timeline
+from scalana.runtime.operations import BY_NAME
+
+Action = tuple
+Program = list[list[Action]]
+
+
+def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] | None = None):
+    """Run ``program``; returns the timeline and the names of its vertices."""
+    ranks = len(program)
+    now = list(start_ms or [0.0] * ranks)
+    start = list(now)
+    position = [0] * ranks
+    names: list[str] = []
+    vertex_of: dict[str, int] = {}
+
+    def vertex(name: str) -> int:
+        if name not in vertex_of:
+            vertex_of[name] = len(names)
+            names.append(name)
+        return vertex_of[name]
+
+    rows: list[list[dict]] = [[] for _ in range(ranks)]
+    work: list[list[tuple[int, int, float]]] = [[] for _ in range(ranks)]  # (gap on rank, vertex, ms)
+    sent: dict[tuple[int, int], list[dict]] = defaultdict(list)
+    received: dict[tuple[int, int], int] = defaultdict(int)
+    arrived: dict[tuple, dict[int, dict]] = defaultdict(dict)
+    counters: dict[tuple, int] = defaultdict(int)
+    instances: list[dict] = []
+
+    def step(rank: int) -> bool:
+        """Advance one rank by one action if it can; returns whether it could."""
+        if position[rank] == len(program[rank]):
+            return False
+        action = program[rank][position[rank]]
+        if action[0] == "work":
+            work[rank].append((len(rows[rank]), vertex(action[1]), action[2]))
+            now[rank] += action[2]
+        elif action[0] == "send":
+            instance = {"op": "send", "root": rank, "comm": 0, "members": {}}
+            instances.append(instance)
+            row = {"v": vertex("send"), "op": "send", "enter": now[rank], "exit": now[rank], "posts": instance}
+            instance["members"]["send"] = row
+            rows[rank].append(row)
+            sent[rank, action[1]].append(row)
+        elif action[0] == "recv":
+            channel = sent[action[1], rank]
+            if received[action[1], rank] >= len(channel):
+                return False
+            source = channel[received[action[1], rank]]
+            received[action[1], rank] += 1
+            exit_ms = max(now[rank], source["enter"])
+            row = {"v": vertex("recv"), "op": "recv", "enter": now[rank], "exit": exit_ms, "posts": source["posts"]}
+            row["waits"] = source["posts"]
+            source["posts"]["members"]["recv"] = row
+            rows[rank].append(row)
+            now[rank] = exit_ms
+        else:
+            _, operation, members, root = action
+            counter = counters[(rank, operation, tuple(members))]
+            here = arrived[operation, tuple(members), counter]
+            if rank not in here:
+                instance = next(iter(here.values()))["posts"] if here else None
+                if instance is None:
+                    instance = {"op": operation, "root": root, "comm": hash(tuple(members)) % 1000, "members": {}}
+                    instances.append(instance)
+                row = {"v": vertex(operation), "op": operation, "enter": now[rank], "exit": None, "posts": instance}
+                row["waits"] = instance
+                here[rank] = row
+                instance["members"][rank] = row
+                rows[rank].append(row)
+            row = here[rank]
+            if operation == "broadcast":
+                if rank != root and root not in here:
+                    return False
+                row["exit"] = max(row["enter"], here[root]["enter"])
+            elif operation == "reduce":
+                if rank == root and len(here) < len(members):
+                    return False
+                row["exit"] = max(r["enter"] for r in here.values()) if rank == root else row["enter"]
+            else:
+                if len(here) < len(members):
+                    return False
+                row["exit"] = max(r["enter"] for r in here.values())
+            now[rank] = row["exit"]
+            counters[(rank, operation, tuple(members))] += 1
+        position[rank] += 1
+        return True
+
+    while any([step(rank) for rank in range(ranks)]):
+        pass
+    assert all(position[r] == len(program[r]) for r in range(ranks)), "the program deadlocks"
+    return _timeline(rows, work, instances, start, now, vertex_of, period_s), names
+
+
+def _timeline(rows, work, instances, start, end, vertex_of, period_s):
+    ranks = len(rows)
+    flat = [row for rank in rows for row in rank]
+    first = np.cumsum([0] + [len(rank) for rank in rows])
+    for number, row in enumerate(flat):
+        row["number"] = number
+    for number, instance in enumerate(instances):
+        instance["number"] = number
+        order = ["send", "recv"] if instance["op"] == "send" else sorted(instance["members"])
+        instance["calls"] = [instance["members"][m]["number"] for m in order]
+    waits = [[row["waits"]["number"]] if "waits" in row else [] for row in flat]
+    calls = Calls(
+        location=np.repeat(np.arange(ranks), np.diff(first)),
+        vertex=np.array([row["v"] for row in flat], dtype=np.int64),
+        operation=np.array([BY_NAME[row["op"]].code for row in flat], dtype=np.int64),
+        enter_s=np.array([row["enter"] for row in flat], dtype=float) / 1e3,
+        exit_s=np.array([row["exit"] for row in flat], dtype=float) / 1e3,
+        cpu_s=np.zeros(len(flat)),
+        nbytes=np.zeros(len(flat), dtype=np.int64),
+        posts=np.array([row["posts"]["number"] for row in flat], dtype=np.int64),
+        first=first.astype(np.int64),
+        wait_first=np.cumsum([0] + [len(w) for w in waits]).astype(np.int64),
+        waits=np.array([i for w in waits for i in w], dtype=np.int64),
+    )
+    gaps, activities, seconds = [], [], []
+    for rank in range(ranks):
+        for gap, vertex, ms in work[rank]:
+            gaps.append(first[rank] + gap if gap < len(rows[rank]) else len(flat) + rank)
+            activities.append(vertex)
+            seconds.append(ms / 1e3)
+    order = np.argsort(np.array(gaps, dtype=np.int64), kind="stable")
+    seconds_array = np.array(seconds, dtype=float)[order]
+    return Timeline(
+        ranks=ranks,
+        locations=Locations(
+            np.arange(ranks), np.ones(ranks, dtype=bool), np.array(start) / 1e3, np.array(end, dtype=float) / 1e3
+        ),
+        calls=calls,
+        instances=Instances(
+            operation=np.array([BY_NAME[i["op"]].code for i in instances], dtype=np.int64),
+            communicator=np.array([i["comm"] for i in instances], dtype=np.int64),
+            root=np.array([i["root"] for i in instances], dtype=np.int64),
+            first=np.cumsum([0] + [len(i["calls"]) for i in instances]).astype(np.int64),
+            members=np.array([c for i in instances for c in i["calls"]], dtype=np.int64),
+            complete=np.ones(len(instances), dtype=bool),
+        ),
+        own=OwnWork(
+            gap=np.array(gaps, dtype=np.int64)[order],
+            activity=np.array(activities, dtype=np.int64)[order],
+            seconds=seconds_array,
+            cpu_s=seconds_array.copy(),
+            core_wait_s=np.zeros(len(order)),
+            samples=np.full(len(order), 1000, dtype=np.int64),
+        ),
+        activities=Activities(
+            vertex=np.arange(len(vertex_of)), line=np.arange(len(vertex_of)) + 1, helper=np.zeros(len(vertex_of), bool)
+        ),
+        period_s=period_s,
+    )

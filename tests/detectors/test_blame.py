@@ -1,0 +1,71 @@
+"""The worked examples: who is to blame, and that the two sums hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.detectors import examples
+from tests.detectors.simulator import simulate
+
+from scalana.detectors.blame import blame
+from scalana.detectors.targets import TargetKind
+from scalana.detectors.waits import find_waits
+
+
+def table(program, **options):
+    """Waiting in ms, and blame in ms by (rank, activity)."""
+    timeline, names = simulate(program, **options)
+    waits = find_waits(timeline)
+    result = blame(timeline, waits)
+    assert result.seconds.sum() == pytest.approx(waits.total_s, rel=1e-9)
+    per_group = np.bincount(result.shares.group, result.shares.share, len(result.groups.group_wait_s))
+    per_group += np.bincount(result.shares.handed_from, result.shares.handed_share, len(per_group))
+    np.testing.assert_allclose(per_group, 1.0, rtol=1e-9)
+    blamed: dict[tuple[int, str], float] = {}
+    for location, target, seconds in zip(result.location, result.target, result.seconds, strict=True):
+        kind, row = result.numbering.describe(int(target))
+        name = names[row] if kind == TargetKind.OWN else kind.name
+        blamed[int(location), name] = blamed.get((int(location), name), 0.0) + seconds * 1e3
+    return waits.total_s * 1e3, blamed
+
+
+def check(program, waiting, expected, **options):
+    total, blamed = table(program, **options)
+    assert total == pytest.approx(waiting)
+    assert set(blamed) == set(expected)
+    for key, value in expected.items():
+        assert blamed[key] == pytest.approx(value), key
+
+
+def test_the_cause_is_found_behind_a_decoy_that_differs_more_and_later():
+    check(examples.decoy(), 90, {(1, "mask"): 90})
+
+
+def test_a_chain_of_messages_leads_back_to_its_first_rank():
+    expected = {(0, "assemble"): 145, (0, "relax"): 29, (1, "relax"): 21, (2, "relax"): 13, (3, "relax"): 8}
+    check(examples.chain(), 216, expected)
+
+
+def test_a_cause_two_communicators_away():
+    check(examples.grid(), 90, {(3, "refine"): 90})
+
+
+def test_only_the_longest_of_two_causes_made_anybody_wait():
+    check(examples.masked(), 70, {(1, "f"): 70})
+
+
+def test_a_fault_that_moves_is_blamed_on_each_rank_in_its_turn():
+    check(examples.moving(), 720, {(rank, "rebuild"): 180 for rank in range(4)})
+
+
+def test_a_late_root_keeps_its_receivers_waiting():
+    check(examples.late_root(), 150, {(0, "save"): 150})
+
+
+def test_slowness_that_made_nobody_wait_is_not_blamed():
+    check(examples.absorbed(), 90, {(1, "x"): 90})
+
+
+def test_lateness_from_before_the_record_is_carried_in():
+    program = [[*examples.work(f=10), examples.everyone()] for _ in range(4)]
+    check(program, 60, {(2, "CARRIED_IN"): 60}, start_ms=[0, 0, 20, 0])
