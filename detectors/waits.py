@@ -7,6 +7,7 @@ read from the table of operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
@@ -31,6 +32,32 @@ class WaitStates:
         return float(self.wait_s.sum())
 
 
+class Rule(IntEnum):
+    """How the release of one (call, instance) pair follows from the arrivals at the instance."""
+
+    NONE = 0
+    LAST = 1
+    """The latest arrival of any member."""
+    ONE = 2
+    """The arrival of one call: a root's, a sender's, a receiver's."""
+    LOWER = 3
+    """The latest arrival of a lower rank."""
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """One row per (call, instance it waits for), in the order of ``Calls.waits``: who releases it."""
+
+    call: IntArray
+    instance: IntArray
+    rule: IntArray
+    """See :class:`Rule` ``[pairs]``."""
+    on: IntArray
+    """The call that it depends on where the rule is ONE, -1 otherwise ``[pairs]``."""
+    earliest: np.ndarray
+    """Whether the call returns with the earliest of its instances rather than the latest ``[calls]``."""
+
+
 def waits_table() -> IntArray:
     """Return what each operation code waits for, as an array indexed by code."""
     table = np.zeros(max(BY_CODE) + 1, dtype=np.int64)
@@ -39,7 +66,7 @@ def waits_table() -> IntArray:
     return table
 
 
-def find_waits(timeline: Timeline) -> WaitStates:
+def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> WaitStates:
     """Compute the wait of every call.
 
     Only instances whose members are all recorded are used: of the others the last arrival is not known. Cost is linear
@@ -50,23 +77,18 @@ def find_waits(timeline: Timeline) -> WaitStates:
     release = np.full(count, -np.inf)
     culprit = np.full(count, -1, dtype=np.int64)
     instance_of = np.full(count, -1, dtype=np.int64)
-    wait_call, wait_instance = _expand(calls.wait_first), calls.waits
-    if not len(wait_instance):
-        return WaitStates(np.zeros(count), culprit, instance_of)
-    kind = waits_table()[np.clip(calls.operation, 0, max(BY_CODE))]
-    pair_release, pair_culprit = _pair_releases(timeline, wait_call, wait_instance)
+    pairs = dependencies or find_dependencies(timeline)
+    pair_release, pair_culprit = _pair_releases(timeline, pairs)
     # Of several requests the latest decides, or the earliest where the call returns with any of them.
-    any_request = kind[wait_call] == Waits.ANY_REQUEST
-    known = pair_culprit >= 0
-    key = np.where(any_request, -pair_release, pair_release)
-    order = np.lexsort((key, wait_call))
-    order = order[known[order]]
+    key = np.where(pairs.earliest[pairs.call], -pair_release, pair_release)
+    order = np.lexsort((key, pairs.call))
+    order = order[pair_culprit[order] >= 0]
     last = np.ones(len(order), dtype=bool)
-    last[:-1] = wait_call[order][1:] != wait_call[order][:-1]
+    last[:-1] = pairs.call[order][1:] != pairs.call[order][:-1]
     chosen = order[last]
-    release[wait_call[chosen]] = pair_release[chosen]
-    culprit[wait_call[chosen]] = pair_culprit[chosen]
-    instance_of[wait_call[chosen]] = wait_instance[chosen]
+    release[pairs.call[chosen]] = pair_release[chosen]
+    culprit[pairs.call[chosen]] = pair_culprit[chosen]
+    instance_of[pairs.call[chosen]] = pairs.instance[chosen]
     wait = np.maximum(0.0, np.minimum(release, calls.exit_s) - calls.enter_s)
     own = culprit >= 0
     own[own] = calls.location[culprit[own]] == calls.location[np.nonzero(own)[0]]
@@ -76,60 +98,69 @@ def find_waits(timeline: Timeline) -> WaitStates:
     return WaitStates(wait, culprit, instance_of)
 
 
+def find_dependencies(timeline: Timeline) -> Dependencies:
+    """Tell for every (call, instance) pair whose arrival releases it, by the table of operations."""
+    calls, instances = timeline.calls, timeline.instances
+    call, instance = _expand(calls.wait_first), calls.waits
+    rank_of_call = timeline.locations.rank[calls.location]
+    table = waits_table()
+    kind = table[np.clip(instances.operation, 0, len(table) - 1)][instance]
+    usable = instances.complete[instance]
+    rule = np.full(len(call), int(Rule.NONE), dtype=np.int64)
+    on = np.full(len(call), -1, dtype=np.int64)
+    is_root = rank_of_call[call] == instances.root[instance]
+    rule[usable & (kind == Waits.ALL)] = Rule.LAST
+    rule[usable & (kind == Waits.AT_ROOT) & is_root] = Rule.LAST
+    rule[usable & (kind == Waits.LOWER)] = Rule.LOWER
+
+    def depend(rows: np.ndarray, member: IntArray) -> None:
+        rows = rows & (member >= 0)
+        rule[rows] = Rule.ONE
+        on[rows] = instances.members[member[rows]]
+
+    root = _root_member(rank_of_call[instances.members], instances.root, instances.first)
+    depend(usable & (kind == Waits.ROOT) & ~is_root, root[instance])
+    # A message: its instance carries the operation of the send, and its members are the send and the receive.
+    message = usable & np.isin(kind, (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
+    message &= (instances.first[instance + 1] - instances.first[instance]) == 2
+    send = np.where(message, instances.first[instance], -1)
+    receive = np.where(message, instances.first[instance] + 1, -1)
+    is_sender = np.zeros(len(call), dtype=bool)
+    rows = np.nonzero(message)[0]
+    is_sender[rows] = calls.location[instances.members[send[rows]]] == calls.location[call[rows]]
+    depend(message & ~is_sender, send)
+    # A send that lasted until its receiver was there has waited for it (late receiver); one that returned before was
+    # buffered, and waited for nobody.
+    late = message & is_sender
+    rows = np.nonzero(late)[0]
+    late[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[receive[rows]]]
+    depend(late, receive)
+    earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
+    return Dependencies(call, instance, rule, on, earliest)
+
+
 def _expand(first: IntArray) -> IntArray:
     """Row number of every entry of a compressed row structure."""
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(first))
 
 
-def _pair_releases(timeline: Timeline, wait_call: IntArray, wait_instance: IntArray) -> tuple[FloatArray, IntArray]:
+def _pair_releases(timeline: Timeline, pairs: Dependencies) -> tuple[FloatArray, IntArray]:
     """Release and culprit call of each (call, instance) pair, -inf and -1 where it waits for nobody."""
     calls, instances = timeline.calls, timeline.instances
     rank_of_call = timeline.locations.rank[calls.location]
-    kind = waits_table()[np.clip(instances.operation, 0, max(BY_CODE))]
     enter = calls.enter_s[instances.members]
     last = _last_member(enter, instances.first)
-    root = _root_member(rank_of_call[instances.members], instances.root, instances.first)
-    release = np.full(len(wait_call), -np.inf)
-    culprit = np.full(len(wait_call), -1, dtype=np.int64)
-
-    usable = instances.complete[wait_instance]
-    pair_kind = kind[wait_instance]
-    caller_rank = rank_of_call[wait_call]
-    is_root = caller_rank == instances.root[wait_instance]
-
-    def take(rows: np.ndarray, member: IntArray) -> None:
-        rows = rows & (member >= 0)
-        release[rows] = enter[member[rows]]
-        culprit[rows] = instances.members[member[rows]]
-
-    take(usable & (pair_kind == Waits.ALL), last[wait_instance])
-    take(usable & (pair_kind == Waits.AT_ROOT) & is_root, last[wait_instance])
-    take(usable & (pair_kind == Waits.ROOT) & ~is_root, root[wait_instance])
-    lower = np.nonzero(usable & (pair_kind == Waits.LOWER))[0]
-    for row in lower:  # scans are rare and their members few: a plain loop
-        i = wait_instance[row]
-        members = np.arange(instances.first[i], instances.first[i + 1])
-        below = members[rank_of_call[instances.members[members]] < caller_rank[row]]
+    release = np.full(len(pairs.call), -np.inf)
+    culprit = pairs.on.copy()
+    rows = np.nonzero(pairs.rule == Rule.LAST)[0]
+    culprit[rows] = instances.members[last[pairs.instance[rows]]]
+    for row in np.nonzero(pairs.rule == Rule.LOWER)[0]:  # scans are rare and their members few: a plain loop
+        i = pairs.instance[row]
+        members = instances.members[instances.first[i] : instances.first[i + 1]]
+        below = members[rank_of_call[members] < rank_of_call[pairs.call[row]]]
         if len(below):
-            member = below[np.argmax(enter[below])]
-            release[row], culprit[row] = enter[member], instances.members[member]
-
-    # A message: its instance carries the operation of the send, and its members are the send and the receive.
-    message = usable & np.isin(pair_kind, (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
-    message &= (instances.first[wait_instance + 1] - instances.first[wait_instance]) == 2
-    send_member = np.where(message, instances.first[wait_instance], -1)
-    receive_member = np.where(message, instances.first[wait_instance] + 1, -1)
-    posts_send = np.zeros(len(wait_call), dtype=bool)
-    rows = np.nonzero(message)[0]
-    send_calls = instances.members[send_member[rows]]
-    posts_send[rows] = calls.location[send_calls] == calls.location[wait_call[rows]]
-    take(message & ~posts_send, send_member)
-    # A send that lasted until its receiver was there has waited for it (late receiver); one that returned before was
-    # buffered, and waited for nobody.
-    late = message & posts_send
-    rows = np.nonzero(late)[0]
-    late[rows] = calls.exit_s[wait_call[rows]] >= enter[receive_member[rows]]
-    take(late, receive_member)
+            culprit[row] = below[np.argmax(calls.enter_s[below])]
+    release[culprit >= 0] = calls.enter_s[culprit[culprit >= 0]]
     return release, culprit
 
 
