@@ -1,11 +1,48 @@
-"""scalana: which line, on which rank, made everyone else wait."""
+"""scalana: which line, on which rank, made everyone else wait.
+
+Importing this package costs nothing: what a name needs is loaded when the name is first used.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scalana.api import Report, analyze
+    from scalana.runtime.regions import profile, region, step
+
+__version__ = "0.1.0"
+
+__all__ = ["Report", "__version__", "analyze", "profile", "region", "step"]
+
+_HOMES = {
+    "Report": "scalana.api",
+    "analyze": "scalana.api",
+    "profile": "scalana.runtime.regions",
+    "region": "scalana.runtime.regions",
+    "step": "scalana.runtime.regions",
+}
 
 # In a checkout the sibling folders (runtime, graphs, ...) stand beside this package; installed, they are inside it.
-_checkout = Path(__file__).resolve().parent.parent
-if (_checkout / "pyproject.toml").is_file() and (_checkout / "runtime" / "operations.py").is_file():
-    __path__.append(str(_checkout))
-del _checkout
+_beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if os.path.isfile(os.path.join(_beside, "pyproject.toml")) and os.path.isfile(
+    os.path.join(_beside, "runtime", "operations.py")
+):
+    __path__.append(_beside)
+del _beside
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,53 @@
+# `make test` and `make demo` create .venv on their first run; later runs start at once.
+
+PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+TREE := build/tree/scalana
+FOLDERS := detectors frontend graphs runtime
+C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
+PYTEST_ARGS ?=
+
+.PHONY: help install test check lint mypy pytest demo benchmarks clean
+
+help:
+	@echo 'make test        environment, linters, types and all tests'
+	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
+	@echo 'make check       linters and types alone'
+	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
+	@echo 'make clean       remove what was built, but not $(VENV)'
+
+install: $(INSTALLED)
+
+# The package is installed in place (an editable install builds the C extension beside its sources).
+$(INSTALLED): pyproject.toml constraints.txt $(wildcard setup.py) $(C_SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,test,dev]'
+	@touch $@
+
+test: check pytest
+
+check: lint mypy
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy reads the sources under their installed names, through links.
+mypy: $(INSTALLED)
+	@rm -rf $(TREE) && mkdir -p $(TREE)
+	@ln -s $(CURDIR)/scalana/* $(addprefix $(CURDIR)/,$(FOLDERS)) $(TREE)/
+	$(BIN)/mypy
+
+pytest: $(INSTALLED)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+demo: $(INSTALLED)
+	$(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	find $(FOLDERS) scalana tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find runtime -name '*.so' -delete
+	rm -f $(INSTALLED)

@@ -1,0 +1,113 @@
+"""The library: analyse a recorded run, and look at what comes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas
+
+    from scalana.detectors.findings import Analysis, Finding, TimeSplit
+    from scalana.graphs.ppg import PPG
+
+
+class RunDataError(ValueError):
+    """A run folder cannot be used; the message names the file and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an analysis found.
+
+    >>> report = scalana.analyze("run-dir")                          # doctest: +SKIP
+    >>> for finding in report.findings:                              # doctest: +SKIP
+    ...     print(finding.file, finding.line, finding.ranks, finding.saving_s)
+    """
+
+    analysis: Analysis
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Root causes, largest loss first."""
+        from scalana.report.document import by_loss
+
+        return by_loss(self.analysis.findings)
+
+    @property
+    def ppg(self) -> PPG:
+        """The Program Performance Graph: structure, metrics ``[vertices, ranks]``, timeline."""
+        return self.analysis.ppg
+
+    @property
+    def time(self) -> TimeSplit:
+        """Where the rank-seconds went."""
+        return self.analysis.time
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know about the quality of the record."""
+        from scalana.report.document import warnings
+
+        return warnings(self.analysis)
+
+    def frame(self) -> pandas.DataFrame:
+        """One row per vertex and rank in which time was spent.
+
+        Columns: ``vertex``, ``rank``, ``kind``, ``file``, ``line``, ``end_line``, ``function``, ``name``, and one for
+        every metric of the PPG; those that end in ``_s`` are seconds.
+        """
+        from scalana.report.frame import frame
+
+        return frame(self.ppg)
+
+    def to_json(self) -> str:
+        """The report as JSON (schema ``scalana.report/1``)."""
+        from scalana.report import json
+
+        return json.render(self.analysis)
+
+    def to_sarif(self) -> str:
+        """The findings as SARIF 2.1.0, for editors and code review tools."""
+        from scalana.report import sarif
+
+        return sarif.render(self.analysis)
+
+    def to_text(self, *, width: int = 100, color: bool = False) -> str:
+        """The report for people, in at most ``width`` columns, with ANSI colours if ``color``."""
+        from scalana.report import text
+
+        return text.render(self.analysis, width=width, color=color)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def analyze(run: str | os.PathLike[str], *, progress: Callable[..., None] | None = None) -> Report:
+    """Analyse a run folder.
+
+    Args:
+        run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        progress: Called now and then with what is being done, how much of it is done, and how much there is.
+
+    Raises:
+        RunDataError: the folder is no run, or its records cannot be read.
+    """
+    path = os.fspath(run)
+    if not os.path.isdir(path):
+        reason = "not a folder" if os.path.exists(path) else "no such folder"
+        raise RunDataError(f"{path}: {reason}")
+    from scalana import detectors
+    from scalana.graphs.ppg import build_ppg
+    from scalana.runtime.record_format import RecordError, RunFolder
+
+    try:
+        folder = RunFolder(path)
+        ppg = build_ppg(folder, progress=progress)
+    except RecordError as error:
+        raise RunDataError(str(error)) from error
+    except OSError as error:
+        raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+    return Report(detectors.analyze(ppg))

@@ -1,0 +1,73 @@
+"""The command line: parses it, and hands over to the one command that was asked for.
+
+Exit codes: 0 done, 1 data that cannot be used, 2 a usage error; ``scalana run`` exits with the code of its job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from scalana import __version__, console
+from scalana.commands import COMMANDS, CommandError
+
+_DESCRIPTION = """\
+Which line, on which rank, made everyone else wait, and how much time comes back if it is fixed?
+
+example:
+  scalana run -- torchrun --standalone --nproc-per-node 4 train.py
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line, one subparser per command."""
+    top = argparse.ArgumentParser(
+        prog="scalana", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"scalana {__version__}")
+    commands = top.add_subparsers(dest="command_name", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        summary = (command.__doc__ or "").strip().splitlines()[0]
+        sub = commands.add_parser(
+            name,
+            help=summary[0].lower() + summary[1:].rstrip("."),
+            description=summary,
+            epilog=command.example,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.configure(sub)
+        sub.set_defaults(entry=command.run)
+    return top
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; what follows the first ``--`` is left alone, in ``rest`` (None without a ``--``)."""
+    own = list(argv)
+    rest: list[str] | None = None
+    if "--" in own:
+        at = own.index("--")
+        own, rest = own[:at], own[at + 1 :]
+    args = parser().parse_args(own)
+    args.rest = rest
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry of the ``scalana`` program. Returns the exit code."""
+    args = parse(sys.argv[1:] if argv is None else argv)
+    try:
+        code: int = args.entry(args)
+        sys.stdout.flush()
+        return code
+    except CommandError as error:
+        console.complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output went away (`scalana report DIR | head`). Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

@@ -1,0 +1,64 @@
+"""``scalana report``: the report of a run that was recorded before."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from scalana import console
+from scalana.commands.errors import CommandError
+
+
+class ReportCommand:
+    """Print the report of a recorded run."""
+
+    example = """\
+examples:
+  scalana report scalana-20250131-142233
+  scalana report --format json -o report.json scalana-20250131-142233
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument(
+            "--format", choices=("text", "json", "sarif"), default="text", help="of the report (default: text)"
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Analyse the run, and print or write its report."""
+        from scalana import api
+        from scalana.progress import Progress
+
+        try:
+            with Progress(sys.stderr) as progress:
+                report = api.analyze(args.folder, progress=progress)
+                if args.format == "json":
+                    text = report.to_json()
+                elif args.format == "sarif":
+                    text = report.to_sarif()
+                elif args.output:
+                    text = report.to_text()
+                else:
+                    text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+        except api.RunDataError as error:
+            raise CommandError(str(error)) from error
+        except Exception as error:
+            if os.environ.get("SCALANA_DEBUG"):
+                raise
+            raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
+        if args.output:
+            _save(args.output, text)
+        else:
+            console.write(text, sys.stdout)
+        return 0
+
+
+def _save(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,162 @@
+"""``scalana run``: record a job, and say at its end who made whom wait."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+
+from scalana import __version__, console, launch
+from scalana.commands.errors import CommandError, UsageError
+
+
+class RunCommand:
+    """Run a job, record it, and print the report when it ends."""
+
+    example = """\
+examples:
+  scalana run -- torchrun --standalone --nproc-per-node 4 train.py
+  scalana run -o first-try --rate 500 -- mpirun -n 8 python solve.py
+
+The report is written to the standard error, so that the job's own output stays as it is; with --format json the report
+is written to the standard output, after the job's own. Both stand in the run folder as well (report.txt, report.json).
+The exit code is the job's own.
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.usage = "scalana run [-o DIR] [--rate HZ] [--format text|json] [--no-report] -- COMMAND ..."
+        parser.add_argument(
+            "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
+        )
+        parser.add_argument(
+            "--rate", metavar="HZ", type=_rate, default=launch.DEFAULT_RATE_HZ, help="samples a second (default: 200)"
+        )
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
+        parser.add_argument("--no-report", action="store_true", help="record only")
+        parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run the job to its end, report, and leave as the job left."""
+        command = _command(args)
+        folder = _create_folder(args.output)
+        info: dict[str, object] = {
+            "command": command,
+            "cwd": os.getcwd(),
+            "start_unix_s": time.time(),
+            "rate_hz": args.rate,
+            "version": __version__,
+        }
+        begin = time.monotonic()
+        try:
+            _write_info(folder, info)
+            returncode = launch.execute(command, launch.environment(folder, args.rate, os.environ))
+        except OSError as error:
+            _remove_unused(folder)
+            return _not_started(command[0], error)
+        info["seconds"] = time.monotonic() - begin
+        info["exit_code"] = launch.shell_code(returncode)
+        _finish(folder, info, args)
+        return launch.exit_like(returncode)
+
+
+def _finish(folder: str, info: dict[str, object], args: argparse.Namespace) -> None:
+    """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has."""
+    try:
+        _write_info(folder, info)
+        if args.no_report:
+            console.complain(f"recorded; report it by: scalana report {shown(folder)}")
+        else:
+            _report(folder, args.format)
+    except KeyboardInterrupt:
+        console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if os.environ.get("SCALANA_DEBUG"):
+            raise
+        reason = str(error) or type(error).__name__
+        console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
+
+
+def _report(folder: str, form: str) -> None:
+    from scalana import api, nothing_recorded
+    from scalana.progress import Progress
+
+    reason = nothing_recorded.explain(folder)
+    if reason:
+        console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
+        return
+    with Progress(sys.stderr) as progress:
+        report = api.analyze(folder, progress=progress)
+        text, data = report.to_text(), report.to_json()
+    for name, content in (("report.txt", text), ("report.json", data)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(content)
+    if form == "json":
+        console.write(data, sys.stdout)
+    else:
+        stream = sys.stderr
+        shown_text = report.to_text(width=console.width(stream), color=console.wants_color(stream))
+        console.write(f"\n{shown_text}\nrecorded in {shown(folder)}\n", stream)
+
+
+def shown(path: str) -> str:
+    """``path`` as the user would type it: relative where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(path) else path
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
+    if not 1 <= rate <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text} is outside 1 ... 10000 samples a second")
+    return rate
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    """The job: what followed ``--``, or the words after the options where there was no ``--``."""
+    command = list(args.command)
+    if args.rest is not None:
+        # A second kind of `--` is one of the job's own: scalana run prog a -- b
+        command = [*command, "--", *args.rest] if command else list(args.rest)
+    if not command or not command[0]:
+        raise UsageError("no command to run; example: scalana run -- torchrun --nproc-per-node 4 train.py")
+    return command
+
+
+def _create_folder(wanted: str | None) -> str:
+    try:
+        return launch.create_run_folder(wanted)
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename or error} exists already and is not an empty folder") from None
+    except OSError as error:
+        raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
+
+
+def _write_info(folder: str, info: dict[str, object]) -> None:
+    from scalana.runtime.record_format import write_run_info
+
+    write_run_info(folder, info)
+
+
+def _remove_unused(folder: str) -> None:
+    """Remove the folder of a run that never started."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            os.rmdir(entry.path) if entry.is_dir() else os.unlink(entry.path)
+        os.rmdir(folder)
+
+
+def _not_started(program: str, error: OSError) -> int:
+    """Say why the job could not be started. Returns the code that a shell gives: 127 not found, 126 not executable."""
+    hint = f" (python {program}?)" if program.endswith(".py") else ""
+    if isinstance(error, FileNotFoundError):
+        raise CommandError(f"{program}: command not found{hint}", exit_code=127)
+    raise CommandError(f"{program}: {error.strerror or error}{hint}", exit_code=126)

@@ -1,0 +1,72 @@
+"""What scalana says on the terminal: streams, colour, width. No command writes to a stream in another way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+MAX_WIDTH = 100
+"""Reports are set for reading; a wider terminal does not make them wider."""
+
+_ASCII = str.maketrans(
+    {"·": "-", "…": "...", "─": "-", "│": "|", "└": "`", "├": "+", "█": "#", "▓": "%", "▒": "=", "░": ":", "→": "->"}
+    | {"×": "x", "–": "-", "▸": ">", "●": "*", "↳": "`->", "≥": ">=", "▏": "|", "┄": "-"}
+)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether somebody is looking at ``stream``; False for a closed or replaced one."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def wants_color(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether to colour what is written to ``stream``: only on a terminal, and never under ``NO_COLOR``."""
+    environ = os.environ if environ is None else environ
+    if environ.get("NO_COLOR"):
+        return False
+    return is_terminal(stream) and environ.get("TERM") != "dumb"
+
+
+def width(stream: TextIO) -> int:
+    """Columns for a report on ``stream``: those of the terminal, between 80 and :data:`MAX_WIDTH`."""
+    if not is_terminal(stream):
+        return MAX_WIDTH
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = shutil.get_terminal_size((MAX_WIDTH, 24)).columns
+    return max(80, min(MAX_WIDTH, columns or MAX_WIDTH))
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """``text``, with what ``encoding`` cannot show replaced by the nearest ASCII."""
+    encoding = encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return text
+
+
+def write(text: str, stream: TextIO) -> None:
+    """Write ``text`` in whatever encoding the stream has.
+
+    Raises:
+        BrokenPipeError: when the reader of ``stream`` went away.
+    """
+    stream.write(encodable(text, getattr(stream, "encoding", None)))
+    stream.flush()
+
+
+def complain(message: str) -> None:
+    """One line for the user, on the standard error; lost silently when nobody can read it."""
+    try:
+        write(f"scalana: {message}\n", sys.stderr)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,131 @@
+"""Start the user's job under the recorder, and stay out of its way.
+
+The job inherits the standard streams, every open file descriptor, the process group and the terminal: what it prints,
+what it reads and what Ctrl-C does to it are what they would be without us. Only its environment says that it is
+recorded (:func:`environment`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+DEFAULT_RATE_HZ = 200.0
+DEFAULT_BUDGET_BYTES = 64 << 20
+
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+_FROM_KERNEL = 0x80
+"""``si_code`` of a signal that the terminal driver sent (SI_KERNEL of siginfo.h)."""
+
+
+def create_run_folder(wanted: str | None) -> str:
+    """Create the folder of a new run, and return its absolute path.
+
+    Args:
+        wanted: The folder asked for; it must not exist, or be empty. None takes ``scalana-<date>-<time>`` here.
+
+    Raises:
+        FileExistsError: ``wanted`` holds something already.
+        OSError: it cannot be created.
+    """
+    if wanted is not None:
+        os.makedirs(wanted, exist_ok=True)
+        if os.listdir(wanted):
+            raise FileExistsError(wanted)
+        return os.path.abspath(wanted)
+    stem = time.strftime("scalana-%Y%m%d-%H%M%S")
+    for attempt in range(1, 1000):
+        name = stem if attempt == 1 else f"{stem}-{attempt}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name)
+            return os.path.abspath(name)
+    raise FileExistsError(stem)
+
+
+def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a job that is to be recorded into ``folder``.
+
+    Python processes find the recorder by ``PYTHONPATH``: a ``sitecustomize`` before the user's own, which runs too.
+    """
+    package = os.path.dirname(os.path.abspath(__file__))
+    import scalana.runtime as runtime
+
+    bootstrap = os.path.join(os.path.dirname(os.path.abspath(runtime.__file__)), "bootstrap")
+    before = environ.get("PYTHONPATH")
+    return {
+        **environ,
+        "PYTHONPATH": f"{bootstrap}{os.pathsep}{before}" if before else bootstrap,
+        "SCALANA_RUN_DIR": os.path.abspath(folder),
+        "SCALANA_RATE_HZ": f"{rate_hz:g}",
+        "SCALANA_BUDGET_BYTES": environ.get("SCALANA_BUDGET_BYTES", str(DEFAULT_BUDGET_BYTES)),
+        "SCALANA_PACKAGE": os.path.dirname(package),
+    }
+
+
+def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run ``command`` to its end. Returns its exit code, or ``-n`` if signal ``n`` ended it.
+
+    Ctrl-C reaches the job through the process group, as always, and does not end us. Signals sent to us alone
+    (``kill``, a batch system) are sent on.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    ours = [s for s in (signal.SIGINT, *_FORWARDED) if signal.getsignal(s) is not signal.SIG_IGN]
+    early: list[int] = []
+    # Handlers, not "ignore": an ignored signal would stay ignored in the job, a handled one does not.
+    before = {number: signal.signal(number, lambda n, _frame: early.append(n)) for number in ours}
+    try:
+        # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
+        process = subprocess.Popen(command, env=env, close_fds=False)
+        watched = {*ours, signal.SIGCHLD}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+        try:
+            for number in early:
+                if number != signal.SIGINT:
+                    process.send_signal(number)
+            while process.poll() is None:
+                info = signal.sigtimedwait(watched, 1.0)
+                if info is not None and info.si_signo in _FORWARDED and info.si_code != _FROM_KERNEL:
+                    process.send_signal(info.si_signo)
+            while signal.sigtimedwait(watched, 0) is not None:
+                pass  # meant for a job that is gone
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return process.returncode
+
+
+def shell_code(returncode: int) -> int:
+    """The exit code as a shell tells it: ``128 + n`` for a job that signal ``n`` ended."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def exit_like(returncode: int) -> int:
+    """End as the job ended: die of the same signal, or return the exit code to leave with.
+
+    A shell or a batch system above us then sees what it would have seen of the job itself.
+    """
+    if returncode >= 0:
+        return returncode
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    number = -returncode
+    with contextlib.suppress(OSError, ValueError):
+        # The job has left its own core file, if any; ours would overwrite it.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    return shell_code(returncode)

@@ -1,0 +1,87 @@
+"""Why a job left no record: what to tell a user whose run folder is empty."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
+_PROBE = "import sys, sysconfig; print(sys.version.split()[0], sysconfig.get_config_var('EXT_SUFFIX'))"
+
+
+def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """The reason why ``command`` was not recorded, as far as it can be told.
+
+    Args:
+        command: The job.
+        notes: What the recorders themselves left behind, one sentence each.
+    """
+    if notes:
+        return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
+    if not command:
+        return "the run folder does not tell its command"
+    python, arguments = _python_of(command)
+    if python is None:
+        return f"{command[0]} started no Python process, or started it without its environment"
+    isolated = _isolated(arguments)
+    if isolated:
+        return f"Python was started with {isolated}, which turns off what the recorder enters by"
+    return _other_python(python) or f"{os.path.basename(python)} ended before the recorder could start"
+
+
+def _python_of(command: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """The interpreter behind a command and its arguments: named itself, or in the first line of a script."""
+    program = shutil.which(command[0]) or command[0]
+    if _PYTHON.match(os.path.basename(program)):
+        return program, command[1:]
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(512)
+    except OSError:
+        return None, ()
+    if not first.startswith(b"#!"):
+        return None, ()
+    words = first[2:].decode("utf-8", "replace").split()
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if not word.startswith("-")]
+    if words and _PYTHON.match(os.path.basename(words[0])):
+        return shutil.which(words[0]), words[1:]
+    return None, ()
+
+
+def _isolated(arguments: Sequence[str]) -> str:
+    """The option of Python that keeps ``sitecustomize`` or ``PYTHONPATH`` out, empty if there is none."""
+    for word in arguments:
+        if not word.startswith("-") or word.startswith("--") or word == "-":
+            return ""
+        letters = re.match(r"-([A-Za-z]*)", word)
+        for letter in letters.group(1) if letters else "":
+            if letter in "IES":
+                return f"-{letter}"
+            if letter in "cmWX":  # the rest of the word, or the next one, is its argument
+                if letter in "cm":
+                    return ""
+                break
+    return ""
+
+
+def _other_python(python: str) -> str:
+    """What is wrong with an interpreter that has no extension of ours, empty if it has one."""
+    try:
+        output = subprocess.run(
+            [python, "-I", "-S", "-c", _PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
+        ).stdout.split()
+    except (OSError, subprocess.SubprocessError):
+        return f"{python} cannot be started"
+    if len(output) != 2:
+        return f"{python} does not tell its version"
+    import scalana.runtime as runtime
+
+    version, suffix = output
+    folder = os.path.dirname(os.path.abspath(runtime.__file__))
+    if os.path.exists(os.path.join(folder, "_core" + suffix)):
+        return ""
+    return f"{python} is Python {version}, for which this scalana has no recorder: install scalana there"

@@ -1,0 +1,107 @@
+"""An analysis as plain data: the JSON report, before it is written (``docs/report.md``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scalana.report import names
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
+
+SCHEMA = "scalana.report/1"
+
+DIGITS = 6
+"""After the decimal point: microseconds, finer than any clock behind them."""
+
+
+def document(analysis: Analysis) -> dict[str, Any]:
+    """The report as dicts, lists, strings, numbers and None, with keys in the order in which they are documented."""
+    run = analysis.ppg.run
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "command": [str(word) for word in run.command],
+            "ranks": int(run.ranks),
+            "seconds": plain(run.seconds),
+            "rate_hz": plain(run.rate_hz),
+            "exit_code": plain(run.exit_code),
+            "warnings": warnings(analysis),
+        },
+        "time": _time(analysis.time),
+        "findings": [_finding(finding, run.cwd) for finding in by_loss(analysis.findings)],
+    }
+
+
+def by_loss(findings: list[Finding]) -> list[Finding]:
+    """Largest loss first."""
+    return sorted(findings, key=lambda finding: -finding.lost_s)
+
+
+def warnings(analysis: Analysis) -> list[str]:
+    """What the user should know about the quality of the record, each once."""
+    return list(dict.fromkeys([*analysis.ppg.run.warnings, *analysis.warnings]))
+
+
+def plain(value: Any) -> Any:
+    """A value of an analysis as JSON knows it: numpy scalars and arrays unwrapped, seconds rounded, NaN as None."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return round(value, DIGITS) if math.isfinite(value) else None
+    if isinstance(value, (set, frozenset)):
+        return [plain(item) for item in sorted(value)]
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def _time(time: TimeSplit) -> dict[str, Any]:
+    return {
+        "work_s": plain(time.work_s),
+        "stall_s": plain(time.stall_s),
+        "wait_s": plain(time.wait_s),
+        "transfer_s": plain(time.transfer_s),
+        "other_s": plain(time.other_s),
+    }
+
+
+def _finding(finding: Finding, cwd: str) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "root": {
+            "file": names.relative(finding.file, cwd),
+            "line": int(finding.line),
+            "end_line": int(finding.end_line),
+            "function": finding.function,
+            "vertex": int(finding.vertex),
+            "vertex_kind": str(finding.vertex_kind),
+        },
+        "ranks": sorted(int(rank) for rank in finding.ranks),
+        "lost_s": plain(finding.lost_s),
+        "lost_share": plain(finding.lost_share),
+        "saving_s": plain(finding.saving_s),
+        "path": [_hop(hop, cwd) for hop in finding.path],
+        "evidence": plain(finding.evidence),
+        "advice": finding.advice,
+    }
+
+
+def _hop(hop: Hop, cwd: str) -> dict[str, Any]:
+    return {
+        "rank": int(hop.rank),
+        "file": names.relative(hop.file, cwd),
+        "line": int(hop.line),
+        "function": hop.function,
+        "vertex_kind": str(hop.vertex_kind),
+        "operation": hop.operation,
+        "wait_s": plain(hop.wait_s),
+    }

@@ -1,0 +1,164 @@
+"""One finding for people: the place, its source, what it costs, and the way from the symptom to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from scalana.report import names
+from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+from scalana.report.source import excerpt
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Finding, Hop
+    from scalana.graphs.ppg import RunInfo
+
+_MOST_HOPS = 8
+_MOST_CALLERS = 6
+
+_CLAIMS = {
+    "late-ranks": "{ranks} {be} late here",
+    "serial": "{ranks} {work} here while the others wait",
+    "waiting-for-core": "{ranks} {be} ready to run here, but {wait} for a core",
+    "carried-in": "{ranks} {be} late from before the record begins: the cause lies earlier",
+    "unresolved": "{ranks} {be} late here; the samples do not explain why",
+    "hang": "{ranks} never {arrive}",
+}
+"""What a kind of finding says, where no comparison of seconds is at hand."""
+
+
+def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
+    """The lines of one finding."""
+    where = names.place(names.relative(finding.file, run.cwd), finding.line)
+    right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
+    number_text = f"{number}  "
+    function = f"  {finding.function}" if finding.function else ""
+    left, line, right = rule(number_text + clip_left(where, width - len(right) - 20) + function, right, width)
+    head = (
+        paint(number_text, "bold")
+        + paint(left[len(number_text) :], "bold", "cyan")
+        + paint(line, "dim")
+        + paint(right, "bold", "red")
+    )
+    lines = [head, *wrap(claim(finding, run.ranks), width, "  "), *wrap(cost(finding, run), width, "  ")]
+    for part in (
+        _source(finding, width, paint),
+        _callers(finding.evidence.get("callers"), width, paint),
+        _path(finding.path, run.cwd, width, paint),
+        _advice(finding.advice, width, paint),
+    ):
+        if part:
+            lines += ["", *part]
+    return lines
+
+
+def claim(finding: Finding, ranks: int) -> str:
+    """Who does what here, as a sentence."""
+    who = names.ranks(finding.ranks, ranks)
+    who = who[0].upper() + who[1:]
+    several = len(set(finding.ranks)) > 1
+    here, others, ratio = (_number(finding.evidence, key) for key in ("seconds_here", "seconds_others", "ratio"))
+    if here is not None and finding.kind in ("late-ranks", "serial"):
+        text = f"{who} {'spend' if several else 'spends'} {names.seconds(here)} here"
+        if others is None:
+            return f"{text}."
+        if others <= 0.002 * here:
+            return f"{text}, the others next to nothing."
+        if ratio is None:
+            ratio = here / others
+        factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+        return f"{text}, the others {names.seconds(others)}: {factor} times as long."
+    words = {
+        "ranks": who,
+        "be": "are" if several else "is",
+        "work": "work" if several else "works",
+        "wait": "wait" if several else "waits",
+        "arrive": "arrive" if several else "arrives",
+    }
+    text = _CLAIMS.get(finding.kind, "{ranks}: " + finding.kind.replace("-", " ")).format_map(words)
+    if here is not None:
+        text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
+    return f"{text}."
+
+
+def cost(finding: Finding, run: RunInfo) -> str:
+    """What it costs, and what comes back."""
+    text = ""
+    if finding.lost_s > 0:
+        text = f"It makes ranks wait {names.seconds(finding.lost_s)} in all."
+    if finding.saving_s > 0:
+        share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
+        text += f" Without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
+    elif finding.lost_s > 0:
+        text += " Mending it alone would not shorten the run: another delay hides behind it."
+    return text.strip()
+
+
+def _number(evidence: Mapping[str, object], key: str) -> float | None:
+    """A number of the evidence, None where it is missing or means nothing."""
+    try:
+        value = float(evidence[key])  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _source(finding: Finding, width: int, paint: Paint) -> list[str]:
+    shown = excerpt(finding.file, finding.line, finding.end_line)
+    digits = len(str(shown[-1].number)) if shown else 0
+    lines = []
+    for row in shown:
+        text = clip(row.text, width - digits - 9)
+        if row.marked:
+            lines.append("    " + paint("▸", "bold", "red") + paint(f" {row.number:>{digits}} │ {text}", "bold"))
+        else:
+            lines.append(paint(f"      {row.number:>{digits}} │ {text}", "dim"))
+    return lines
+
+
+def _callers(callers: object, width: int, paint: Paint) -> list[str]:
+    """Where the place was reached from, when it is a helper called from several places."""
+    if not isinstance(callers, (list, tuple)) or not callers:
+        return []
+    lines = []
+    for position, caller in enumerate(callers[:_MOST_CALLERS]):
+        label = "  called from  " if position == 0 else "               "
+        lines.append(paint(label, "dim") + clip_left(str(caller), width - len(label)))
+    if len(callers) > _MOST_CALLERS:
+        lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more", "dim"))
+    return lines
+
+
+def _path(path: list[Hop], cwd: str, width: int, paint: Paint) -> list[str]:
+    """One line per hop, symptom first: rank, what it waits in and how long, place."""
+    if not path:
+        return []
+    shown = [*path[: _MOST_HOPS - 1], path[-1]] if len(path) > _MOST_HOPS else list(path)
+    rows = []
+    for depth, hop in enumerate(shown):
+        last = depth == len(shown) - 1
+        who = ("  " * depth + ("└ " if depth else "")) + f"rank {hop.rank}"
+        what = "is late" if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
+        amount = names.seconds(hop.wait_s) if hop.wait_s > 0 else ""
+        place = names.place(names.relative(hop.file, cwd), hop.line)
+        rows.append((who, what, amount, place, hop.function))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    room = width - 4 - widths[0] - widths[1] - widths[2] - 6
+    widths[3] = min(widths[3], room)
+    lines = [paint("  from the symptom to the cause", "dim")]
+    for who, what, amount, place, function in rows:
+        fixed = f"    {who:<{widths[0]}}  {what:<{widths[1]}}  {amount:>{widths[2]}}  "
+        where = f"{clip_left(place, widths[3]):<{widths[3]}}"
+        tail = clip(f" {function}", max(0, width - len(fixed) - len(where))) if function else ""
+        lines.append((fixed + paint(where, "cyan") + tail).rstrip())
+    if len(path) > len(shown):
+        lines.insert(-1, paint(f"    ... {len(path) - len(shown)} more hops", "dim"))
+    return lines
+
+
+def _advice(advice: str, width: int, paint: Paint) -> list[str]:
+    if not advice:
+        return []
+    first, *more = wrap(advice, width, "    ", "  → ") or [""]
+    return [paint(first[:4], "green") + first[4:], *more]

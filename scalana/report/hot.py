@@ -1,0 +1,81 @@
+"""Where the time goes: the vertices of a run by their own time, one row per place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from scalana.graphs.ppg import PPG
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HotPlace:
+    """One place (a line, a loop, a call) with the time of all the vertices that stand for it.
+
+    Seconds are means over ranks; ``least_s`` and ``most_s`` are those of single ranks.
+    """
+
+    file: str
+    line: int
+    name: str
+    """What stands there: the enclosing function, or for communication the operation."""
+    kind: str
+    time_s: float
+    work_s: float
+    stall_s: float
+    wait_s: float
+    transfer_s: float
+    least_s: float
+    most_s: float
+
+
+def hot_places(ppg: PPG) -> list[HotPlace]:
+    """All places that took any time, longest first. O(vertices x ranks)."""
+    count = len(ppg.psg.vertices)
+    zero = np.zeros((count, max(1, ppg.run.ranks)))
+    time_s = _metric(ppg, "time_s", zero)
+    parts = [_metric(ppg, name, zero) for name in ("cpu_s", "stall_s", "wait_s", "comm_s")]
+    rows: dict[tuple[str, int, str, str], list[int]] = {}
+    for index in np.flatnonzero(time_s.sum(axis=1) > 0):
+        rows.setdefault(_place(ppg, int(index)), []).append(int(index))
+    places = []
+    for (file, line, name, kind), indices in rows.items():
+        per_rank = time_s[indices].sum(axis=0)
+        work_s, stall_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
+        if kind == "comm":
+            # Inside communication the CPU spins or sleeps: neither is work, nor a stall.
+            work_s = stall_s = 0.0
+        places.append(
+            HotPlace(
+                file,
+                line,
+                name,
+                kind,
+                time_s=float(per_rank.mean()),
+                work_s=work_s,
+                stall_s=stall_s,
+                wait_s=wait_s,
+                transfer_s=max(0.0, comm_s - wait_s),
+                least_s=float(per_rank.min()),
+                most_s=float(per_rank.max()),
+            )
+        )
+    return sorted(places, key=lambda place: (-place.time_s, place.file, place.line))
+
+
+def _metric(ppg: PPG, name: str, default: FloatArray) -> FloatArray:
+    values = ppg.metrics.get(name)
+    return default if values is None else np.asarray(values, dtype=np.float64)
+
+
+def _place(ppg: PPG, index: int) -> tuple[str, int, str, str]:
+    vertex = ppg.psg.vertices[index]
+    kind = str(vertex.kind.value)
+    name = vertex.place.name if kind in ("comm", "call", "op", "region") else ppg.psg.function_of(index)
+    return vertex.place.file, vertex.place.line, name or vertex.place.name, kind

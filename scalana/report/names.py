@@ -1,0 +1,90 @@
+"""How places, ranks and amounts are written, the same in every report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+
+def relative(file: str, cwd: str) -> str:
+    """``file`` relative to the working directory of the job where it lies below it, and unchanged elsewhere.
+
+    >>> relative("/home/me/job/src/train.py", "/home/me/job")
+    'src/train.py'
+    >>> relative("/usr/lib/python3/random.py", "/home/me/job")
+    '/usr/lib/python3/random.py'
+    """
+    if not cwd or not os.path.isabs(file):
+        return file
+    below = os.path.join(os.path.normpath(cwd), "")
+    normal = os.path.normpath(file)
+    return normal[len(below) :] if normal.startswith(below) else file
+
+
+def place(file: str, line: int) -> str:
+    """``file:line``, as editors and terminals make links of; the file alone where the line is unknown.
+
+    >>> place("train.py", 84)
+    'train.py:84'
+    """
+    return f"{file}:{line}" if line > 0 else (file or "(no place)")
+
+
+def ranks(numbers: Iterable[int], total: int = 0) -> str:
+    """Ranks as words, consecutive ones as a range.
+
+    >>> ranks([2])
+    'rank 2'
+    >>> ranks([0, 1, 2, 5, 7], 16)
+    'ranks 0-2, 5, 7'
+    >>> ranks(range(4), 4)
+    'all 4 ranks'
+    """
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return "no rank"
+    if len(ordered) == 1:
+        return f"rank {ordered[0]}"
+    if len(ordered) == total:
+        return f"all {total} ranks"
+    spans: list[list[int]] = []
+    for number in ordered:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    words = [
+        str(first) if first == last else (f"{first}, {last}" if last == first + 1 else f"{first}-{last}")
+        for first, last in spans
+    ]
+    if len(words) > 12:
+        words = [*words[:12], "..."]
+    return "ranks " + ", ".join(words)
+
+
+def seconds(value: float) -> str:
+    """An amount of time, to about three digits.
+
+    >>> seconds(123.84), seconds(12.04), seconds(1.5), seconds(0.1239), seconds(0.00042)
+    ('123.8 s', '12.0 s', '1.50 s', '124 ms', '0.4 ms')
+    """
+    if abs(value) >= 10:
+        return f"{value:.1f} s"
+    if abs(value) >= 0.9995:
+        return f"{value:.2f} s"
+    if abs(value) >= 0.00995:
+        return f"{value * 1e3:.0f} ms"
+    return f"{value * 1e3:.1f} ms"
+
+
+def percent(share: float) -> str:
+    """A share of one.
+
+    >>> percent(0.834), percent(0.0213), percent(0.0001), percent(0)
+    ('83 %', '2.1 %', '<0.1 %', '0 %')
+    """
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    if share == 0 or share >= 0.0995:
+        return f"{share * 100:.0f} %"
+    return f"{share * 100:.1f} %"

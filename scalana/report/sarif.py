@@ -1,0 +1,114 @@
+"""The findings as SARIF 2.1.0 (OASIS), which editors and code review tools show beside the source."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalana import __version__
+from scalana.report import names
+from scalana.report.document import by_loss, plain, warnings
+from scalana.report.finding_text import claim, cost
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Analysis, Finding, Hop
+    from scalana.graphs.ppg import RunInfo
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+_RULES = {
+    "late-ranks": "Some ranks take longer here than the others, who wait for them.",
+    "serial": "Work on few ranks that all others wait for.",
+    "waiting-for-core": "Ranks are ready to run, but wait for a core.",
+    "carried-in": "Ranks are late from before the record begins.",
+    "unresolved": "Ranks are late, and the samples do not explain why.",
+    "hang": "Ranks wait for others that never arrive.",
+}
+
+
+def render(analysis: Analysis) -> str:
+    """The findings as a SARIF log with one run. Files below the job's working directory are relative to ``JOB``."""
+    run = analysis.ppg.run
+    findings = by_loss(analysis.findings)
+    kinds = list(dict.fromkeys(finding.kind for finding in findings))
+    driver = {"name": "scalana", "version": __version__, "rules": [_rule(kind) for kind in kinds]}
+    log: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "originalUriBaseIds": {"JOB": {"uri": _folder_uri(run.cwd)}} if run.cwd else {},
+                "invocations": [
+                    {
+                        "executionSuccessful": run.exit_code in (None, 0),
+                        "arguments": [str(word) for word in run.command],
+                        "toolExecutionNotifications": [
+                            {"level": "warning", "message": {"text": text}} for text in warnings(analysis)
+                        ],
+                    }
+                ],
+                "results": [_result(finding, kinds.index(finding.kind), run) for finding in findings],
+            }
+        ],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rule(kind: str) -> dict[str, Any]:
+    text = _RULES.get(kind, kind.replace("-", " ").capitalize() + ".")
+    return {"id": kind, "shortDescription": {"text": text}}
+
+
+def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
+    text = " ".join(part for part in (claim(finding, run.ranks), cost(finding, run), finding.advice) if part)
+    result: dict[str, Any] = {
+        "ruleId": finding.kind,
+        "ruleIndex": rule,
+        "level": "warning" if finding.saving_s > 0 else "note",
+        "message": {"text": text},
+        "locations": [_location(finding.file, finding.line, finding.end_line, run.cwd)] if finding.file else [],
+        "properties": {
+            "ranks": sorted(int(rank) for rank in finding.ranks),
+            "lost_s": plain(finding.lost_s),
+            "lost_share": plain(finding.lost_share),
+            "saving_s": plain(finding.saving_s),
+        },
+    }
+    if finding.path:
+        steps = [_step(hop, run.cwd) for hop in finding.path]
+        result["codeFlows"] = [
+            {"message": {"text": "From the symptom to the root cause"}, "threadFlows": [{"locations": steps}]}
+        ]
+    return result
+
+
+def _step(hop: Hop, cwd: str) -> dict[str, Any]:
+    what = (
+        f"waits {names.seconds(hop.wait_s)} in {hop.operation or hop.vertex_kind}" if hop.wait_s > 0 else "is late here"
+    )
+    place = _location(hop.file, hop.line, hop.line, cwd)
+    return {"location": {**place, "message": {"text": f"rank {hop.rank} {what}"}}}
+
+
+def _location(file: str, line: int, end_line: int, cwd: str) -> dict[str, Any]:
+    relative = names.relative(file, cwd)
+    artifact: dict[str, Any] = {"uri": Path(file).as_uri() if os.path.isabs(file) else _quoted(file)}
+    if relative != file:
+        artifact = {"uri": _quoted(relative), "uriBaseId": "JOB"}
+    physical: dict[str, Any] = {"artifactLocation": artifact}
+    if line > 0:
+        physical["region"] = {"startLine": int(line), "endLine": int(max(line, end_line))}
+    return {"physicalLocation": physical}
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path.replace(os.sep, "/"))
+
+
+def _folder_uri(folder: str) -> str:
+    return Path(folder).as_uri().rstrip("/") + "/"

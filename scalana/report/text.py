@@ -1,0 +1,175 @@
+"""The report for people: what to look at first, on one screen."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from scalana.report import names
+from scalana.report.document import by_loss, warnings
+from scalana.report.finding_text import finding_block
+from scalana.report.hot import HotPlace, hot_places
+from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Analysis, TimeSplit
+    from scalana.graphs.ppg import PPG
+
+MOST_FINDINGS = 5
+"""Shown in full; what comes after them is counted, and stands in the JSON report."""
+
+_MOST_PLACES = 8
+_LEAST_SHARE = 0.005
+"""Of the rank-seconds: places below are left out of the table."""
+
+_PARTS = (
+    ("work_s", "work", "█", "green"),
+    ("stall_s", "stalled", "▓", "yellow"),
+    ("wait_s", "waiting", "▒", "red"),
+    ("transfer_s", "transfer", "░", "blue"),
+    ("other_s", "other", "·", "dim"),
+)
+
+
+def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
+    """The report in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
+    paint = Paint(color)
+    blocks = [
+        _header(analysis.ppg, width, paint),
+        _time(analysis.time, width, paint),
+        _warnings(warnings(analysis), width, paint),
+    ]
+    findings = by_loss(analysis.findings)
+    if findings:
+        blocks += [
+            finding_block(number, finding, analysis.ppg.run, width, paint)
+            for number, finding in enumerate(findings[:MOST_FINDINGS], 1)
+        ]
+        blocks.append(_rest(len(findings) - MOST_FINDINGS, sum(f.lost_s for f in findings[MOST_FINDINGS:])))
+    else:
+        blocks.append(_nothing(analysis, width, paint))
+    blocks.append(_hot(analysis.ppg, width, paint))
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _header(ppg: PPG, width: int, paint: Paint) -> list[str]:
+    run = ppg.run
+    left, line, _ = rule("scalana", "", width)
+    facts = [
+        f"{run.ranks} rank{'' if run.ranks == 1 else 's'}",
+        names.seconds(run.seconds or 0.0),
+        _ending(run.exit_code),
+    ]
+    if run.rate_hz:
+        facts.append(f"{run.rate_hz:g} samples a second")
+    command = clip(shlex.join(str(word) for word in run.command) or "(command not recorded)", width - 2)
+    return [
+        paint(left, "bold") + paint(line, "dim"),
+        "  " + paint(command, "bold"),
+        "  " + " · ".join(fact for fact in facts if fact),
+    ]
+
+
+def _ending(exit_code: int | None) -> str:
+    if exit_code is None:
+        return ""
+    if 128 < exit_code < 160:
+        return f"ended by signal {exit_code - 128}"
+    return f"exit code {exit_code}"
+
+
+def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
+    """One line of shares, and the same as a bar."""
+    total = time.total_s
+    if total <= 0:
+        return ["  No time was recorded."]
+    amounts = [(max(0.0, getattr(time, field)) / total, label, mark, style) for field, label, mark, style in _PARTS]
+    shares = "   ".join(
+        f"{paint(mark, style)} {label} {names.percent(share)}"
+        for share, label, mark, style in amounts
+        if share >= 0.0005
+    )
+    columns = width - 4
+    bar, begin, filled = "", 0.0, 0
+    for share, _, mark, style in amounts:
+        begin += share
+        end = min(columns, round(begin * columns))
+        bar += paint(mark * (end - filled), style)
+        filled = max(filled, end)
+    return [f"  {names.seconds(total)} on all ranks:   {shares}", "  " + bar]
+
+
+def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
+    lines = []
+    for message in messages:
+        first, *more = wrap(message, width, "           ", "  warning: ") or [""]
+        lines += [paint("  warning:", "yellow") + first[len("  warning:") :], *more]
+    return lines
+
+
+def _rest(count: int, lost_s: float) -> list[str]:
+    if count <= 0:
+        return []
+    causes = "one smaller cause" if count == 1 else f"{count} smaller causes"
+    return [f"  And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."]
+
+
+def _nothing(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """No finding is a result too: say so, and what the time went to."""
+    time = analysis.time
+    if time.total_s <= 0:
+        return []
+    first = "Nothing stands out: "
+    if analysis.ppg.run.ranks == 1:
+        text = "there is one rank, which waits for no other. The table shows where its time goes."
+    elif time.wait_s <= 0.0005 * time.total_s:
+        text = "no rank made another one wait. The table shows where the time goes."
+    else:
+        text = (
+            f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time, and no line of the "
+            "program on particular ranks explains a noticeable part of it. The table shows where the time goes."
+        )
+    first_line, *more = wrap(first + text, width, "  ")
+    return [paint(first_line[: 2 + len(first)], "green") + first_line[2 + len(first) :], *more]
+
+
+def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
+    """The table of places by time, seconds of an average rank."""
+    places = hot_places(ppg)
+    whole = max(float(ppg.run.seconds or 0.0), sum(place.time_s for place in places))
+    shown = [place for place in places if place.time_s >= _LEAST_SHARE * whole][:_MOST_PLACES]
+    if not shown or whole <= 0:
+        return []
+    left, line, right = rule("Where the time goes", "seconds of an average rank", width)
+    head = f"  {'share':>7} {'work':>8} {'stalled':>8} {'waiting':>8} {'transfer':>8} {'least..most':>15}  place"
+    rows = [_hot_row(place, place.time_s / whole, ppg.run.cwd, ppg.run.ranks, width, paint) for place in shown]
+    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
+
+
+def _hot_row(place: HotPlace, share: float, cwd: str, ranks: int, width: int, paint: Paint) -> str:
+    cells = f"  {names.percent(share):>7}"
+    for value, style in ((place.work_s, ""), (place.stall_s, "yellow"), (place.wait_s, "red"), (place.transfer_s, "")):
+        cell = f"{_amount(value, place.time_s):>8}"
+        cells += " " + (paint(cell, style) if style and cell.strip() != "·" else cell)
+    span = f"{_short(place.least_s)}..{_short(place.most_s)}" if ranks > 1 else ""
+    cells += f" {span:>15}  "
+    room = width - 67
+    where = clip_left(names.place(names.relative(place.file, cwd), place.line), room)
+    return cells + paint(where, "cyan") + clip(f" {place.name}" if place.name else "", max(0, room - len(where)))
+
+
+def _amount(value: float, of: float) -> str:
+    """A cell of the table; a dot for what is nothing beside the row's time."""
+    return _short(value) if value > 0.005 * of else "·"
+
+
+def _short(value: float) -> str:
+    return (
+        f"{value:.0f}"
+        if value >= 1000
+        else f"{value:.1f}"
+        if value >= 100
+        else f"{value:.2f}"
+        if value >= 0.1
+        else f"{value:.3f}"
+    )
