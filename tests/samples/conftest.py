@@ -1,0 +1,121 @@
+"""Records samples, each of them at most once in a session (and once more without its fault).
+
+``--samples FOLDER`` tries the tool on other programs with headers of the same kind, ``--keep-runs FOLDER`` keeps the run
+folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .planted import SAMPLES, Sample, read_samples
+
+ROOT = SAMPLES.parent
+LIMIT_S = 180
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("samples")
+    group.addoption(
+        "--samples", type=Path, default=SAMPLES, metavar="FOLDER", help="programs with planted faults to try"
+    )
+    group.addoption("--keep-runs", type=Path, metavar="FOLDER", help="folder in which to keep the runs of samples")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Gives a test that asks for ``sample``, ``faulty`` or ``balanced`` one case per program of that sort."""
+    chosen: dict[str, Callable[[Sample], bool]] = {
+        "sample": lambda sample: True,
+        "faulty": lambda sample: not sample.balanced,
+        "balanced": lambda sample: sample.balanced,
+    }
+    for name, wanted in chosen.items():
+        if name in metafunc.fixturenames:
+            samples = [s for s in read_samples(metafunc.config.getoption("--samples", SAMPLES)) if wanted(s)]
+            metafunc.parametrize(name, samples, ids=[sample.name for sample in samples])
+
+
+@dataclass
+class Recording:
+    """One run of a sample under ``scalana run``."""
+
+    folder: Path
+    output: str
+
+    @property
+    def loop_s(self) -> float:
+        """Seconds of the training loop, by the program's own clock."""
+        found = re.search(r"loop seconds: ([0-9.]+)", self.output)
+        assert found, self.output
+        return float(found[1])
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        done = scalana("report", str(self.folder), "--format", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        return self.report["findings"]
+
+
+def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command as a user does, from the checkout."""
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return subprocess.run(
+        [sys.executable, "-m", "scalana", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+Record = Callable[..., Recording]
+
+
+@pytest.fixture(scope="session")
+def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """``record(sample, fix=False)`` runs a sample, or gives what it gave the first time."""
+    pytest.importorskip("torch")
+    kept: Path | None = request.config.getoption("--keep-runs")
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+    runs = kept.resolve() if kept is not None else tmp_path_factory.mktemp("runs")
+    seen: dict[tuple[Path, bool], Recording | str] = {}
+
+    def run(sample: Sample, fix: bool) -> Recording | str:
+        folder = runs / (sample.name + ("-fixed" if fix else ""))
+        command = [*sample.launch, str(sample.path), *(["--fix"] if fix else [])]
+        try:
+            done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
+        except subprocess.TimeoutExpired:
+            return f"{sample.name} did not end within {LIMIT_S} s"
+        if done.returncode != 0:
+            return f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return Recording(folder, done.stdout)
+
+    def once(sample: Sample, fix: bool = False) -> Recording:
+        key = (sample.path, fix)
+        if key not in seen:
+            seen[key] = run(sample, fix)
+        recording = seen[key]
+        if isinstance(recording, str):
+            pytest.fail(recording, pytrace=False)
+        return recording
+
+    return once

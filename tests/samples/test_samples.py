@@ -1,0 +1,77 @@
+"""Planted faults are found: the line, the ranks, the seconds; and where nothing is planted, nothing is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, Record
+from .planted import Fault, Sample
+
+pytestmark = pytest.mark.slow
+
+
+def is_at(finding: dict[str, Any], fault: Fault, path: Path) -> bool:
+    """Whether a finding names the planted lines and nothing else."""
+    root = finding["root"]
+    file = (ROOT / root["file"]).resolve()
+    return file == path.resolve() and fault.line <= root["line"] <= root["end_line"] <= fault.end_line
+
+
+def match(sample: Sample, findings: list[dict[str, Any]]) -> list[tuple[Fault, dict[str, Any]]]:
+    """Pairs the faults with as many first findings, in whatever order. Fails, with the findings, where they differ."""
+    pairs = [
+        (fault, finding)
+        for fault in sample.faults
+        for finding in findings[: len(sample.faults)]
+        if is_at(finding, fault, sample.path)
+    ]
+    wanted = [f"{sample.path.name}:{fault.line}-{fault.end_line} {fault.function}" for fault in sample.faults]
+    assert len(pairs) == len(sample.faults), f"planted {wanted}, found {[brief(finding) for finding in findings]}"
+    return pairs
+
+
+def brief(finding: dict[str, Any]) -> str:
+    root = finding["root"]
+    return (
+        f"{finding['kind']} {root['file']}:{root['line']}-{root['end_line']} {root['function']} "
+        f"ranks {finding['ranks']} lost {finding['lost_s']:.3f} s saving {finding['saving_s']:.3f} s"
+    )
+
+
+def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
+    for fault, finding in match(faulty, record(faulty).findings):
+        assert sorted(finding["ranks"]) == sorted(fault.ranks)
+        assert finding["root"]["function"].rpartition(".")[2] == fault.function
+
+
+def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
+    for fault, finding in match(faulty, record(faulty).findings):
+        assert finding["lost_s"] == pytest.approx(fault.lost_s, rel=0.1)
+
+
+def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> None:
+    predicted = sum(finding["saving_s"] for _, finding in match(faulty, record(faulty).findings))
+    saved = record(faulty).loop_s - record(faulty, fix=True).loop_s
+    assert predicted == pytest.approx(saved, rel=0.1)
+
+
+def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
+    for fault in faulty.faults:
+        left = [f for f in record(faulty, fix=True).findings if is_at(f, fault, faulty.path)]
+        assert sum(finding["lost_s"] for finding in left) < 0.1 * fault.lost_s, [brief(finding) for finding in left]
+
+
+def test_a_balanced_program_has_no_finding(balanced: Sample, record: Record) -> None:
+    assert [brief(finding) for finding in record(balanced).findings] == []
+
+
+def test_seconds_add_up(sample: Sample, record: Record) -> None:
+    report = record(sample).report
+    assert report["run"]["ranks"] == sample.ranks
+    assert report["run"]["exit_code"] == 0
+    parts = [report["time"][name] for name in ("work_s", "stall_s", "wait_s", "transfer_s", "other_s")]
+    assert min(parts) >= 0
+    assert sum(parts) == pytest.approx(sample.ranks * report["run"]["seconds"], rel=0.01)
