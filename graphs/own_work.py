@@ -1,0 +1,520 @@
+"""What locations did between their communication calls, from samples and exact CPU clocks.
+
+Between two calls of a location lies a *gap*. Its length is exact, and so is the CPU time spent in it, since a call
+reads the thread's CPU clock; the samples only tell how the two are to be divided. Every sample owns the stretch of
+its gap that is nearest to it in time. A gap too short for any sample is divided like sampled short gaps between the
+same two calls. Nothing is lost: the rows of a gap add up to its length.
+
+A location that waits for another thread or child process of its own rank (a lock, a queue, a data loader's worker)
+does no work itself; the stretch then belongs to whoever of its rank was active in it, as a *helper* activity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .tables import STATE_DISK, STATE_IPC, STATE_LOCK, STATE_RUNNING, STATE_SLEEP, STATE_UNKNOWN, Samples, Threads
+from .timeline import Activities, FloatArray, IntArray, OwnWork
+
+BoolArray = npt.NDArray[np.bool_]
+
+_NS = 1e-9
+_MOST_TICKS = 4096
+"""A stretch in which a location waits is looked at no more often than this."""
+_SHORT_PERIODS = 4
+"""Gaps up to this many sampling periods are alike enough to tell what an unsampled one holds."""
+_OWN_EVIDENCE = 10
+"""Sampled like gaps from which a location's unsampled ones follow itself rather than all locations."""
+_LIKELY = 6
+"""Activities that an unsampled gap is divided over at most."""
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Stretches between calls, sorted by (location, start). Every location has one more than it has calls."""
+
+    location: IntArray
+    """``[gaps]``"""
+    start_ns: IntArray
+    """Aligned ``[gaps]``."""
+    end_ns: IntArray
+    """Aligned, not before the start ``[gaps]``."""
+    cpu_ns: IntArray
+    """Exact CPU time of the thread in the gap, -1 where no clock was read ``[gaps]``."""
+    before: IntArray
+    """Vertex of the call before, -1 at the start of the record ``[gaps]``."""
+    after: IntArray
+    """Vertex of the call after, -1 at the end of the record ``[gaps]``."""
+    number: IntArray
+    """The gap's number in :class:`~scalana.graphs.timeline.OwnWork` ``[gaps]``."""
+    default_vertex: IntArray
+    """Where a gap goes of which nothing is known ``[gaps]``."""
+    default_line: IntArray
+    """Its line, 0 where unknown ``[gaps]``."""
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the call paths of all processes lead."""
+
+    vertex: IntArray
+    """Vertex of the innermost frame ``[paths]``."""
+    line: IntArray
+    """Innermost line of the user's own code, 0 if the path has none ``[paths]``."""
+    waits: BoolArray
+    """Whether the innermost frame is library code that waits for other threads or processes ``[paths]``."""
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of own work before they are numbered; ``gap`` is a row in :class:`Gaps`."""
+
+    gap: IntArray
+    activity: IntArray
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+    samples: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+@dataclass(slots=True)
+class _Stretches:
+    """Neighbouring samples of a thread, and how the time between them divides. One row per sample.
+
+    ``border_ns[i]`` is where sample ``i`` hands over to the next; the rates are CPU (and core wait) a second before
+    and after that border.
+    """
+
+    follows: BoolArray
+    """Whether row ``i + 1`` is of the same thread."""
+    border_ns: IntArray
+    cpu_before: FloatArray
+    cpu_after: FloatArray
+    wait_before: FloatArray
+    wait_after: FloatArray
+
+
+def own_work(
+    gaps: Gaps, samples: Samples, threads: Threads, places: Places, period_ns: int
+) -> tuple[OwnWork, Activities]:
+    """Divide every gap over activities.
+
+    ``samples`` are sorted by (thread, time) on the aligned axis; ``threads.location`` says which threads are
+    locations and ``threads.rank`` to which rank all of them belong.
+    """
+    catalogue, base_of_path, base_of_gap = _catalogue(places, gaps)
+    stretches = _stretches(samples, period_ns)
+    rows = _sampled(gaps, samples, threads, places, stretches, base_of_path, period_ns)
+    _exact_cpu(rows, gaps.cpu_ns)
+    inferred = _inferred(gaps, rows, base_of_gap, 2 * len(catalogue), period_ns)
+    _exact_cpu(inferred, gaps.cpu_ns)
+    return _numbered(gaps, rows, inferred, catalogue)
+
+
+def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int) -> FloatArray:
+    """Seconds that each sample stands for if its thread was active in it, else 0 ``[samples]``.
+
+    The first sample of a thread stands for a period before it, the last for half a period after it.
+    """
+    stretches = _stretches(samples, period_ns)
+    time, half = samples.time_ns, period_ns // 2
+    until = np.where(stretches.follows, stretches.border_ns, time + half)
+    since = np.empty_like(time)
+    since[:1] = time[:1] - half
+    since[1:] = np.where(stretches.follows[:-1], stretches.border_ns[:-1], time[1:] - half)
+    return np.where(_active(samples, places, stretches), (until - since) * _NS, 0.0)
+
+
+def _catalogue(places: Places, gaps: Gaps) -> tuple[IntArray, IntArray, IntArray]:
+    """Unique (vertex, line) pairs as rows, and which of them every path and every gap's default is."""
+    vertex = np.concatenate((places.vertex, gaps.default_vertex)).astype(np.int64)
+    line = np.concatenate((places.line, gaps.default_line)).astype(np.int64)
+    width = int(line.max(initial=0)) + 1
+    keys, inverse = np.unique(vertex * width + line, return_inverse=True)
+    inverse = inverse.reshape(-1).astype(np.int64)
+    catalogue = np.stack((keys // width, keys % width), axis=1)
+    return catalogue, inverse[: len(places.vertex)], inverse[len(places.vertex) :]
+
+
+def _stretches(samples: Samples, period_ns: int) -> _Stretches:
+    """Divide the time between neighbouring samples.
+
+    The border is the midpoint, unless the thread did not run in between: then it stayed where the earlier sample
+    says until the last period, since a thread that does not advance writes no samples.
+    """
+    time, n = samples.time_ns, len(samples)
+    follows = np.zeros(n, np.bool_)
+    border = time.copy()
+    cpu_before, cpu_after, wait_before, wait_after = (np.zeros(n) for _ in range(4))
+    if n > 1:
+        follows[:-1] = samples.thread[1:] == samples.thread[:-1]
+        apart = np.maximum(time[1:] - time[:-1], 1)
+        cpu = np.minimum(samples.cpu_ns[1:], apart)
+        wait = np.minimum(samples.core_wait_ns[1:], apart - cpu)
+        held = (2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart)
+        middle = (time[:-1] + time[1:]) // 2
+        border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
+        ran = np.where(held, np.maximum(time[1:] - border[:-1], 1), apart)
+        cpu_after[:-1] = np.minimum(cpu / ran, 1.0)
+        wait_after[:-1] = np.minimum(wait / ran, 1.0)
+        cpu_before[:-1] = np.where(held, 0.0, cpu_after[:-1])
+        wait_before[:-1] = np.where(held, 0.0, wait_after[:-1])
+    return _Stretches(follows, border, cpu_before, cpu_after, wait_before, wait_after)
+
+
+def _sampled(
+    gaps: Gaps,
+    samples: Samples,
+    threads: Threads,
+    places: Places,
+    stretches: _Stretches,
+    base_of_path: IntArray,
+    period_ns: int,
+) -> _Rows:
+    """Rows of the gaps that hold samples, CPU as the samples have it."""
+    gap_of_sample = _gap_of_samples(gaps, samples, threads)
+    rows = np.flatnonzero(gap_of_sample >= 0)
+    gap = gap_of_sample[rows]
+    time = samples.time_ns[rows]
+    # A sample shares its gap with its neighbours only if they lie in the same one; else it owns up to the edge.
+    joins_next = np.zeros(len(rows), np.bool_)
+    joins_next[:-1] = gap[1:] == gap[:-1]
+    joins_last = np.zeros(len(rows), np.bool_)
+    joins_last[1:] = joins_next[:-1]
+    right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
+    left = np.where(joins_last, stretches.border_ns[np.maximum(rows - 1, 0)], gaps.start_ns[gap])
+    seconds = (right - left) * _NS
+    cpu = _integral(rows, time, left, right, stretches, samples, "cpu", period_ns)
+    wait = _integral(rows, time, left, right, stretches, samples, "wait", period_ns)
+    wait = np.minimum(wait, np.maximum(seconds - cpu, 0.0))
+    ticks = np.clip(np.rint((right - left) / period_ns), 1, _MOST_TICKS).astype(np.int64)
+
+    state = samples.state[rows]
+    blocked = (state == STATE_LOCK) | (state == STATE_IPC)
+    blocked |= (state == STATE_UNKNOWN) & places.waits[samples.path[rows]]
+    starved = (state == STATE_RUNNING) & (cpu + wait < 0.1 * seconds)
+    asked = np.flatnonzero((blocked | starved) & (seconds > 0))
+    helped, helped_row, helped_path, helped_share = _helpers(
+        asked, starved, left, right, ticks, samples, threads, places, stretches, gap_of_sample, rows, period_ns
+    )
+    own_share = (ticks - helped) / ticks
+
+    shares = np.concatenate((own_share, helped_share))
+    of = np.concatenate((np.arange(len(rows), dtype=np.int64), helped_row))
+    activity = np.concatenate((2 * base_of_path[samples.path[rows]], 2 * base_of_path[helped_path] + 1))
+    keep = shares > 0
+    of, shares, activity = of[keep], shares[keep], activity[keep]
+    return _grouped(
+        _Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
+    )
+
+
+def _integral(
+    rows: IntArray,
+    time: IntArray,
+    left: IntArray,
+    right: IntArray,
+    stretches: _Stretches,
+    samples: Samples,
+    what: str,
+    period_ns: int,
+) -> FloatArray:
+    """Seconds of CPU or core wait between ``left`` and ``right`` of each sample, at the rates of its stretches."""
+    before, after, counted = (
+        (stretches.cpu_before, stretches.cpu_after, samples.cpu_ns)
+        if what == "cpu"
+        else (stretches.wait_before, stretches.wait_after, samples.core_wait_ns)
+    )
+    previous = rows - 1
+    has_previous = (rows > 0) & stretches.follows[previous]
+    # The first sample of a thread has no stretch before it: its clock tells of the time since the last tick.
+    first_rate = np.minimum(counted[rows] / np.maximum(time - left, period_ns), 1.0)
+    border = np.clip(stretches.border_ns[previous], left, time)
+    early = np.where(
+        has_previous, (border - left) * before[previous] + (time - border) * after[previous], (time - left) * first_rate
+    )
+    follows = stretches.follows[rows]
+    border = np.clip(stretches.border_ns[rows], time, right)
+    last_rate = np.where(has_previous, after[previous], first_rate)
+    late = np.where(
+        follows, (border - time) * before[rows] + (right - border) * after[rows], (right - time) * last_rate
+    )
+    return np.asarray((early + late) * _NS)
+
+
+def _gap_of_samples(gaps: Gaps, samples: Samples, threads: Threads) -> IntArray:
+    """The gap that each sample of a location lies in, -1 for samples in calls and of other threads."""
+    result = np.full(len(samples), -1, np.int64)
+    location = threads.location[samples.thread]
+    rows = np.flatnonzero(location >= 0)
+    if len(rows) == 0 or len(gaps.location) == 0:
+        return result
+    time, location = samples.time_ns[rows], location[rows]
+    origin = min(int(time.min()), int(gaps.start_ns.min()))
+    span = max(int(time.max()), int(gaps.end_ns.max())) - origin + 1
+    starts = gaps.location * span + (gaps.start_ns - origin)
+    gap = np.searchsorted(starts, location * span + (time - origin), side="right") - 1
+    inside = (gap >= 0) & (gaps.location[gap] == location) & (time <= gaps.end_ns[gap])
+    result[rows[inside]] = gap[inside]
+    return result
+
+
+def _active(samples: Samples, places: Places, stretches: _Stretches) -> BoolArray:
+    """Whether a thread does something in a sample: runs, sleeps or is busy with a disk; not: waits for others."""
+    cpu = np.zeros(len(samples))
+    cpu[1:] = np.where(stretches.follows[:-1], stretches.cpu_after[:-1], 0.0)
+    waits = places.waits[samples.path]
+    active = (samples.state == STATE_RUNNING) | (samples.state == STATE_SLEEP) | (samples.state == STATE_DISK)
+    active |= (samples.state == STATE_UNKNOWN) & ~waits
+    return np.asarray(active | ((cpu > 0.5) & ~waits))
+
+
+def _helpers(
+    asked: IntArray,
+    starved: BoolArray,
+    left: IntArray,
+    right: IntArray,
+    ticks: IntArray,
+    samples: Samples,
+    threads: Threads,
+    places: Places,
+    stretches: _Stretches,
+    gap_of_sample: IntArray,
+    rows: IntArray,
+    period_ns: int,
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Who of its own rank was active while a location waited.
+
+    ``asked`` are the waiting rows; each is looked at in ``ticks`` places. Returns how many ticks of every row found a
+    helper; and per (tick, helper) the row, the helper's path and the share of the row.
+    """
+    active = _active(samples, places, stretches) & (places.line[samples.path] > 0)
+    location = threads.location[samples.thread]
+    active &= ~((location >= 0) & (gap_of_sample < 0))  # another location inside a call is communicating, not working
+    first = np.searchsorted(samples.thread, np.arange(len(threads) + 1))
+    useful = np.flatnonzero(np.bincount(samples.thread[active], minlength=len(threads)) > 0)
+    if len(asked) == 0 or len(useful) == 0:
+        nobody = np.zeros(0, np.int64)
+        return np.zeros(len(rows), np.int64), nobody, nobody, np.zeros(0)
+    useful = useful[np.argsort(threads.rank[useful], kind="stable")]
+    by_rank = threads.rank[useful]
+
+    tick_row = np.repeat(asked, ticks[asked])
+    count = ticks[tick_row]
+    ordinal = np.arange(len(tick_row)) - np.repeat(np.cumsum(ticks[asked]) - ticks[asked], ticks[asked])
+    tick_time = left[tick_row] + ((right - left)[tick_row] * (2 * ordinal + 1)) // (2 * count)
+
+    # Every tick against every useful thread of its rank.
+    rank = threads.rank[samples.thread[rows[tick_row]]]
+    low, high = np.searchsorted(by_rank, rank, "left"), np.searchsorted(by_rank, rank, "right")
+    fan = high - low
+    tick = np.repeat(np.arange(len(tick_row)), fan)
+    helper = useful[np.repeat(low - (np.cumsum(fan) - fan), fan) + np.arange(len(tick))]
+    row = tick_row[tick]
+    other = helper != samples.thread[rows[row]]
+    tick, helper, row = tick[other], helper[other], row[other]
+
+    # The sample of the helper that owns the tick.
+    time = tick_time[tick]
+    origin = min(int(samples.time_ns.min()), int(tick_time.min()))
+    span = max(int(samples.time_ns.max()), int(tick_time.max())) - origin + 1
+    keys = samples.thread * span + (samples.time_ns - origin)
+    at = np.searchsorted(keys, helper * span + (time - origin), side="right") - 1
+    at = np.maximum(at, first[helper])  # shortly before the first sample
+    handed = stretches.follows[at] & (time >= stretches.border_ns[at])
+    at = np.where(handed, at + 1, at)
+    near = (time >= samples.time_ns[at] - period_ns) & (stretches.follows[at] | (time <= samples.time_ns[at] + period_ns))
+    helps = near & active[at]
+    # Who merely lacks the interpreter lock waits for a thread of its own process that runs.
+    same = threads.process[helper] == threads.process[samples.thread[rows[row]]]
+    helps &= ~starved[row] | (same & (samples.state[at] == STATE_RUNNING))
+    tick, row, at = tick[helps], row[helps], at[helps]
+
+    several = np.bincount(tick, minlength=len(tick_row))
+    helped = np.bincount(tick_row[several > 0], minlength=len(rows))
+    return helped, row, samples.path[at], 1.0 / (several[tick] * ticks[row])
+
+
+def _grouped(rows: _Rows) -> _Rows:
+    """One row per (gap, activity), sorted by these."""
+    if len(rows) == 0:
+        return rows
+    width = int(rows.activity.max()) + 1
+    key = rows.gap * width + rows.activity
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    return _Rows(
+        key[first] // width,
+        key[first] % width,
+        *(np.add.reduceat(column[order], first) for column in (rows.seconds, rows.cpu_s, rows.core_wait_s)),
+        samples=np.add.reduceat(rows.samples[order], first),
+    )
+
+
+def _exact_cpu(rows: _Rows, cpu_ns: IntArray) -> None:
+    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds."""
+    if len(rows) == 0:
+        return
+    first = np.flatnonzero(np.r_[True, rows.gap[1:] != rows.gap[:-1]])
+    size = np.diff(np.r_[first, len(rows)])
+    length = np.add.reduceat(rows.seconds, first)
+    known = cpu_ns[rows.gap[first]] >= 0
+    rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
+    told = np.add.reduceat(rows.cpu_s, first)
+    total = np.where(known, np.minimum(cpu_ns[rows.gap[first]] * _NS, length), told)
+    scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
+    cpu = np.minimum(rows.cpu_s * np.repeat(scale, size), rows.seconds)
+    # What the samples' CPU cannot hold spreads over the seconds that are left.
+    rest = total - np.add.reduceat(cpu, first)
+    room = np.add.reduceat(rows.seconds - cpu, first)
+    fill = np.divide(rest, room, out=np.zeros_like(rest), where=room > 1e-12)
+    rows.cpu_s = np.minimum(cpu + (rows.seconds - cpu) * np.repeat(np.clip(fill, 0.0, 1.0), size), rows.seconds)
+    rows.core_wait_s = np.minimum(rows.core_wait_s, rows.seconds - rows.cpu_s)
+
+
+def _inferred(gaps: Gaps, rows: _Rows, base_of_gap: IntArray, activities: int, period_ns: int) -> _Rows:
+    """Rows of the gaps without samples, divided like sampled short gaps between the same two calls."""
+    length = gaps.end_ns - gaps.start_ns
+    sampled = np.zeros(len(length), np.bool_)
+    sampled[rows.gap] = True
+    empty = np.flatnonzero(~sampled & (length > 0))
+    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 2
+    kind = (gaps.before + 1) * vertices + gaps.after + 1
+    _, kind = np.unique(kind, return_inverse=True)
+    kind = kind.reshape(-1).astype(np.int64)
+    kinds = int(kind.max(initial=-1)) + 1
+    short = length[rows.gap] <= _SHORT_PERIODS * period_ns
+
+    own_kind = gaps.location * kinds + kind
+    own = _profiles(own_kind, rows, short, activities, _OWN_EVIDENCE)
+    common = _profiles(kind, rows, short, activities, 1)
+    pieces: list[_Rows] = []
+    left = empty
+    for profile, key in ((own, own_kind), (common, kind)):
+        rows_of_gaps, left = profile.divide(left, key, length)
+        pieces.append(rows_of_gaps)
+    seconds = length[left] * _NS
+    nothing = np.zeros(len(left))
+    # With no like gap known, all of it was on a CPU or none, as the clocks say.
+    pieces.append(_Rows(left, 2 * base_of_gap[left], seconds, nothing, nothing.copy(), nothing.copy()))
+    return _sorted(_concatenated(pieces))
+
+
+@dataclass(slots=True)
+class _Profiles:
+    """How sampled gaps of a kind divide over activities; shares of a kind add up to 1."""
+
+    keys: IntArray
+    """Kinds, ascending ``[kinds]``."""
+    first: IntArray
+    """``[kinds + 1]`` into the rows below."""
+    activity: IntArray
+    share: FloatArray
+    cpu: FloatArray
+    """CPU a second ``[rows]``."""
+    wait: FloatArray
+
+    def divide(self, gaps: IntArray, key: IntArray, length_ns: IntArray) -> tuple[_Rows, IntArray]:
+        """Rows of those ``gaps`` whose kind is known, and the other gaps."""
+        if len(self.keys) == 0:
+            none = np.zeros(0)
+            return _Rows(gaps[:0], gaps[:0], none, none, none, none), gaps
+        at = np.minimum(np.searchsorted(self.keys, key[gaps]), len(self.keys) - 1)
+        known = self.keys[at] == key[gaps]
+        chosen, at = gaps[known], at[known]
+        size = self.first[at + 1] - self.first[at]
+        gap = np.repeat(chosen, size)
+        row = np.repeat(self.first[at] - (np.cumsum(size) - size), size) + np.arange(len(gap))
+        seconds = length_ns[gap] * _NS * self.share[row]
+        inferred = _Rows(
+            gap, self.activity[row], seconds, seconds * self.cpu[row], seconds * self.wait[row], np.zeros(len(gap))
+        )
+        return inferred, gaps[~known]
+
+
+def _profiles(key_of_gap: IntArray, rows: _Rows, chosen: BoolArray, activities: int, evidence: int) -> _Profiles:
+    """Profiles of the kinds of gaps with at least ``evidence`` samples among the ``chosen`` rows."""
+    pick = np.flatnonzero(chosen)
+    grouped = _grouped(
+        _Rows(
+            key_of_gap[rows.gap[pick]],
+            rows.activity[pick],
+            rows.seconds[pick],
+            rows.cpu_s[pick],
+            rows.core_wait_s[pick],
+            rows.samples[pick],
+        )
+    )
+    # The likeliest activities of each kind; the rest would cost more rows than it tells.
+    order = np.lexsort((-grouped.seconds, grouped.gap))
+    key, seconds = grouped.gap[order], grouped.seconds[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
+    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
+    place = np.arange(len(key)) - np.repeat(first, size)
+    heard = np.add.reduceat(grouped.samples[order], first) if len(key) else np.zeros(0)
+    keep = (place < _LIKELY) & (np.repeat(heard, size) >= evidence) & (seconds > 0)
+    order, key, seconds = order[keep], key[keep], seconds[keep]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
+    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
+    total = np.add.reduceat(seconds, first) if len(key) else np.zeros(0)
+    return _Profiles(
+        keys=key[first],
+        first=np.r_[first, len(key)].astype(np.int64),
+        activity=grouped.activity[order],
+        share=seconds / np.repeat(total, size),
+        cpu=grouped.cpu_s[order] / seconds,
+        wait=grouped.core_wait_s[order] / seconds,
+    )
+
+
+def _concatenated(parts: list[_Rows]) -> _Rows:
+    return _Rows(
+        np.concatenate([part.gap for part in parts]),
+        np.concatenate([part.activity for part in parts]),
+        np.concatenate([part.seconds for part in parts]),
+        np.concatenate([part.cpu_s for part in parts]),
+        np.concatenate([part.core_wait_s for part in parts]),
+        np.concatenate([part.samples for part in parts]),
+    )
+
+
+def _sorted(rows: _Rows) -> _Rows:
+    order = np.argsort(rows.gap, kind="stable")
+    return _Rows(
+        rows.gap[order],
+        rows.activity[order],
+        rows.seconds[order],
+        rows.cpu_s[order],
+        rows.core_wait_s[order],
+        rows.samples[order],
+    )
+
+
+def _numbered(gaps: Gaps, rows: _Rows, inferred: _Rows, catalogue: IntArray) -> tuple[OwnWork, Activities]:
+    """Rows by the timeline's gap numbers, and the activities that occur."""
+    merged = _concatenated([rows, inferred])
+    number = gaps.number[merged.gap]
+    order = np.argsort(number, kind="stable")
+    occurs = np.flatnonzero(np.bincount(merged.activity, minlength=2 * len(catalogue)))
+    renumber = np.full(2 * len(catalogue), -1, np.int64)
+    renumber[occurs] = np.arange(len(occurs))
+    sampled = np.where(merged.samples > 0, np.maximum(np.rint(merged.samples), 1), 0)
+    own = OwnWork(
+        gap=number[order],
+        activity=renumber[merged.activity[order]],
+        seconds=merged.seconds[order],
+        cpu_s=merged.cpu_s[order],
+        core_wait_s=merged.core_wait_s[order],
+        samples=sampled[order].astype(np.int64),
+    )
+    activities = Activities(
+        vertex=catalogue[occurs // 2, 0], line=catalogue[occurs // 2, 1], helper=(occurs % 2).astype(np.bool_)
+    )
+    return own, activities

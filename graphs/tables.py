@@ -1,0 +1,119 @@
+"""The records of all analysed processes as one set of columns, with run-wide numbers for threads and call paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .timeline import IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+STATE_RUNNING, STATE_SLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
+"""What a thread was doing in a sample."""
+
+BLOCKING, POST, COMPLETION, LAUNCHED, ANY_SOURCE = 1, 2, 4, 8, 16
+"""Flags of an event: post and completion in one, post, completion, issued by C++ that waits unseen, any source."""
+
+_Columns = TypeVar("_Columns")
+
+
+@dataclass(slots=True)
+class Threads:
+    """Threads of all processes."""
+
+    process: IntArray
+    """Row in the list of processes ``[threads]``."""
+    rank: IntArray
+    """World rank to which the thread's process belongs ``[threads]``."""
+    is_main: BoolArray
+    """Main thread of the process that is the rank itself, not of a child ``[threads]``."""
+    is_own: BoolArray
+    """Whether the process is the rank itself ``[threads]``."""
+    location: IntArray
+    """Row in the timeline's locations, -1 for a thread that is none ``[threads]``."""
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+
+@dataclass(slots=True)
+class Samples:
+    """Samples, sorted by (thread, time)."""
+
+    thread: IntArray
+    """Row in :class:`Threads` ``[samples]``."""
+    time_ns: IntArray
+    """``[samples]``"""
+    path: IntArray
+    """Run-wide call path ``[samples]``."""
+    cpu_ns: IntArray
+    """CPU time of the thread since its previous sample ``[samples]``."""
+    core_wait_ns: IntArray
+    """Time runnable without a core since then ``[samples]``."""
+    state: IntArray
+    """``STATE_...`` ``[samples]``."""
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+
+@dataclass(slots=True)
+class Events:
+    """Communication events of all ranks as they were recorded."""
+
+    process: IntArray
+    """``[events]``"""
+    identity: IntArray
+    """Event id, unique in its process ``[events]``."""
+    thread: IntArray
+    """Row in :class:`Threads` ``[events]``."""
+    operation: IntArray
+    """Code of the table of operations ``[events]``."""
+    communicator: IntArray
+    """Run-wide communicator, -1 for none ``[events]``."""
+    seq: IntArray
+    """``[events]``"""
+    peer: IntArray
+    """World rank of the partner or root, -1 for none ``[events]``."""
+    tag: IntArray
+    """``[events]``"""
+    nbytes: IntArray
+    """``[events]``"""
+    flags: IntArray
+    """``[events]``"""
+    enter_ns: IntArray
+    """``[events]``"""
+    exit_ns: IntArray
+    """``[events]``"""
+    cpu_enter_ns: IntArray
+    """CPU clock of the thread at entry ``[events]``."""
+    cpu_exit_ns: IntArray
+    """CPU clock of the thread at exit ``[events]``."""
+    path: IntArray
+    """Run-wide call path ``[events]``."""
+    completes: IntArray
+    """Event row that this one completes, -1 for none ``[events]``."""
+    done_ns: IntArray
+    """When the operation was seen complete, -1 if that was not seen ``[events]``."""
+    done_cpu_ns: IntArray
+    """CPU clock of the issuing thread at that moment, -1 if unknown ``[events]``."""
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+
+def take(columns: _Columns, rows: npt.NDArray[np.generic]) -> _Columns:
+    """The given rows (numbers or a mask) of a dataclass of columns."""
+    return type(columns)(*(getattr(columns, column.name)[rows] for column in fields(columns)))  # type: ignore[arg-type]
+
+
+def concatenate(parts: list[_Columns], kind: type[_Columns]) -> _Columns:
+    """Rows of several dataclasses of columns after each other."""
+    names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
+    if not parts:
+        return kind(*(np.zeros(0, np.int64) for _ in names))
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

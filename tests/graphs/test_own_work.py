@@ -1,0 +1,259 @@
+"""Own work between calls: exact lengths and CPU, divided by samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalana.graphs.own_work import Gaps, Places, active_s, own_work
+from scalana.graphs.tables import (
+    STATE_IPC,
+    STATE_LOCK,
+    STATE_RUNNING,
+    STATE_SLEEP,
+    STATE_UNKNOWN,
+    Samples,
+    Threads,
+)
+
+MS = 1_000_000
+PERIOD = 5 * MS
+
+
+def _threads(*rows):
+    """Rows of (rank, process, location)."""
+    rank, process, location = (np.array(column, np.int64) for column in zip(*rows))
+    own = location >= 0
+    return Threads(process, rank, is_main=own, is_own=own, location=location)
+
+
+def _samples(*rows):
+    """Rows of (thread, ms, path, cpu ms, state) in order."""
+    thread, time, path, cpu, state = zip(*rows) if rows else ([], [], [], [], [])
+    return Samples(
+        np.array(thread, np.int64),
+        np.array([round(t * MS) for t in time], np.int64),
+        np.array(path, np.int64),
+        np.array([round(c * MS) for c in cpu], np.int64),
+        np.zeros(len(thread), np.int64),
+        np.array(state, np.int64),
+    )
+
+
+def _gaps(*rows):
+    """Rows of (location, start ms, end ms, cpu ms or -1, before, after), numbered in order."""
+    location, start, end, cpu, before, after = zip(*rows)
+    n = len(rows)
+    return Gaps(
+        np.array(location, np.int64),
+        np.array([round(t * MS) for t in start], np.int64),
+        np.array([round(t * MS) for t in end], np.int64),
+        np.array([round(c * MS) if c >= 0 else -1 for c in cpu], np.int64),
+        np.array(before, np.int64),
+        np.array(after, np.int64),
+        np.arange(n, dtype=np.int64),
+        np.full(n, 99, np.int64),
+        np.full(n, 990, np.int64),
+    )
+
+
+def _places(count, waits=(), no_user=()):
+    """Path ``p`` leads to vertex ``p`` and line ``10 p``."""
+    paths = np.arange(count, dtype=np.int64)
+    line = np.where(np.isin(paths, no_user), 0, 10 * paths)
+    return Places(paths, line, np.isin(paths, waits))
+
+
+def _table(own, activities, column="seconds"):
+    """{(gap, vertex, line, helper): value in ms}."""
+    values = getattr(own, column)
+    scale = 1e3 if values.dtype.kind == "f" else 1
+    return {
+        (int(g), int(activities.vertex[a]), int(activities.line[a]), bool(activities.helper[a])): round(v * scale, 6)
+        for g, a, v in zip(own.gap, own.activity, values.tolist())
+    }
+
+
+def test_samples_own_up_to_midpoints_and_the_gap_keeps_its_length_and_cpu():
+    samples = _samples((0, 2, 1, 2, STATE_RUNNING), (0, 7, 1, 5, STATE_RUNNING), (0, 12, 2, 5, STATE_RUNNING))
+    own, activities = own_work(_gaps((0, 0, 15, 15, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 9.5, (0, 2, 20, False): 5.5}
+    assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 9.5, (0, 2, 20, False): 5.5}
+    assert _table(own, activities, "samples") == {(0, 1, 10, False): 2, (0, 2, 20, False): 1}
+
+
+def test_sleep_between_two_distant_samples_is_exact_and_has_no_cpu():
+    # It computes in 1 until 10 ms, sleeps in 2 until 90 ms (the last tick there is written), computes in 3.
+    samples = _samples(
+        (0, 2.5, 1, 2.5, STATE_RUNNING),
+        (0, 7.5, 1, 5, STATE_RUNNING),
+        (0, 12.5, 2, 2.5, STATE_SLEEP),
+        (0, 87.5, 2, 0, STATE_SLEEP),
+        (0, 92.5, 3, 2.5, STATE_RUNNING),
+        (0, 97.5, 3, 5, STATE_RUNNING),
+    )
+    own, activities = own_work(_gaps((0, 0, 100, 20, -1, 7)), samples, _threads((0, 0, 0)), _places(4), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 10, (0, 2, 20, False): 80, (0, 3, 30, False): 10}
+    cpu = _table(own, activities, "cpu_s")
+    assert sum(cpu.values()) == pytest.approx(20)
+    assert cpu[0, 2, 20, False] < 4
+
+
+def test_thread_that_moved_on_without_a_closing_sample_stayed_where_it_was():
+    samples = _samples((0, 10, 1, 5, STATE_SLEEP), (0, 100, 2, 2, STATE_RUNNING))
+    own, activities = own_work(_gaps((0, 5, 105, -1, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 92.5, (0, 2, 20, False): 7.5}
+
+
+def test_samples_inside_calls_and_of_other_gaps_do_not_leak():
+    samples = _samples(
+        (0, 5, 1, 5, STATE_RUNNING), (0, 12, 3, 1, STATE_IPC), (0, 18, 3, 0, STATE_IPC), (0, 25, 2, 3, STATE_RUNNING)
+    )
+    gaps = _gaps((0, 0, 10, 10, -1, 3), (0, 20, 30, 8, 3, -1))
+    own, activities = own_work(gaps, samples, _threads((0, 0, 0)), _places(4), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 10, (1, 2, 20, False): 10}
+    assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 10, (1, 2, 20, False): 8}
+
+
+def test_unsampled_gaps_follow_sampled_ones_between_the_same_calls():
+    gaps = [(0, 10 * k, 10 * k + 2, 2, 7, 8) for k in range(10)]
+    gaps.append((0, 200, 203, 0, 8, 7))
+    samples = _samples(*((0, 10 * k + 1, 1 if k < 3 else 2, 1, STATE_RUNNING) for k in range(4)))
+    own, activities = own_work(_gaps(*gaps), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    seconds = _table(own, activities)
+    for k in range(4, 10):
+        assert seconds[k, 1, 10, False] == pytest.approx(1.5)
+        assert seconds[k, 2, 20, False] == pytest.approx(0.5)
+    # Nothing was ever seen between 8 and 7: the next call's line stands for it, and no CPU was used.
+    assert seconds[10, 99, 990, False] == pytest.approx(3)
+    assert _table(own, activities, "cpu_s")[10, 99, 990, False] == 0
+    assert _table(own, activities, "samples")[10, 99, 990, False] == 0
+
+
+def test_unsampled_gaps_of_a_location_follow_its_own_samples_where_there_are_enough():
+    gaps, samples = [], []
+    for location, path in ((0, 1), (1, 2)):
+        for k in range(30):
+            gaps.append((location, 10 * k, 10 * k + 2, 2, 7, 7))
+            if k < 15:
+                samples.append((location, 10 * k + 1, path, 1, STATE_RUNNING))
+    own, activities = own_work(_gaps(*gaps), _samples(*samples), _threads((0, 0, 0), (1, 1, 1)), _places(3), PERIOD)
+    seconds = _table(own, activities)
+    assert all(seconds[k, 1, 10, False] == pytest.approx(2) for k in range(30))
+    assert all(seconds[30 + k, 2, 20, False] == pytest.approx(2) for k in range(30))
+
+
+def _loader_run(worker_state, worker_path=3, worker_cpu=0.0, second=None):
+    """A main thread that waits in path 2 from 10 to 50 ms while a child process is in ``worker_path``."""
+    rows = [(0, 5, 1, 5, STATE_RUNNING), (0, 12.5, 2, 2, STATE_IPC), (0, 47.5, 2, 0, STATE_IPC)]
+    rows += [(1, t, worker_path, worker_cpu * 5, worker_state) for t in np.arange(2.5, 60, 5)]
+    threads = [(0, 0, 0), (0, 1, -1)]
+    if second is not None:
+        rows += [(2, t, second[0], second[1] * 5, second[2]) for t in np.arange(2.5, 60, 5)]
+        threads.append((0, 2, -1))
+    places = _places(6, waits=(2,), no_user=(5,))
+    return own_work(_gaps((0, 0, 50, 8, -1, 7)), _samples(*rows), _threads(*threads), places, PERIOD)
+
+
+@pytest.mark.parametrize("state, cpu", [(STATE_RUNNING, 1.0), (STATE_SLEEP, 0.0), (STATE_UNKNOWN, 1.0)])
+def test_waiting_for_an_active_child_is_the_childs_work(state, cpu):
+    own, activities = _loader_run(state, worker_cpu=cpu)
+    assert _table(own, activities) == {
+        (0, 1, 10, False): pytest.approx(8.75),
+        (0, 3, 30, True): pytest.approx(41.25),
+    }
+    # The CPU is the main thread's own.
+    assert own.cpu_s.sum() == pytest.approx(8e-3)
+
+
+def test_two_active_helpers_share_the_wait():
+    own, activities = _loader_run(STATE_RUNNING, worker_cpu=1.0, second=(4, 0.0, STATE_SLEEP))
+    seconds = _table(own, activities)
+    assert seconds[0, 3, 30, True] == pytest.approx(41.25 / 2)
+    assert seconds[0, 4, 40, True] == pytest.approx(41.25 / 2)
+
+
+def test_helpers_that_wait_themselves_or_have_no_user_code_do_not_count():
+    for own, activities in (_loader_run(STATE_LOCK), _loader_run(STATE_RUNNING, worker_path=5, worker_cpu=1.0)):
+        assert _table(own, activities) == {(0, 1, 10, False): 8.75, (0, 2, 20, False): 41.25}
+
+
+def test_a_sleeping_main_thread_keeps_its_sleep():
+    rows = [(0, 2.5, 1, 2, STATE_SLEEP), (0, 47.5, 1, 0, STATE_SLEEP)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]
+    own, activities = own_work(
+        _gaps((0, 0, 50, 1, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1)), _places(4), PERIOD
+    )
+    assert _table(own, activities) == {(0, 1, 10, False): 50}
+
+
+def test_without_the_interpreter_lock_the_running_thread_of_the_process_is_the_cause():
+    # Main is runnable in 1 but gets no CPU: from 0 to 30 ms another thread of its process runs, then a child does.
+    rows = [(0, t, 1, 0.0, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 30, 5)] + [(1, t, 2, 0, STATE_LOCK) for t in (32.5, 57.5)]
+    rows += [(2, t, 4, 5, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
+    own, activities = own_work(
+        _gaps((0, 0, 60, 1, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1), (0, 1, -1)), _places(5), PERIOD
+    )
+    assert _table(own, activities) == {(0, 1, 10, False): pytest.approx(30), (0, 3, 30, True): pytest.approx(30)}
+
+
+def test_helpers_of_other_ranks_and_locations_in_calls_do_not_count():
+    rows = [(0, 2.5, 2, 2, STATE_LOCK), (0, 47.5, 2, 0, STATE_LOCK)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]  # another location of the rank, in a call
+    rows += [(2, t, 4, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]  # a thread of another rank
+    gaps = _gaps((0, 0, 50, 1, -1, 7), (1, 0, 0, 0, -1, 7), (1, 60, 60, 0, 7, -1))
+    own, activities = own_work(gaps, _samples(*rows), _threads((0, 0, 0), (0, 0, 1), (1, 1, -1)), _places(5), PERIOD)
+    assert _table(own, activities) == {(0, 2, 20, False): 50}
+
+
+def test_active_seconds_count_who_does_something():
+    rows = [(0, t, 1, 5, STATE_RUNNING) for t in (5, 10, 15)] + [(1, t, 2, 0, STATE_IPC) for t in (5, 10, 15)]
+    seconds = active_s(_samples(*rows), _threads((0, 0, -1), (0, 0, -1)), _places(3, waits=(2,)), PERIOD)
+    assert seconds == pytest.approx([5e-3, 5e-3, 5e-3, 0, 0, 0])
+
+
+@st.composite
+def _runs(draw):
+    """Random locations with calls, samples anywhere, and helpers."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    locations = draw(st.integers(1, 3))
+    helpers = draw(st.integers(0, 3))
+    gaps, rows, threads = [], [], []
+    for location in range(locations):
+        threads.append((location, location, location))
+        time, before = float(rng.uniform(0, 5)), -1
+        calls = int(rng.integers(0, 12))
+        for k in range(calls + 1):
+            length = float(rng.choice([0.0, 0.5, 3.0, 40.0])) * float(rng.random())
+            after = int(rng.integers(6, 8)) if k < calls else -1
+            gaps.append((location, time, time + length, float(rng.choice([-1.0, rng.random() * length])), before, after))
+            time, before = time + length + float(rng.random()) * 8, after
+    for helper in range(helpers):
+        threads.append((int(rng.integers(0, locations)), locations + helper, -1))
+    for thread in range(len(threads)):
+        for t in np.sort(rng.uniform(-5, 200, int(rng.integers(0, 40)))):
+            state = int(rng.integers(0, 6))
+            rows.append((thread, float(t), int(rng.integers(0, 6)), float(rng.random() * 6), state))
+    return gaps, rows, threads
+
+
+@settings(max_examples=150, deadline=None)
+@given(_runs())
+def test_rows_of_every_gap_add_up(run):
+    gaps, rows, threads = run
+    table = _gaps(*gaps)
+    own, activities = own_work(table, _samples(*rows), _threads(*threads), _places(6, waits=(2,), no_user=(0,)), PERIOD)
+    length = (table.end_ns - table.start_ns) * 1e-9
+    total = np.bincount(own.gap, weights=own.seconds, minlength=len(length))
+    assert total == pytest.approx(length, abs=1e-9)
+    cpu = np.bincount(own.gap, weights=own.cpu_s, minlength=len(length))
+    exact = table.cpu_ns >= 0
+    assert cpu[exact] == pytest.approx(np.minimum(table.cpu_ns * 1e-9, length)[exact], abs=1e-9)
+    assert (np.diff(own.gap) >= 0).all()
+    assert (own.seconds > 0).all() and (own.cpu_s >= 0).all() and (own.core_wait_s >= 0).all()
+    assert (own.cpu_s + own.core_wait_s <= own.seconds + 1e-12).all()
+    assert len(set(zip(own.gap.tolist(), own.activity.tolist()))) == len(own)
+    assert set(own.activity.tolist()) == set(range(len(activities)))
