@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.grouping import Groups, Sums, group_waits, sum_by_key, sum_stretches
+from scalana.detectors.grouping import Groups, Sums, group_waits, sum_stretches
+from scalana.detectors.segments import sum_by_key
 from scalana.detectors.stretches import Stretches, find_stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -105,9 +106,7 @@ def split(groups: Groups, sums: Sums, numbering: Numbering, period_s: float) -> 
     pieces: list[tuple[IntArray, IntArray, FloatArray]] = []
     bounds = np.searchsorted(sums.comparison, np.arange(len(groups.comparison_culprit) + 1))
     group_order = np.argsort(groups.group_comparison, kind="stable")
-    group_bounds = np.searchsorted(
-        groups.group_comparison[group_order], np.arange(len(groups.comparison_culprit) + 1)
-    )
+    group_bounds = np.searchsorted(groups.group_comparison[group_order], np.arange(len(groups.comparison_culprit) + 1))
     for comparison in range(len(groups.comparison_culprit)):
         members = group_order[group_bounds[comparison] : group_bounds[comparison + 1]]
         if not len(members):

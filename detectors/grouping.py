@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from scalana.detectors.segments import number_rows, quantile_by_key, sum_by_key
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -75,10 +76,10 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
         ],
         axis=1,
     )
-    place = _unique_rows(key)
-    event = _unique_rows(np.stack([stretches.instance, stretches.culprit], axis=1))
+    place, _ = number_rows(key)
+    event, _ = number_rows(np.stack([stretches.instance, stretches.culprit], axis=1))
     size_class = _size_classes(place, event, stretches.wait_s)
-    comparison, chosen = _unique_rows(np.stack([place, size_class], axis=1), want_first=True)
+    comparison, chosen = number_rows(np.stack([place, size_class], axis=1))
     pairs = np.unique(np.stack([comparison, event], axis=1), axis=0) if len(event) else np.zeros((0, 2), np.int64)
     comparison_count = np.bincount(pairs[:, 0].astype(np.int64), minlength=len(chosen))
 
@@ -86,9 +87,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
 
     waited = np.nonzero(stretches.wait_s > 0.0)[0]
     call = stretches.call[waited]
-    group, first = _unique_rows(
-        np.stack([comparison[waited], calls.location[call], calls.vertex[call]], axis=1), want_first=True
-    )
+    group, first = number_rows(np.stack([comparison[waited], calls.location[call], calls.vertex[call]], axis=1))
     wait_group = np.full(len(stretches), -1, dtype=np.int64)
     wait_group[waited] = group
     group_of_call = np.full(len(calls), -1, dtype=np.int64)
@@ -111,16 +110,6 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
     )
 
 
-def _unique_rows(key: IntArray, want_first: bool = False):  # type: ignore[no-untyped-def]
-    """Number the distinct rows of a table; optionally also the first row with each number."""
-    if not len(key):
-        empty = np.zeros(0, dtype=np.int64)
-        return (empty, empty) if want_first else empty
-    _, first, number = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    number = number.reshape(-1).astype(np.int64)
-    return (number, first.astype(np.int64)) if want_first else number
-
-
 def _size_classes(place: IntArray, event: IntArray, wait_s: FloatArray) -> IntArray:
     """Split the instances of a place where their waits differ much (a fault in every tenth step).
 
@@ -132,10 +121,7 @@ def _size_classes(place: IntArray, event: IntArray, wait_s: FloatArray) -> IntAr
     longest = np.zeros(int(event.max()) + 1)
     np.maximum.at(longest, event, wait_s)
     value = longest[event]
-    order = np.lexsort((value, place))
-    ends = np.append(np.nonzero(np.diff(place[order]))[0], len(order) - 1)
-    starts = np.append(0, ends[:-1] + 1)
-    reference = value[order][starts + np.floor(0.9 * (ends - starts)).astype(np.int64)]
+    _, reference = quantile_by_key(place, value, 0.9)
     ratio = np.maximum(reference[place], 1e-12) / np.maximum(value, 1e-12)
     return np.clip(np.floor(np.log(np.maximum(ratio, 1e-12)) / np.log(4.0) + 0.5), 0, 3).astype(np.int64)
 
@@ -180,16 +166,6 @@ def sum_stretches(
     key = (comparison[stretch] * locations + calls.location[end[stretch]]) * width + target
     keys, summed = sum_by_key(key, seconds)
     return Sums(keys // width // locations, keys // width % locations, keys % width, summed)
-
-
-def sum_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the distinct keys in order, and the sum of the values of each."""
-    if not len(key):
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    starts = np.append(0, np.nonzero(np.diff(ordered))[0] + 1)
-    return ordered[starts], np.add.reduceat(value[order], starts)
 
 
 @numba.njit(cache=True)

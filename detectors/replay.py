@@ -152,6 +152,6 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
         else:
             left = max(this, enter[call]) + transfer
         now[location[call]] = left
-    for l in range(len(now)):
-        now[l] += gap_s[count + l]
+    for place in range(len(now)):
+        now[place] += gap_s[count + place]
     return now

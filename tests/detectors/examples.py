@@ -67,8 +67,7 @@ def moving(rebuild=(60, 60, 60, 60)):
 
 def late_root():
     return [
-        [*work(own=10), *(work(save=50) if rank == 0 else []), everyone("broadcast", 0), *work(own=10)]
-        for rank in ALL
+        [*work(own=10), *(work(save=50) if rank == 0 else []), everyone("broadcast", 0), *work(own=10)] for rank in ALL
     ]
 
 

@@ -1,0 +1,93 @@
+"""What is known about a finding besides its seconds: how much slower, how often, on a CPU or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.candidates import Candidate
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.timeline import FloatArray, Timeline
+
+
+@dataclass(slots=True)
+class PlaceTime:
+    """Own time at a finding's place, by rank ``[ranks]``, in seconds over the whole run."""
+
+    wall_s: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+    helper_s: FloatArray
+    """Of the wall time, that in which another thread or a child process did the work."""
+
+
+def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> PlaceTime:
+    """Sum the own work of every rank in the activities of a candidate."""
+    own, calls = timeline.own, timeline.calls
+    location = np.concatenate([calls.location, np.arange(len(timeline.locations))])[own.gap]
+    rank = timeline.locations.rank[location]
+    targets = np.unique(table.target[candidate.entries])
+    hit = np.isin(own.activity, targets) & (candidate.spot.kind == TargetKind.OWN)
+
+    def by_rank(seconds: FloatArray) -> FloatArray:
+        return np.bincount(rank[hit], weights=seconds[hit], minlength=timeline.ranks)
+
+    helper = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
+    return PlaceTime(by_rank(own.seconds), by_rank(own.cpu_s), by_rank(own.core_wait_s), by_rank(helper))
+
+
+def occurrences(candidate: Candidate, table: BlameTable) -> int:
+    """Instances in which the candidate was blamed."""
+    groups, shares = table.groups, table.shares
+    targets = np.unique(table.target[candidate.entries])
+    locations = np.unique(table.location[candidate.entries])
+    comparison = groups.group_comparison[shares.group[np.isin(shares.target, targets)]]
+    comparison = np.unique(comparison[np.isin(groups.comparison_culprit[comparison], locations)])
+    rows = np.isin(groups.comparison, comparison)
+    return len(np.unique(table.stretches.instance[rows]))
+
+
+def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object]:
+    """Evidence for the report. Seconds are means over the finding's ranks, and over the others."""
+    evidence: dict[str, object] = {"occurrences": occurrences(candidate, table)}
+    if candidate.spot.kind != TargetKind.OWN:
+        return evidence
+    time = place_time(candidate, table, timeline)
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    wall = float(time.wall_s[here].mean())
+    others = float(time.wall_s[~here].mean()) if (~here).any() else None
+    evidence["seconds_here"] = wall
+    if others is not None:
+        evidence["seconds_others"] = others
+        evidence["ratio"] = wall / others if others > 0.0 else None
+    excess = wall - (others or 0.0)
+    if excess > 0.0:
+
+        def part(seconds: FloatArray) -> float:
+            over = float(seconds[here].mean()) - (float(seconds[~here].mean()) if (~here).any() else 0.0)
+            return min(1.0, max(0.0, over / excess))
+
+        evidence["cpu_share"] = part(time.cpu_s)
+        evidence["core_wait_share"] = part(time.core_wait_s)
+        evidence["helper_share"] = part(time.helper_s)
+    evidence["callers"] = callers(candidate.spot.vertex, psg)
+    return evidence
+
+
+def callers(vertex: int, psg: PSG) -> list[str]:
+    """Call sites above a vertex, innermost first, as ``file:line function``."""
+    result = []
+    current = vertex
+    while current > 0:
+        function = psg.enclosing(current, VertexKind.FUNCTION)
+        if function < 0:
+            break
+        parent = psg[function].parent
+        site = psg[function].site
+        if parent > 0 and site is not None and site.line > 0:
+            result.append(f"{site.file}:{site.line} {psg.function_of(parent)}")
+        current = parent
+    return result

@@ -1,0 +1,127 @@
+"""The main detector: who made everybody wait, in which line, and what mending it would bring."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.advice import advise
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.candidates import Candidate, join_entries
+from scalana.detectors.evidence import describe
+from scalana.detectors.findings import Finding, Hop
+from scalana.detectors.paths import path_to
+from scalana.detectors.replay import Replay
+from scalana.detectors.savings import saving_s
+from scalana.detectors.significance import DEAD_BAND, significance
+from scalana.detectors.targets import TargetKind
+from scalana.detectors.waits import WaitStates
+from scalana.graphs.psg import PSG
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE, Waits
+
+MOST_FINDINGS = 10
+"""Findings reported; what remains is in the blame table."""
+WORTH = 0.01
+"""Part of all recorded rank-seconds below which waiting is not worth a finding."""
+WORTH_ONCE = 0.05
+"""The same for what happened too rarely for its noise to be known."""
+
+
+def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay) -> list[Finding]:
+    """Return the root causes of waiting, most expensive first."""
+    total = waits.total_s
+    recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    if total <= 0.0 or recorded <= 0.0:
+        return []
+    judged = significance(table, timeline, replay)
+    measured_end = float(replay.end_s().max())
+    findings: list[Finding] = []
+    for candidate in join_entries(table, timeline, psg):
+        if candidate.lost_s < max(DEAD_BAND * total, WORTH * recorded) or len(findings) == MOST_FINDINGS:
+            break
+        signal, repeated = _signal(candidate, table, judged.part, judged.repeated)
+        if signal < 0.5 or (not repeated and candidate.lost_s < WORTH_ONCE * recorded):
+            continue
+        finding = _finding(candidate, table, timeline, psg, total)
+        if _is_noise(finding, timeline.ranks):
+            continue
+        finding.saving_s = saving_s(candidate, table, timeline, replay, measured_end)
+        finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
+        finding.advice = advise(finding, timeline.ranks)
+        findings.append(finding)
+    return findings
+
+
+def finding_root(finding: Finding) -> Hop:
+    """The last hop of a finding's path: the place itself, on its first rank."""
+    rank = finding.ranks[0] if finding.ranks else -1
+    return Hop(rank, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)
+
+
+def _signal(candidate: Candidate, table: BlameTable, part: np.ndarray, repeated: np.ndarray) -> tuple[float, bool]:
+    """Part of the candidate's seconds that stands above noise, and whether most of it was seen repeatedly."""
+    groups, shares = table.groups, table.shares
+    width = table.numbering.wait + 1
+    wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
+    culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
+    hit = np.isin(culprit * width + shares.target, wanted)
+    group = shares.group[hit]
+    seconds = table.flow_s[group] * shares.share[hit]
+    total = max(float(seconds.sum()), 1e-300)
+    return float((seconds * part[group]).sum()) / total, float(seconds[repeated[group]].sum()) >= 0.5 * total
+
+
+def _finding(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, total_s: float) -> Finding:
+    spot = candidate.spot
+    evidence = describe(candidate, table, timeline, psg)
+    vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
+    place = psg[max(vertex, 0)].place
+    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
+    return Finding(
+        kind=_kind(candidate, table, timeline, psg, evidence),
+        vertex=vertex,
+        file=place.file,
+        line=line,
+        end_line=end_line,
+        function=psg.function_of(vertex) if vertex >= 0 else "",
+        vertex_kind=psg[max(vertex, 0)].kind.value,
+        ranks=candidate.ranks,
+        lost_s=candidate.lost_s,
+        lost_share=candidate.lost_s / total_s,
+        saving_s=0.0,
+        evidence=evidence,
+    )
+
+
+def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, evidence: dict[str, object]) -> str:
+    kind = candidate.spot.kind
+    if kind == TargetKind.CARRIED_IN:
+        return "carried-in"
+    if kind == TargetKind.UNRESOLVED:
+        return "unresolved"
+    if kind == TargetKind.TRANSFER:
+        return "slow-transfer"
+    core_wait = evidence.get("core_wait_share")
+    if isinstance(core_wait, float) and core_wait > 0.5:
+        return "waiting-for-core"
+    here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
+    alone = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
+    if alone and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, table, timeline)):
+        return "serial"
+    return "late-ranks"
+
+
+def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether most of what waited did so in rooted operations, for their root."""
+    shares, groups = table.shares, table.groups
+    targets = np.unique(table.target[candidate.entries])
+    group = np.unique(shares.group[np.isin(shares.target, targets)])
+    rows = np.isin(groups.wait_group, group)
+    operation = timeline.instances.operation[table.stretches.instance[rows]]
+    rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
+    return bool(rows.any()) and float(np.isin(operation, rooted).mean()) > 0.5
+
+
+def _is_noise(finding: Finding, ranks: int) -> bool:
+    """Waiting for a core on all ranks alike is the machine's doing (there is a warning for it), not a place's."""
+    return finding.kind == "waiting-for-core" and len(finding.ranks) > ranks / 2

@@ -1,0 +1,119 @@
+"""What a fix would bring: the run replayed without the excess of one finding."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.candidates import Candidate
+from scalana.detectors.replay import Replay
+from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+
+def saving_s(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay, measured_end_s: float
+) -> float:
+    """Seconds of wall-clock time that come back when the excess of ``candidate`` vanishes."""
+    removed, earlier, shorter = excess_of(candidate, table, timeline)
+    end = replay.end_s(removed, earlier, shorter)
+    return max(0.0, measured_end_s - float(end.max()))
+
+
+def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds).
+
+    The excess of a rank is measured in every instance in which the cause was blamed on anyone, against the members
+    that are not among the finding's ranks: two ranks that are slow in the same place are mended together.
+    """
+    calls, locations = timeline.calls, timeline.locations
+    gaps = len(calls) + len(locations)
+    removed, earlier, shorter = np.zeros(gaps), np.zeros(len(locations)), np.zeros(len(calls))
+    kind = candidate.spot.kind
+    targets = np.unique(table.target[candidate.entries])
+    guilty = np.isin(locations.rank, candidate.ranks)
+    if kind == TargetKind.CARRIED_IN:
+        start = locations.start_s
+        earlier[guilty] = start[guilty] - np.median(start[~guilty] if (~guilty).any() else start)
+        return removed, np.maximum(earlier, 0.0), shorter
+    rows = _stretches_blamed(targets, table)
+    if not rows.any():
+        return removed, earlier, shorter
+    if kind == TargetKind.TRANSFER:
+        return removed, earlier, _transfer_excess(candidate, timeline, guilty)
+    mask = np.ones(len(timeline.activities), dtype=bool)
+    if kind == TargetKind.OWN:
+        mask[:] = False
+        mask[targets] = True
+    stretches = table.stretches
+    event = np.stack([stretches.instance, stretches.culprit, stretches.since_culprit], axis=1)[rows]
+    number, first = number_rows(event)
+    call = np.concatenate([stretches.call[rows], stretches.culprit[rows][first]])
+    since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[rows][first]])
+    event_of = np.concatenate([number, np.arange(len(first))])
+    own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
+    begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
+    hit = mask[timeline.own.activity]
+    cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, timeline.own.seconds, 0.0))])
+    did = cumulative[own_first[call + 1]] - cumulative[own_first[begin]]
+    location = calls.location[call]
+    usual = _usual(event_of, did, guilty[location])
+    over = np.where(guilty[location], did - usual, 0.0)
+    positive = np.maximum(over, 0.0)
+    # What sampling adds to single stretches by chance cancels over all of a rank's.
+    net = np.bincount(location, weights=over, minlength=len(locations))
+    gross = np.bincount(location, weights=positive, minlength=len(locations))
+    scale = np.clip(net / np.maximum(gross, 1e-300), 0.0, 1.0)
+    ratio = np.where(did > 0.0, positive * scale[location] / np.maximum(did, 1e-300), 0.0)
+    if kind == TargetKind.UNRESOLVED:
+        share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
+        ratio *= min(1.0, share)
+    _spread(call, begin, ratio, own_first, hit, timeline.own.gap, timeline.own.seconds, removed)
+    return removed, earlier, shorter
+
+
+def _stretches_blamed(targets: IntArray, table: BlameTable) -> np.ndarray:
+    """Rows of the stretches whose comparison put a share on one of the targets."""
+    groups, shares = table.groups, table.shares
+    blamed = np.zeros(len(groups.comparison_culprit), dtype=bool)
+    blamed[groups.group_comparison[shares.group[np.isin(shares.target, targets)]]] = True
+    return np.asarray(blamed[groups.comparison])
+
+
+def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray) -> FloatArray:
+    """What members do there ordinarily: the median of those not guilty, of all others where all are ``[rows]``."""
+    _, everyone = quantile_by_key(event, did, 0.5)
+    usual = everyone
+    events, innocent = median_by_key(event[~guilty], did[~guilty])
+    usual[events] = innocent
+    return np.asarray(usual[event])
+
+
+def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarray) -> FloatArray:
+    """Transfer time of the guilty ranks at the finding's call above the other ranks' mean there ``[calls]``."""
+    calls = timeline.calls
+    here = calls.vertex == candidate.spot.vertex
+    duration = calls.exit_s - calls.enter_s
+    usual = duration[here & ~guilty[calls.location]]
+    reference = float(np.median(usual)) if len(usual) else 0.0
+    return np.where(here & guilty[calls.location], np.maximum(duration - reference, 0.0), 0.0)
+
+
+@numba.njit(cache=True)
+def _spread(call, begin, ratio, own_first, hit, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Spread each stretch's excess over its gaps in proportion; of overlapping stretches the larger counts."""
+    for row in range(len(call)):
+        if ratio[row] <= 0.0:
+            continue
+        own = own_first[begin[row]]
+        last = own_first[call[row] + 1]
+        while own < last:
+            here = gap[own]
+            total = 0.0
+            while own < last and gap[own] == here:
+                if hit[own]:
+                    total += seconds[own]
+                own += 1
+            removed[here] = max(removed[here], total * ratio[row])

@@ -1,0 +1,124 @@
+"""Telling causes from noise: dead band, persistence, and outliers against the run's own variation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.replay import Replay
+from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key, sum_by_key
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+DEAD_BAND = 0.05
+"""Differences below this part of the stretch are no finding."""
+PERSISTENT = 5.0
+"""Standard errors by which a rank's mean lateness must differ from zero to be its own."""
+OUTLYING = 5.0
+"""Standard deviations of the ordinary stretch by which a single lateness must stand out."""
+REPEATED = 5
+"""Instances from which the noise of a place can be estimated."""
+
+
+@dataclass(slots=True)
+class Significance:
+    """How much of each wait group's seconds stands above noise."""
+
+    part: FloatArray
+    """Between 0 and 1 ``[wait groups]``."""
+    repeated: np.ndarray
+    """Whether there were instances enough to tell ``[wait groups]``."""
+
+
+def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Significance:
+    """Judge each wait group by exact times alone (no samples): the own time of every member's stretch.
+
+    A wait is significant where its culprit is late *on average over all instances of the place*, or where this
+    lateness is an outlier among ordinary stretches there; in both cases only above the dead band.
+    """
+    stretches, groups, calls = table.stretches, table.groups, timeline.calls
+    count = len(groups.group_wait_s)
+    if not len(stretches):
+        return Significance(np.zeros(count), np.zeros(count, dtype=bool))
+    cumulative = np.concatenate([[0.0], np.cumsum(replay.gap_s[: len(calls)])])
+
+    def own_time(call: IntArray, since: IntArray) -> FloatArray:
+        begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
+        return np.asarray(cumulative[call + 1] - cumulative[begin])
+
+    member_s = own_time(stretches.call, stretches.since_call)
+    culprit_s = own_time(stretches.culprit, stretches.since_culprit)
+    site = _sites(table, timeline)
+    event = number_rows(np.stack([stretches.instance, stretches.culprit, stretches.since_culprit], axis=1))[0]
+    _, median = median_by_key(event, member_s)
+    events, first = np.unique(event, return_index=True)
+    late_s = culprit_s[first] - median
+    event_site = site[first]
+    event_location = calls.location[stretches.culprit[first]]
+    in_band = late_s >= DEAD_BAND * np.maximum(culprit_s[first], 1e-12)
+
+    spread = _ordinary_spread(site, calls.location[stretches.call], member_s)
+    outlying = late_s > OUTLYING * np.maximum(spread[event_site], 1e-4)
+    persistent = _persistent(
+        event_site, event_location, late_s, event, site, member_s, calls.location[stretches.call], median
+    )
+    per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
+    enough = per_site[event_site] >= REPEATED
+    signal = in_band & ((enough & (outlying | persistent)) | (~enough & (late_s > 0.3 * np.maximum(median, 1e-12))))
+
+    waited = stretches.wait_s > 0.0
+    group = groups.wait_group[waited]
+    row_signal = signal[np.searchsorted(events, event[waited])]
+    seconds = np.bincount(group, weights=stretches.wait_s[waited], minlength=count)
+    kept = np.bincount(group, weights=stretches.wait_s[waited] * row_signal, minlength=count)
+    repeated = np.zeros(count, dtype=bool)
+    repeated[group] = enough[np.searchsorted(events, event[waited])]
+    return Significance(kept / np.maximum(seconds, 1e-300), repeated)
+
+
+def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
+    """Number of (vertex of the late call, communicator, vertex of the last common one) ``[rows]``."""
+    stretches, calls = table.stretches, timeline.calls
+    since = np.where(stretches.since_culprit >= 0, calls.vertex[np.maximum(stretches.since_culprit, 0)], -1)
+    communicator = timeline.instances.communicator[stretches.instance]
+    return number_rows(np.stack([calls.vertex[stretches.culprit], communicator, since], axis=1))[0]
+
+
+def _ordinary_spread(site: IntArray, location: IntArray, own_s: FloatArray) -> FloatArray:
+    """Standard deviation of ordinary stretches at each site, from its lower quantiles: outliers are all late.
+
+    For a normal distribution the 10 % and 40 % quantiles are 1.028 standard deviations apart. Each location is first
+    measured from its own lower quartile, since ranks may have different roles.
+    """
+    pair = number_rows(np.stack([site, location], axis=1))[0]
+    centred = own_s - quantile_by_key(pair, own_s, 0.25)[1][pair]
+    low = quantile_by_key(site, centred, 0.10)[1]
+    high = quantile_by_key(site, centred, 0.40)[1]
+    return np.asarray((high - low) / 1.028)
+
+
+def _persistent(
+    event_site: IntArray,
+    event_location: IntArray,
+    late_s: FloatArray,
+    event: IntArray,
+    site: IntArray,
+    member_s: FloatArray,
+    member_location: IntArray,
+    median: FloatArray,
+) -> np.ndarray:
+    """Whether the culprit of each event is late at that site on average, over all events there and not only its own.
+
+    Events in which it is an ordinary member count with how much it differed from the median there.
+    """
+    width = int(max(event_location.max(), member_location.max())) + 1
+    key = np.concatenate([event_site * width + event_location, site * width + member_location])
+    value = np.concatenate([late_s, member_s - median[event]])
+    keys, total = sum_by_key(key, value)
+    _, squares = sum_by_key(key, value * value)
+    _, number = sum_by_key(key, np.ones(len(value)))
+    mean = total / number
+    error = np.sqrt(np.maximum(squares / number - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
+    late = (number >= REPEATED) & (mean > PERSISTENT * error)
+    return np.asarray(late[np.searchsorted(keys, event_site * width + event_location)])
