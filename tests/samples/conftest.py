@@ -1,7 +1,7 @@
 """Records samples, each of them at most once in a session (and once more without its fault).
 
-``--samples FOLDER`` tries the tool on other programs with headers of the same kind, ``--keep-runs FOLDER`` keeps the run
-folders.
+Two environment variables help when the tool is tried on other programs: ``SAMPLES_FOLDER`` names a folder of programs
+with headers of the same kind, ``SAMPLES_RUNS`` one in which the run folders are kept.
 """
 
 from __future__ import annotations
@@ -25,14 +25,6 @@ ROOT = SAMPLES.parent
 LIMIT_S = 180
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("samples")
-    group.addoption(
-        "--samples", type=Path, default=SAMPLES, metavar="FOLDER", help="programs with planted faults to try"
-    )
-    group.addoption("--keep-runs", type=Path, metavar="FOLDER", help="folder in which to keep the runs of samples")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives a test that asks for ``sample``, ``faulty`` or ``balanced`` one case per program of that sort."""
     chosen: dict[str, Callable[[Sample], bool]] = {
@@ -42,7 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     }
     for name, wanted in chosen.items():
         if name in metafunc.fixturenames:
-            samples = [s for s in read_samples(metafunc.config.getoption("--samples", SAMPLES)) if wanted(s)]
+            samples = [s for s in read_samples(Path(os.environ.get("SAMPLES_FOLDER", SAMPLES))) if wanted(s)]
             metafunc.parametrize(name, samples, ids=[sample.name for sample in samples])
 
 
@@ -89,13 +81,12 @@ Record = Callable[..., Recording]
 
 
 @pytest.fixture(scope="session")
-def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Record:
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """``record(sample, fix=False)`` runs a sample, or gives what it gave the first time."""
     pytest.importorskip("torch")
-    kept: Path | None = request.config.getoption("--keep-runs")
-    if kept is not None:
-        kept.mkdir(parents=True, exist_ok=True)
-    runs = kept.resolve() if kept is not None else tmp_path_factory.mktemp("runs")
+    kept = os.environ.get("SAMPLES_RUNS")
+    runs = Path(kept).resolve() if kept else tmp_path_factory.mktemp("runs")
+    runs.mkdir(parents=True, exist_ok=True)
     seen: dict[tuple[Path, bool], Recording | str] = {}
 
     def run(sample: Sample, fix: bool) -> Recording | str:
