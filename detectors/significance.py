@@ -58,11 +58,18 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     event_location = calls.location[stretches.culprit[first]]
     in_band = late_s >= DEAD_BAND * np.maximum(culprit_s[first], 1e-12)
 
-    spread = _ordinary_spread(site, calls.location[stretches.call], member_s)
+    # From here on every participant is a row, the culprit once per event.
+    all_event = np.concatenate([event, events])
+    all_site = np.concatenate([site, event_site])
+    all_location = np.concatenate([calls.location[stretches.call], event_location])
+    all_s = np.concatenate([member_s, culprit_s[first]])
+    spread = _ordinary_spread(all_site, all_location, all_s)
     outlying = late_s > OUTLYING * np.maximum(spread[event_site], 1e-4)
-    persistent = _persistent(
-        event_site, event_location, late_s, event, site, member_s, calls.location[stretches.call], median
+    width = len(timeline.locations)
+    late_locations = _persistently_late(
+        all_site * width + all_location, all_s - median_by_key(all_event, all_s)[1][all_event]
     )
+    persistent = np.isin(event_site * width + event_location, late_locations)
     per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
     enough = per_site[event_site] >= REPEATED
     signal = in_band & ((enough & (outlying | persistent)) | (~enough & (late_s > 0.3 * np.maximum(median, 1e-12))))
@@ -98,27 +105,11 @@ def _ordinary_spread(site: IntArray, location: IntArray, own_s: FloatArray) -> F
     return np.asarray((high - low) / 1.028)
 
 
-def _persistent(
-    event_site: IntArray,
-    event_location: IntArray,
-    late_s: FloatArray,
-    event: IntArray,
-    site: IntArray,
-    member_s: FloatArray,
-    member_location: IntArray,
-    median: FloatArray,
-) -> np.ndarray:
-    """Whether the culprit of each event is late at that site on average, over all events there and not only its own.
-
-    Events in which it is an ordinary member count with how much it differed from the median there.
-    """
-    width = int(max(event_location.max(), member_location.max())) + 1
-    key = np.concatenate([event_site * width + event_location, site * width + member_location])
-    value = np.concatenate([late_s, member_s - median[event]])
-    keys, total = sum_by_key(key, value)
-    _, squares = sum_by_key(key, value * value)
-    _, number = sum_by_key(key, np.ones(len(value)))
+def _persistently_late(key: IntArray, late_s: FloatArray) -> IntArray:
+    """Keys whose mean lateness, over all their rows, is above zero by many standard errors."""
+    keys, total = sum_by_key(key, late_s)
+    _, squares = sum_by_key(key, late_s * late_s)
+    _, number = sum_by_key(key, np.ones(len(late_s)))
     mean = total / number
     error = np.sqrt(np.maximum(squares / number - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
-    late = (number >= REPEATED) & (mean > PERSISTENT * error)
-    return np.asarray(late[np.searchsorted(keys, event_site * width + event_location)])
+    return np.asarray(keys[(number >= REPEATED) & (mean > PERSISTENT * error)])

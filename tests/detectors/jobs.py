@@ -1,0 +1,58 @@
+"""Noisy programs of many steps for the simulator, and a structure graph to go with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.blame import blame
+from scalana.detectors.late_ranks import detect
+from scalana.detectors.replay import prepare
+from scalana.detectors.waits import find_waits
+from scalana.graphs.psg import PSG, Place, VertexKind
+from tests.detectors.simulator import simulate
+
+
+def steps(ranks, count, cost, *, group=None, seed=1, noise=0.0):
+    """A program of ``count`` steps: ``cost(step, rank)`` gives ``{activity: ms}``, and an allreduce ends each step."""
+    random = np.random.default_rng(seed)
+    program = []
+    for rank in range(ranks):
+        actions = [("coll", "barrier", list(range(ranks)), -1)]
+        for step in range(count):
+            for name, ms in cost(step, rank).items():
+                actions.append(("work", name, ms * float(np.exp(random.normal(0.0, noise)))))
+            actions.append(("coll", "allreduce", list(range(ranks)), -1))
+        program.append(actions)
+    return program
+
+
+def structure(names):
+    """A structure graph with the simulator's vertices as children of one function, in a loop of their own each.
+
+    Vertex ``v`` of the simulator is vertex ``v`` here as well, so the function stands at the end.
+    """
+    psg = PSG()
+    psg.vertices.clear()
+    root = len(names)
+    for index, name in enumerate(names):
+        kind = VertexKind.COMM if name in ("allreduce", "barrier", "broadcast", "send", "recv") else VertexKind.COMP
+        psg.vertices.append(_vertex(index, kind, Place("/job/train.py", index + 1, index + 1, 0, name), root))
+    psg.vertices.append(_vertex(root, VertexKind.FUNCTION, Place("/job/train.py", 1, 99, 0, "main"), -1))
+    psg.vertices[root].children = list(range(len(names)))
+    return psg
+
+
+def _vertex(index, kind, place, parent):
+    from scalana.graphs.psg import Vertex
+
+    return Vertex(index, kind, place, parent, index)
+
+
+def analyse(program, **options):
+    """Findings of a program, with the names of the places instead of lines."""
+    timeline, names = simulate(program, **options)
+    waits = find_waits(timeline)
+    replay = prepare(timeline)
+    table = blame(timeline, waits)
+    found = detect(timeline, structure(names), waits, table, replay)
+    return [(names[f.line - 1], f) for f in found], waits

@@ -1,0 +1,105 @@
+"""Findings on noisy programs: planted causes come out with their seconds, and noise does not come out at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.detectors import examples
+from tests.detectors.jobs import analyse, steps
+from tests.detectors.simulator import simulate
+
+
+def end_s(program):
+    return simulate(program)[0].locations.end_s.max()
+
+
+def balanced(step, rank):
+    return {"load": 5.0, "forward": 30.0}
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_balanced_program_has_no_finding(ranks, seed):
+    found, _ = analyse(steps(ranks, 60, balanced, noise=0.1, seed=seed))
+    assert found == []
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_a_slow_rank(ranks):
+    def cost(step, rank):
+        return {"augment": 25.0 if rank == 1 else 5.0, "forward": 30.0}
+
+    def mended(step, rank):
+        return {"augment": 5.0, "forward": 30.0}
+
+    program = steps(ranks, 60, cost, noise=0.03)
+    (name, finding), *rest = analyse(program)[0]
+    assert (name, finding.ranks, rest) == ("augment", [1], [])
+    assert finding.lost_s == pytest.approx(0.020 * 60 * (ranks - 1), rel=0.1)
+    assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(ranks, 60, mended, noise=0.03)), rel=0.1)
+    assert finding.evidence["ratio"] == pytest.approx(5.0, rel=0.1)
+    assert [hop.operation for hop in finding.path] == ["allreduce", ""]
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_a_fault_that_moves_is_one_finding_on_all_ranks(ranks):
+    def cost(step, rank):
+        return {"forward": 30.0, **({"rebuild": 40.0} if step % ranks == rank else {})}
+
+    found, _ = analyse(steps(ranks, 10 * ranks, cost, noise=0.05))
+    ((name, finding),) = found
+    assert (name, finding.ranks) == ("rebuild", list(range(ranks)))
+    assert finding.lost_s == pytest.approx(0.040 * 10 * ranks * (ranks - 1), rel=0.1)
+    assert finding.saving_s == pytest.approx(0.040 * 10 * ranks, rel=0.1)
+
+
+def test_two_faults_on_two_ranks_in_two_places():
+    def cost(step, rank):
+        return {
+            "load": 40.0 if rank == 1 and step % 2 else 5.0,
+            "forward": 60.0 if rank == 3 and not step % 2 else 20.0,
+        }
+
+    found, _ = analyse(steps(4, 60, cost, noise=0.03))
+    assert {(name, tuple(f.ranks)) for name, f in found} == {("load", (1,)), ("forward", (3,))}
+    assert sum(f.lost_share for _, f in found) > 0.9
+
+
+def test_two_ranks_slow_in_the_same_place_are_mended_together():
+    def cost(step, rank):
+        return {"augment": 35.0 if rank in (1, 2) else 5.0, "forward": 20.0}
+
+    ((name, finding),) = analyse(steps(4, 60, cost, noise=0.03))[0]
+    assert (name, finding.ranks) == ("augment", [1, 2])
+    assert finding.saving_s == pytest.approx(0.030 * 60, rel=0.1)
+
+
+def test_a_fault_in_every_tenth_step():
+    def cost(step, rank):
+        return {"forward": 30.0, **({"evaluate": 200.0} if rank == 2 and step % 10 == 5 else {})}
+
+    ((name, finding),) = analyse(steps(4, 100, cost, noise=0.03))[0]
+    assert (name, finding.ranks) == ("evaluate", [2])
+    assert finding.lost_s == pytest.approx(0.2 * 10 * 3, rel=0.1)
+
+
+def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
+    found, _ = analyse([rank * 40 for rank in examples.masked()])
+    (name, finding), *_ = found
+    assert (name, finding.ranks) == ("f", [1])
+    assert finding.lost_s == pytest.approx(0.070 * 40)
+    assert finding.saving_s == pytest.approx(0.010 * 40)
+
+
+def test_the_path_of_a_chain_leads_over_every_rank():
+    found, _ = analyse([rank * 20 for rank in examples.chain()])
+    (name, finding), *_ = found
+    assert (name, finding.ranks) == ("assemble", [0])
+    assert finding.path[-1].rank == 0
+    assert [hop.operation for hop in finding.path[:-1]] == ["recv"] * (len(finding.path) - 1)
+
+
+def test_the_only_rank_that_works_is_serial():
+    found, _ = analyse([rank * 30 for rank in examples.late_root()])
+    (name, finding), *_ = found
+    assert (name, finding.kind, finding.ranks) == ("save", "serial", [0])
