@@ -1,0 +1,543 @@
+"""Record the communication of ``torch.distributed``.
+
+Every collective and message of torch, from whatever layer (the public functions, DDP's reducer in C++, FSDP, DTensor,
+functional collectives, compiled code), goes through an operator of the dispatcher's ``c10d`` namespace. A kernel
+on the ``BackendSelect`` key, which no c10d operator uses, sees each call before its backend does and sends it on with
+``redispatch_boxed``, which releases the interpreter lock while the backend works. That call is the *post* of the
+operation. The wait that completes it is seen in ``Work.wait`` or ``_c10d_functional::wait_tensor``, or reconstructed
+where it happens in C++ (:mod:`scalana.runtime.torch_blocked`).
+
+What fails in here is noted in the record and switched off; the user's call itself always runs, exactly once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+
+from scalana.runtime import recorder
+from scalana.runtime.operations import BY_NAME, BY_TORCH_OP
+from scalana.runtime.torch_blocked import Post, Scope
+from scalana.runtime.torch_groups import Group, Groups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+BLOCKING, POST, WAIT, FROM_CPP, ANY_SOURCE = 1, 2, 4, 8, 16
+"""Flags of an event in the record."""
+
+_WAIT_OPERATION = BY_NAME["wait"].code
+_MAX_PENDING = 1 << 16
+
+# Of several candidates the first that an operator has is what this rank puts in (or, of a scatter, gets).
+_PAYLOAD = ("tensors", "input_tensors", "input_tensor", "input_list", "inputs", "input")
+_PAYLOAD_OF = {"scatter_": ("output_tensors",)}
+_NO_PAYLOAD = ("barrier", "monitored_barrier_")
+
+
+class Pending:
+    """A post whose completion has not been seen by Python."""
+
+    __slots__ = ("event", "group", "nbytes", "peer", "post", "seq", "tag", "any_source")
+
+    def __init__(
+        self, event: int, group: Group, seq: int, peer: int, tag: int, nbytes: int, any_source: bool, post: Post | None
+    ) -> None:
+        self.event = event
+        self.group = group
+        self.seq = seq
+        self.peer = peer
+        self.tag = tag
+        self.nbytes = nbytes
+        self.any_source = any_source
+        self.post = post
+
+
+class _ThreadState(threading.local):
+    """What a thread is in the midst of."""
+
+    scope: Scope | None = None
+    """The call into C++ whose waits are to be reconstructed."""
+    backward: tuple[int, Scope] | None = None
+    """Innermost backward pass: id of its graph task, and its posts."""
+    functional: list[Pending] | None = None
+    """Posts made inside the functional collective that is being called."""
+
+
+class Recording:
+    """Everything that the kernels share."""
+
+    def __init__(self) -> None:
+        self.core: Any = None
+        """The extension, or ``None`` while nothing is recorded."""
+        self.groups = Groups()
+        self.thread = _ThreadState()
+        self.works: dict[int, Pending] = {}
+        """By address of the Work in C++."""
+        self.storages: dict[int, Pending] = {}
+        """By address of the storage that a functional collective returned."""
+        self.no_future: set[tuple[str, str]] = set()
+        self.noted: set[str] = set()
+        self.object_header = object.__basicsize__
+
+    def failed(self, what: str, failure: BaseException) -> None:
+        """Note, once for each kind, that something could not be recorded."""
+        if what not in self.noted:
+            self.noted.add(what)
+            recorder.note(f"torch: {what}: {type(failure).__name__}: {failure}")
+
+    def restart(self) -> None:
+        """A new record began in this process (at start, or after a fork)."""
+        self.works.clear()
+        self.storages.clear()
+        self.thread = _ThreadState()
+        self.noted.clear()
+        self.groups.new_record(recorder.core)
+        self.core = recorder.core
+
+
+recording = Recording()
+_library: list[Any] = []  # keeps the registrations alive
+
+
+def install(c10d: Any) -> None:
+    """Start to record the communication of ``torch.distributed``; ``c10d`` is its module ``distributed_c10d``.
+
+    torch must have been imported by then, to the end."""
+    if _library:
+        return
+    torch = sys.modules["torch"]
+    recording.groups.c10d = c10d
+    recording.restart()
+    recorder.when_started(recording.restart)
+    _register_kernels(torch)
+    _patch_work(c10d.Work)
+    _patch_cpp_calls(sys.modules["torch.distributed"], torch._C._distributed_c10d)
+
+
+# ---- the kernels ----
+
+
+def _register_kernels(torch: Any) -> None:
+    library = torch.library.Library("c10d", "IMPL")
+    _library.append(library)
+    for name in _operator_names(torch, "c10d"):
+        try:
+            _register(torch, library, name)
+        except Exception as failure:
+            recording.failed(f"operator c10d::{name} is not recorded", failure)
+    functional = torch.library.Library("_c10d_functional", "IMPL")
+    _library.append(functional)
+    for name in _operator_names(torch, "_c10d_functional"):
+        try:
+            operator = getattr(torch.ops._c10d_functional, name).default
+            make = _wait_tensor_kernel if name == "wait_tensor" else _functional_kernel
+            functional.impl(name, make(torch, operator), "BackendSelect", with_keyset=True)
+        except Exception as failure:
+            recording.failed(f"operator _c10d_functional::{name} is not recorded", failure)
+
+
+def _operator_names(torch: Any, namespace: str) -> list[str]:
+    prefix = namespace + "::"
+    every = torch._C._dispatch_get_all_op_names()
+    return sorted({name[len(prefix) :].split(".")[0] for name in every if name.startswith(prefix)})
+
+
+def _register(torch: Any, library: Any, name: str) -> None:
+    """Put our kernel in front of ``c10d::name``, if it communicates."""
+    operator = getattr(torch.ops.c10d, name).default
+    places = {argument.name: place for place, argument in enumerate(operator._schema.arguments)}
+    if "process_group" not in places:
+        return
+    row = BY_TORCH_OP.get(name)
+    if row is None:
+        recorder.note(f"torch: c10d::{name} is not in the table of operations")
+    kernel = _kernel(torch, operator, name, row.code if row is not None else 0, places)
+    library.impl(name, kernel, "BackendSelect", with_keyset=True)
+
+
+def _payload_place(name: str, places: dict[str, int]) -> int:
+    if name in _NO_PAYLOAD:
+        return -1
+    for argument in _PAYLOAD_OF.get(name, _PAYLOAD):
+        if argument in places:
+            return places[argument]
+    return -1
+
+
+def _nbytes(payload: Any) -> int:
+    """Bytes of a tensor, or of a list, or of a list of lists of tensors."""
+    if isinstance(payload, (list, tuple)):
+        total = 0
+        for part in payload:
+            total += _nbytes(part) if isinstance(part, (list, tuple)) else part.nbytes
+        return total
+    return int(payload.nbytes)
+
+
+def _first_tensor(payload: Any) -> Any:
+    while isinstance(payload, (list, tuple)):
+        if not payload:
+            return None
+        payload = payload[0]
+    return payload
+
+
+def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, int]) -> Callable[..., Any]:
+    """The kernel of one c10d operator. Everything that does not depend on the call is worked out here."""
+    redispatch = operator._handle.redispatch_boxed
+    backend_select = torch._C.DispatchKey.BackendSelect
+    unbox_group = torch._C._distributed_c10d.ProcessGroup.unbox
+    graph_task = torch._C._current_graph_task_id
+    group_place = places["process_group"]
+    payload_place = _payload_place(name, places)
+    root_place = places.get("root_rank", -1)
+    peer_place = places.get("dst", places.get("src", -1))
+    tag_place = places.get("tag", -1)
+    async_place = places.get("async_op", 1 << 30)
+    message = "tag" in places
+    any_source = name == "recv_any_source_"
+    has_work = any("Work" in str(result.type) for result in operator._schema.returns)
+    flags = (POST if has_work else BLOCKING) | (ANY_SOURCE if any_source else 0)
+    by_name = recording.groups
+    shared = recording
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        event = 0
+        scope = None
+        try:
+            core = shared.core
+            if core is not None:
+                process_group = unbox_group(args[group_place])
+                torch_name = process_group.group_name
+                group = by_name.by_name.get(torch_name)
+                if group is None:
+                    group = by_name.lookup(process_group, torch_name)
+                payload = args[payload_place] if payload_place >= 0 else None
+                tensor = _first_tensor(payload)
+                if tensor is None or not tensor.is_meta:
+                    nbytes = _nbytes(payload) if tensor is not None else 0
+                    peer = tag = -1 if not message else 0
+                    if message:
+                        tag = args[tag_place] if tag_place < len(args) else 0
+                        peer = group.world_rank(args[peer_place]) if peer_place >= 0 else -1
+                        seq = 0 if any_source else group.message_number(code, peer, tag)
+                    else:
+                        tag = 0
+                        peer = group.world_rank(args[root_place]) if root_place >= 0 else -1
+                        seq = next(group.collectives)
+                    call_flags = flags
+                    if shared.thread.scope is not None or graph_task() != -1:
+                        scope, from_cpp = _scope_of_post(torch, graph_task())
+                        if from_cpp:
+                            call_flags |= FROM_CPP
+                    entered = core.now() if scope is not None else 0
+                    event = core.begin(code, group.id, seq, peer, tag, nbytes, call_flags)
+        except Exception as failure:
+            shared.failed(f"a call of c10d::{name} was not recorded", failure)
+        if not event:
+            return redispatch(keyset.remove(backend_select), *args)
+        try:
+            result = redispatch(keyset.remove(backend_select), *args)
+        finally:
+            core.end(event)
+        if has_work:
+            try:
+                work = result[-1] if type(result) is tuple else result
+                if work is not None:
+                    asynchronous = async_place >= len(args) or args[async_place]
+                    assert group is not None
+                    pending = Pending(event, group, seq, peer, tag, nbytes, any_source, None)
+                    _posted(torch, core, work, pending, name, tensor, asynchronous, scope, entered)
+            except Exception as failure:
+                shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)
+        return result
+
+    return kernel
+
+
+def _posted(
+    torch: Any,
+    core: Any,
+    boxed_work: Any,
+    pending: Pending,
+    name: str,
+    tensor: Any,
+    asynchronous: bool,
+    scope: Scope | None,
+    entered: int,
+) -> None:
+    """Connect a post with whatever will tell of its completion."""
+    work = torch._C._distributed_c10d.Work.unbox(boxed_work)
+    key = _address(work)
+    works = recording.works
+    works[key] = pending
+    if len(works) > _MAX_PENDING:
+        works.pop(next(iter(works)), None)
+    functional = recording.thread.functional
+    if functional is not None:
+        functional.append(pending)
+    callback: Callable[[Any], None] | None = None
+    if scope is not None:
+        post = pending.post = Post(pending.event, entered)
+        post.exit = core.now()
+        post.cpu_at_exit = core.thread_cpu()
+        post.key = key
+        post.pending = pending
+        scope.posts.append(post)
+        callback = scope.completion(post, core.done)
+    # A work of a device completes, as far as the host can see, when its kernel is enqueued: that says nothing.
+    if asynchronous and (tensor is None or tensor.is_cpu) and (name, pending.group.name) not in recording.no_future:
+        try:
+            future = work.get_future()
+        except RuntimeError:  # gloo's messages have none
+            recording.no_future.add((name, pending.group.name))
+            return
+        future.add_done_callback(callback or _completion(core.done, pending.event))
+
+
+def _completion(done: Callable[[int], Any], event: int) -> Callable[[Any], None]:
+    def completed(_: Any) -> None:
+        try:
+            done(event)
+        except Exception:
+            pass
+
+    return completed
+
+
+def _address(wrapped: Any) -> int:
+    """Address of the C++ object behind a pybind11 object, which is the first word after the Python header.
+
+    torch hands out one C++ Work in the kernel and, later, to the user; the Python objects around it need not be the
+    same, and keeping one alive would keep its tensors alive."""
+    return ctypes.c_void_p.from_address(id(wrapped) + recording.object_header).value or 0
+
+
+# ---- waits in Python ----
+
+
+def _patch_work(work_class: Any) -> None:
+    for name in ("wait", "synchronize"):
+        original = getattr(work_class, name, None)
+        if original is not None:
+            setattr(work_class, name, _recorded_wait(original, name))
+
+
+def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    shared = recording
+
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        pending = None
+        try:
+            if shared.works:
+                key = _address(self)
+                pending = shared.works.pop(key, None)
+        except Exception as failure:
+            shared.failed("a wait was not recorded", failure)
+        if pending is None:
+            return original(self, *args, **kwargs)
+        event = _enter_wait(pending)
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException:
+            shared.works[key] = pending  # it may be tried again
+            raise
+        finally:
+            _leave_wait(event)
+        if pending.any_source:
+            _found_source(pending, self)
+        return result
+
+    wait.__name__ = name
+    wait.__qualname__ = "Work." + name
+    wait.__doc__ = original.__doc__
+    wait.__wrapped__ = original  # type: ignore[attr-defined]
+    return wait
+
+
+def _enter_wait(pending: Pending) -> int:
+    try:
+        if pending.post is not None:
+            pending.post.waited = True
+        core = recording.core
+        if core is None:
+            return 0
+        group = pending.group
+        event: int = core.begin(
+            _WAIT_OPERATION, group.id, pending.seq, pending.peer, pending.tag, pending.nbytes, WAIT, pending.event
+        )
+        return event
+    except Exception as failure:
+        recording.failed("a wait was not recorded", failure)
+        return 0
+
+
+def _leave_wait(event: int) -> None:
+    if event and recording.core is not None:
+        recording.core.end(event)
+
+
+def _found_source(pending: Pending, work: Any) -> None:
+    try:
+        source = pending.group.world_rank(work._source_rank())
+        if recording.core is not None:
+            recording.core.done(pending.event, source)
+    except Exception as failure:
+        recording.failed("the source of a receive is not recorded", failure)
+
+
+# ---- functional collectives ----
+
+
+def _storage(tensor: Any) -> int:
+    address: int = tensor.untyped_storage()._cdata
+    return address
+
+
+def _functional_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
+    """Remember which post made which result, since ``wait_tensor`` gets nothing but the result."""
+    redispatch = operator._handle.redispatch_boxed
+    backend_select = torch._C.DispatchKey.BackendSelect
+    shared = recording
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        if shared.core is None:
+            return redispatch(keyset.remove(backend_select), *args)
+        thread = shared.thread
+        outer = thread.functional
+        posts: list[Pending] = []
+        thread.functional = posts
+        try:
+            result = redispatch(keyset.remove(backend_select), *args)
+        finally:
+            thread.functional = outer
+        try:
+            if posts:
+                results = result if isinstance(result, (list, tuple)) else (result,)
+                for place, tensor in enumerate(results):
+                    shared.storages[_storage(tensor)] = posts[place] if len(posts) == len(results) else posts[-1]
+                while len(shared.storages) > _MAX_PENDING:
+                    shared.storages.pop(next(iter(shared.storages)), None)
+        except Exception as failure:
+            shared.failed("the result of a functional collective is not followed", failure)
+        return result
+
+    return kernel
+
+
+def _wait_tensor_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
+    redispatch = operator._handle.redispatch_boxed
+    backend_select = torch._C.DispatchKey.BackendSelect
+    shared = recording
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        pending = None
+        try:
+            if shared.storages:
+                pending = shared.storages.pop(_storage(args[0]), None)
+        except Exception as failure:
+            shared.failed("a wait for a tensor was not recorded", failure)
+        if pending is None:
+            return redispatch(keyset.remove(backend_select), *args)
+        event = _enter_wait(pending)
+        try:
+            return redispatch(keyset.remove(backend_select), *args)
+        finally:
+            _leave_wait(event)
+
+    return kernel
+
+
+# ---- waits in C++ ----
+
+
+def _scope_of_post(torch: Any, task: int) -> tuple[Scope, bool]:
+    """Where the waits of the post that is being made are collected, and whether C++ made it."""
+    thread = recording.thread
+    core = recording.core
+    if thread.scope is not None:
+        return thread.scope, True
+    backward = thread.backward
+    if backward is None or backward[0] != task:
+        scope = Scope(core.now, core.thread_cpu)
+        thread.backward = backward = (task, scope)
+        queue = torch.autograd.Variable._execution_engine.queue_callback
+
+        # Final callbacks run in the order in which they were queued. The reducer queues its own when its last bucket
+        # has been posted, so after this one, and before the one that this one queues.
+        def graph_is_done() -> None:
+            try:
+                scope.mark_begin()
+                queue(waited)
+            except Exception as failure:
+                recording.failed("waits of a backward pass are not recorded", failure)
+
+        def waited() -> None:
+            if thread.backward is not None and thread.backward[1] is scope:
+                thread.backward = None
+            _record_waits(scope)
+
+        queue(graph_is_done)
+    # In a hook written in Python, that hook is our caller; the reducer's caller is the engine, which Python entered in
+    # torch.autograd, or nobody on a thread of the engine.
+    frame = sys._getframe(2)
+    below = frame.f_back
+    from_cpp = below is None or below.f_globals.get("__name__", "").startswith("torch.autograd")
+    return backward[1], from_cpp
+
+
+def _record_waits(scope: Scope) -> None:
+    """Write the waits of ``scope`` that no Python saw."""
+    try:
+        core = recording.core
+        for wait in scope.waits() if core is not None else ():
+            pending = wait.post.pending
+            group = pending.group
+            core.event_at(
+                _WAIT_OPERATION, group.id, pending.seq, pending.peer, pending.tag, pending.nbytes, WAIT | FROM_CPP,
+                pending.event, wait.enter, wait.exit, wait.cpu_enter, wait.cpu_inside,
+            )  # fmt: skip
+        for post in scope.posts:
+            if not post.waited and recording.works.get(post.key) is post.pending:
+                del recording.works[post.key]
+    except Exception as failure:
+        recording.failed("waits inside C++ are not recorded", failure)
+
+
+def _patch_cpp_calls(distributed: Any, bindings: Any) -> None:
+    """Functions of C++ that post and wait within one call."""
+    for owner, name in (
+        (distributed, "_broadcast_coalesced"),
+        (distributed, "_verify_params_across_processes"),
+        (getattr(bindings, "Reducer", None), "_rebuild_buckets"),
+    ):
+        original = getattr(owner, name, None)
+        if original is not None:
+            setattr(owner, name, _recorded_cpp_call(original, name))
+
+
+def _recorded_cpp_call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        core = recording.core
+        if core is None:
+            return original(*args, **kwargs)
+        thread = recording.thread
+        outer = thread.scope
+        scope = thread.scope = Scope(core.now, core.thread_cpu)
+        scope.mark_begin()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            thread.scope = outer
+            if scope.posts:
+                _record_waits(scope)
+
+    call.__name__ = name
+    call.__qualname__ = getattr(original, "__qualname__", name)
+    call.__doc__ = original.__doc__
+    call.__wrapped__ = original  # type: ignore[attr-defined]
+    return call
