@@ -9,7 +9,7 @@ from scalana.detectors.late_ranks import detect
 from scalana.detectors.replay import prepare
 from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG, Place, VertexKind
-from tests.detectors.simulator import simulate
+from tests.detectors.simulator import sampled, simulate
 
 
 def steps(ranks, count, cost, *, group=None, seed=1, noise=0.0):
@@ -48,9 +48,11 @@ def _vertex(index, kind, place, parent):
     return Vertex(index, kind, place, parent, index)
 
 
-def analyse(program, **options):
-    """Findings of a program, with the names of the places instead of lines."""
+def analyse(program, *, period_s=0.0, **options):
+    """Findings of a program, with the names of the places instead of lines; sampled if a period is given."""
     timeline, names = simulate(program, **options)
+    if period_s:
+        timeline = sampled(timeline, period_s)
     waits = find_waits(timeline)
     replay = prepare(timeline)
     table = blame(timeline, waits)

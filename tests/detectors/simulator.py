@@ -169,3 +169,53 @@ def _timeline(rows, work, instances, start, end, vertex_of, period_s):
         ),
         period_s=period_s,
     )
+
+
+def sampled(timeline: Timeline, period_s: float, seed: int = 0) -> Timeline:
+    """The timeline as a sampler with this period would have seen it.
+
+    Inside a gap each sample stands for the time up to the middle between it and its neighbours; a gap without a sample
+    gets the mixture of the sampled gaps of its length class.
+    """
+    random = np.random.default_rng(seed)
+    own, calls = timeline.own, timeline.calls
+    gaps = len(calls) + len(timeline.locations)
+    start = np.empty(gaps)
+    for location in range(len(timeline.locations)):
+        rows = np.arange(calls.first[location], calls.first[location + 1])
+        previous = np.concatenate([[timeline.locations.start_s[location]], calls.exit_s[rows]])
+        start[rows] = previous[:-1]
+        start[len(calls) + location] = previous[-1]
+    phase = random.uniform(0, period_s, len(timeline.locations))
+    location_of = np.concatenate([calls.location, np.arange(len(timeline.locations))])
+    out: list[tuple[int, int, float, int]] = []
+    empty: list[tuple[int, float]] = []
+    pool: dict[int, float] = defaultdict(float)
+    for gap in range(gaps):
+        rows = np.nonzero(own.gap == gap)[0]
+        length = own.seconds[rows].sum()
+        if length <= 0.0:
+            continue
+        begin, offset = start[gap], phase[location_of[gap]]
+        first = np.ceil((begin - offset) / period_s) * period_s + offset
+        ticks = np.arange(first, begin + length, period_s) - begin
+        if not len(ticks):
+            empty.append((gap, length))
+            continue
+        edges = np.concatenate([[0.0], (ticks[1:] + ticks[:-1]) / 2, [length]])
+        ends = np.cumsum(own.seconds[rows])
+        what = own.activity[rows][np.minimum(np.searchsorted(ends, ticks), len(rows) - 1)]
+        for activity in np.unique(what):
+            seconds = float(np.diff(edges)[what == activity].sum())
+            out.append((gap, int(activity), seconds, int((what == activity).sum())))
+            if length < 2 * period_s:
+                pool[int(activity)] += seconds
+    total = sum(pool.values())
+    for gap, length in empty:
+        out += [(gap, activity, length * seconds / total, 0) for activity, seconds in pool.items()]
+    out.sort()
+    columns = [np.array([row[i] for row in out]) for i in range(4)]
+    seconds = columns[2].astype(float)
+    timeline.own = OwnWork(columns[0], columns[1], seconds, seconds.copy(), np.zeros(len(out)), columns[3])
+    timeline.period_s = period_s
+    return timeline

@@ -17,15 +17,21 @@ def balanced(step, rank):
     return {"load": 5.0, "forward": 30.0}
 
 
+PERIODS = [0.0, 0.005]
+"""Exact knowledge of own work, and what 200 samples a second tell of it."""
+
+
+@pytest.mark.parametrize("period_s", PERIODS)
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_balanced_program_has_no_finding(ranks, seed):
-    found, _ = analyse(steps(ranks, 60, balanced, noise=0.1, seed=seed))
+def test_a_balanced_program_has_no_finding(ranks, seed, period_s):
+    found, _ = analyse(steps(ranks, 60, balanced, noise=0.1, seed=seed), period_s=period_s)
     assert found == []
 
 
+@pytest.mark.parametrize("period_s", PERIODS)
 @pytest.mark.parametrize("ranks", [2, 3, 4, 8])
-def test_a_slow_rank(ranks):
+def test_a_slow_rank(ranks, period_s):
     def cost(step, rank):
         return {"augment": 25.0 if rank == 1 else 5.0, "forward": 30.0}
 
@@ -33,7 +39,7 @@ def test_a_slow_rank(ranks):
         return {"augment": 5.0, "forward": 30.0}
 
     program = steps(ranks, 60, cost, noise=0.03)
-    (name, finding), *rest = analyse(program)[0]
+    (name, finding), *rest = analyse(program, period_s=period_s)[0]
     assert (name, finding.ranks, rest) == ("augment", [1], [])
     assert finding.lost_s == pytest.approx(0.020 * 60 * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(ranks, 60, mended, noise=0.03)), rel=0.1)
@@ -41,44 +47,48 @@ def test_a_slow_rank(ranks):
     assert [hop.operation for hop in finding.path] == ["allreduce", ""]
 
 
+@pytest.mark.parametrize("period_s", PERIODS)
 @pytest.mark.parametrize("ranks", [3, 4, 8])
-def test_a_fault_that_moves_is_one_finding_on_all_ranks(ranks):
+def test_a_fault_that_moves_is_one_finding_on_all_ranks(ranks, period_s):
     def cost(step, rank):
         return {"forward": 30.0, **({"rebuild": 40.0} if step % ranks == rank else {})}
 
-    found, _ = analyse(steps(ranks, 10 * ranks, cost, noise=0.05))
+    found, _ = analyse(steps(ranks, 10 * ranks, cost, noise=0.05), period_s=period_s)
     ((name, finding),) = found
     assert (name, finding.ranks) == ("rebuild", list(range(ranks)))
     assert finding.lost_s == pytest.approx(0.040 * 10 * ranks * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(0.040 * 10 * ranks, rel=0.1)
 
 
-def test_two_faults_on_two_ranks_in_two_places():
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_two_faults_on_two_ranks_in_two_places(period_s):
     def cost(step, rank):
         return {
             "load": 40.0 if rank == 1 and step % 2 else 5.0,
             "forward": 60.0 if rank == 3 and not step % 2 else 20.0,
         }
 
-    found, _ = analyse(steps(4, 60, cost, noise=0.03))
+    found, _ = analyse(steps(4, 60, cost, noise=0.03), period_s=period_s)
     assert {(name, tuple(f.ranks)) for name, f in found} == {("load", (1,)), ("forward", (3,))}
     assert sum(f.lost_share for _, f in found) > 0.9
 
 
-def test_two_ranks_slow_in_the_same_place_are_mended_together():
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_two_ranks_slow_in_the_same_place_are_mended_together(period_s):
     def cost(step, rank):
         return {"augment": 35.0 if rank in (1, 2) else 5.0, "forward": 20.0}
 
-    ((name, finding),) = analyse(steps(4, 60, cost, noise=0.03))[0]
+    ((name, finding),) = analyse(steps(4, 60, cost, noise=0.03), period_s=period_s)[0]
     assert (name, finding.ranks) == ("augment", [1, 2])
     assert finding.saving_s == pytest.approx(0.030 * 60, rel=0.1)
 
 
-def test_a_fault_in_every_tenth_step():
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_a_fault_in_every_tenth_step(period_s):
     def cost(step, rank):
         return {"forward": 30.0, **({"evaluate": 200.0} if rank == 2 and step % 10 == 5 else {})}
 
-    ((name, finding),) = analyse(steps(4, 100, cost, noise=0.03))[0]
+    ((name, finding),) = analyse(steps(4, 100, cost, noise=0.03), period_s=period_s)[0]
     assert (name, finding.ranks) == ("evaluate", [2])
     assert finding.lost_s == pytest.approx(0.2 * 10 * 3, rel=0.1)
 
@@ -103,3 +113,21 @@ def test_the_only_rank_that_works_is_serial():
     found, _ = analyse([rank * 30 for rank in examples.late_root()])
     (name, finding), *_ = found
     assert (name, finding.kind, finding.ranks) == ("save", "serial", [0])
+
+
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_the_decoy_over_many_steps(period_s):
+    found, _ = analyse([rank * 40 for rank in examples.decoy()], period_s=period_s)
+    (name, finding), *rest = found
+    assert (name, finding.ranks, rest) == ("mask", [1], [])
+    assert finding.lost_s == pytest.approx(0.090 * 40, rel=0.1)
+    assert finding.saving_s == pytest.approx(0.030 * 40, rel=0.1)
+
+
+def test_phases_shorter_than_the_sampling_period():
+    def cost(step, rank):
+        return {"augment": 4.0 if rank == 1 else 1.0, "forward": 3.0}
+
+    ((name, finding),) = analyse(steps(4, 600, cost, noise=0.03), period_s=0.005)[0]
+    assert (name, finding.ranks) == ("augment", [1])
+    assert finding.lost_s == pytest.approx(0.003 * 600 * 3, rel=0.1)
