@@ -11,13 +11,17 @@ from .planted import SAMPLES, Fault, Sample, marked_line, read_sample
 
 
 def enclosing_function(source: str, line: int) -> str:
-    """Name of the innermost function around a line, or ``<module>``."""
+    """Name of the innermost function around a line, ``<lambda>`` or ``<module>``."""
     around = [
         node
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        and node.lineno <= line <= (node.end_lineno or 0)
     ]
-    return max(around, key=lambda node: node.lineno).name if around else "<module>"
+    if not around:
+        return "<module>"
+    innermost = max(around, key=lambda node: (node.lineno, node.col_offset))
+    return "<lambda>" if isinstance(innermost, ast.Lambda) else innermost.name
 
 
 def test_every_program_is_balanced_or_has_faults(sample: Sample) -> None:
