@@ -84,15 +84,13 @@ def claim(finding: Finding, ranks: int) -> str:
 
 def cost(finding: Finding, run: RunInfo) -> str:
     """What it costs, and what comes back."""
-    text = ""
-    if finding.lost_s > 0:
-        text = f"It makes ranks wait {names.seconds(finding.lost_s)} in all."
-    if finding.saving_s > 0:
-        share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-        text += f" Without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
-    elif finding.lost_s > 0:
-        text += " Mending it alone would not shorten the run: another delay hides behind it."
-    return text.strip()
+    if finding.lost_s <= 0 and finding.saving_s <= 0:
+        return ""
+    lost = f"This costs {names.rank_seconds(finding.lost_s)} of waiting"
+    if finding.saving_s <= 0:
+        return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
+    share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
+    return f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
 
 
 def _number(evidence: Mapping[str, object], key: str) -> float | None:

@@ -29,6 +29,7 @@ class HotPlace:
     time_s: float
     work_s: float
     stall_s: float
+    """Outside communication and not on a CPU; waiting for a core included."""
     wait_s: float
     transfer_s: float
     least_s: float
@@ -40,26 +41,24 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
     count = len(ppg.psg.vertices)
     zero = np.zeros((count, max(1, ppg.run.ranks)))
     time_s = _metric(ppg, "time_s", zero)
-    parts = [_metric(ppg, name, zero) for name in ("cpu_s", "stall_s", "wait_s", "comm_s")]
+    parts = [_metric(ppg, name, zero) for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
     rows: dict[tuple[str, int, str, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
         rows.setdefault(_place(ppg, int(index)), []).append(int(index))
     places = []
     for (file, line, name, kind), indices in rows.items():
         per_rank = time_s[indices].sum(axis=0)
-        work_s, stall_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
-        if kind == "comm":
-            # Inside communication the CPU spins or sleeps: neither is work, nor a stall.
-            work_s = stall_s = 0.0
+        stall_s, core_wait_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
+        time = float(per_rank.mean())
         places.append(
             HotPlace(
                 file,
                 line,
                 name,
                 kind,
-                time_s=float(per_rank.mean()),
-                work_s=work_s,
-                stall_s=stall_s,
+                time_s=time,
+                work_s=max(0.0, time - comm_s - stall_s - core_wait_s),
+                stall_s=stall_s + core_wait_s,
                 wait_s=wait_s,
                 transfer_s=max(0.0, comm_s - wait_s),
                 least_s=float(per_rank.min()),

@@ -77,6 +77,15 @@ def seconds(value: float) -> str:
     return f"{value * 1e3:.1f} ms"
 
 
+def rank_seconds(value: float) -> str:
+    """Seconds summed over ranks.
+
+    >>> rank_seconds(48.4), rank_seconds(0.5)
+    ('48.4 rank-seconds', '0.50 rank-seconds')
+    """
+    return f"{value:.{1 if abs(value) >= 9.95 else 2 if abs(value) >= 0.0995 else 4}f} rank-seconds"
+
+
 def percent(share: float) -> str:
     """A share of one.
 

@@ -22,6 +22,9 @@ _MOST_PLACES = 8
 _LEAST_SHARE = 0.005
 """Of the rank-seconds: places below are left out of the table."""
 
+_BEFORE_PLACE = 59
+"""Columns of the table left of its last one."""
+
 _PARTS = (
     ("work_s", "work", "█", "green"),
     ("stall_s", "stalled", "▓", "yellow"),
@@ -35,7 +38,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
     """The report in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
     paint = Paint(color)
     blocks = [
-        _header(analysis.ppg, width, paint),
+        _header(analysis, width, paint),
         _time(analysis.time, width, paint),
         _warnings(warnings(analysis), width, paint),
     ]
@@ -52,14 +55,13 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _header(ppg: PPG, width: int, paint: Paint) -> list[str]:
-    run = ppg.run
+def _header(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    run = analysis.ppg.run
     left, line, _ = rule("scalana", "", width)
-    facts = [
-        f"{run.ranks} rank{'' if run.ranks == 1 else 's'}",
-        names.seconds(run.seconds or 0.0),
-        _ending(run.exit_code),
-    ]
+    facts = ["1 rank" if run.ranks == 1 else f"{run.ranks} ranks", names.seconds(run.seconds or 0.0)]
+    if run.ranks > 1:
+        facts.append(names.rank_seconds(analysis.time.total_s))
+    facts.append(_ending(run.exit_code))
     if run.rate_hz:
         facts.append(f"{run.rate_hz:g} samples a second")
     command = clip(shlex.join(str(word) for word in run.command) or "(command not recorded)", width - 2)
@@ -84,7 +86,7 @@ def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
     if total <= 0:
         return ["  No time was recorded."]
     amounts = [(max(0.0, getattr(time, field)) / total, label, mark, style) for field, label, mark, style in _PARTS]
-    shares = "   ".join(
+    shares = "  ".join(
         f"{paint(mark, style)} {label} {names.percent(share)}"
         for share, label, mark, style in amounts
         if share >= 0.0005
@@ -96,7 +98,7 @@ def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
         end = min(columns, round(begin * columns))
         bar += paint(mark * (end - filled), style)
         filled = max(filled, end)
-    return [f"  {names.seconds(total)} on all ranks:   {shares}", "  " + bar]
+    return ["  " + shares, "  " + bar]
 
 
 def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
@@ -141,19 +143,20 @@ def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
     if not shown or whole <= 0:
         return []
     left, line, right = rule("Where the time goes", "seconds of an average rank", width)
-    head = f"  {'share':>7} {'work':>8} {'stalled':>8} {'waiting':>8} {'transfer':>8} {'least..most':>15}  place"
+    head = f"  {'share':>6} {'work':>7} {'stalled':>7} {'waiting':>7} {'transfer':>8} {'least..most':>13}  place"
     rows = [_hot_row(place, place.time_s / whole, ppg.run.cwd, ppg.run.ranks, width, paint) for place in shown]
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
 
 def _hot_row(place: HotPlace, share: float, cwd: str, ranks: int, width: int, paint: Paint) -> str:
-    cells = f"  {names.percent(share):>7}"
-    for value, style in ((place.work_s, ""), (place.stall_s, "yellow"), (place.wait_s, "red"), (place.transfer_s, "")):
-        cell = f"{_amount(value, place.time_s):>8}"
+    cells = f"  {names.percent(share):>6}"
+    columns = ((place.work_s, 7, ""), (place.stall_s, 7, "yellow"), (place.wait_s, 7, "red"), (place.transfer_s, 8, ""))
+    for value, size, style in columns:
+        cell = f"{_amount(value, place.time_s):>{size}}"
         cells += " " + (paint(cell, style) if style and cell.strip() != "·" else cell)
     span = f"{_short(place.least_s)}..{_short(place.most_s)}" if ranks > 1 else ""
-    cells += f" {span:>15}  "
-    room = width - 67
+    cells += f" {span:>13}  "
+    room = width - _BEFORE_PLACE
     where = clip_left(names.place(names.relative(place.file, cwd), place.line), room)
     return cells + paint(where, "cyan") + clip(f" {place.name}" if place.name else "", max(0, room - len(where)))
 

@@ -1,0 +1,158 @@
+"""The report for people: what must be on it, and that it fits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scalana.report import names, text
+from scalana.report.finding_text import claim, cost
+from scalana.report.source import excerpt
+from tests.scalana.examples import LATE_LINE, balanced, late_rank
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_names_the_line_the_rank_the_loss_and_the_saving(tmp_path: Path) -> None:
+    report = text.render(late_rank(tmp_path))
+    headline = next(line for line in report.splitlines() if line.startswith("1  "))
+    assert "train.py:9" in headline and "augment" in headline and "100 % of all waiting" in headline
+    assert "Rank 2 spends 9.00 s here, the others 3.00 s: 3.0 times as long." in report
+    assert "18.0 rank-seconds" in report and "6.00 s (60 %) shorter" in report
+    assert "▸  9 │     for image in batch:" in report and "▸ 12" not in report
+    assert "bench.py:4 warm_up" in report
+
+
+def test_path_runs_from_the_symptom_to_the_cause(tmp_path: Path) -> None:
+    report = text.render(late_rank(tmp_path))
+    symptom = next(line for line in report.splitlines() if "train.py:18 main" in line)
+    assert "rank 0" in symptom and "allreduce" in symptom and "18.0 s" in symptom
+    assert report.index(symptom) < report.index("is late")
+
+
+def test_warnings_of_the_run_and_of_the_analysis(tmp_path: Path) -> None:
+    report = text.render(late_rank(tmp_path))
+    assert report.count("warning:") == 2
+
+
+@pytest.mark.parametrize("width", [80, 93, 100])
+def test_fits_the_width_and_colour_changes_nothing_else(tmp_path: Path, width: int) -> None:
+    analysis = late_rank(tmp_path)
+    analysis.ppg.run.command = ["python", "x" * 300]
+    analysis.findings[0].function = "Model.forward.<locals>." + "very_long_name" * 8
+    analysis.warnings.append("long " * 60)
+    plain = text.render(analysis, width=width)
+    assert max(map(len, plain.splitlines())) <= width
+    colored = text.render(analysis, width=width, color=True)
+    assert "\x1b[" in colored and ANSI.sub("", colored) == plain
+
+
+def test_without_a_finding_it_says_so_and_where_the_time_goes(tmp_path: Path) -> None:
+    report = text.render(balanced(tmp_path))
+    assert "Nothing stands out" in report
+    assert "Where the time goes" in report and "train.py:9 augment" in report
+    assert "shorter" not in report
+
+
+def test_source_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    (tmp_path / "train.py").unlink()
+    report = text.render(analysis)
+    assert "train.py:9" in report and "▸" not in report
+
+
+def test_table_shows_least_and_most_over_ranks(tmp_path: Path) -> None:
+    row = next(line for line in text.render(late_rank(tmp_path)).splitlines() if line.endswith("train.py:9 augment"))
+    assert "3.00..9.00" in row
+    assert row.split()[:2] == ["45", "%"]
+
+
+def test_places_called_from_several_sites_are_one_row(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    psg = analysis.ppg.psg
+    other = psg.add(psg[3].kind, psg[3].place, 1)
+    twin = psg.add(psg[4].kind, psg[4].place, other)
+    for name, values in analysis.ppg.metrics.items():
+        analysis.ppg.metrics[name] = __import__("numpy").vstack([values, values[:2] * 0])
+    analysis.ppg.metrics["time_s"][twin] = 1.0
+    rows = [line for line in text.render(analysis).splitlines() if line.endswith("train.py:9 augment")]
+    assert len(rows) == 1 and "4.00..10.00" in rows[0]
+
+
+def test_small_findings_are_counted(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    analysis.findings *= text.MOST_FINDINGS + 2
+    report = text.render(analysis)
+    assert f"\n{text.MOST_FINDINGS}  train.py" in report and f"\n{text.MOST_FINDINGS + 1}  train.py" not in report
+    assert "2 smaller causes" in report
+
+
+def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    analysis.findings[0].saving_s = 0.0
+    assert "would not shorten the run" in cost(analysis.findings[0], analysis.ppg.run)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("unresolved", "the samples do not explain why"),
+        ("carried-in", "from before the record begins"),
+        ("waiting-for-core", "waits for a core"),
+        ("hang", "Rank 2 never arrives"),
+        ("pipeline-bubble", "Rank 2: pipeline bubble"),
+    ],
+)
+def test_every_kind_has_a_sentence(tmp_path: Path, kind: str, expected: str) -> None:
+    finding = late_rank(tmp_path).findings[0]
+    finding.kind = kind
+    finding.evidence = {}
+    assert expected in claim(finding, 4)
+
+
+def test_evidence_is_optional(tmp_path: Path) -> None:
+    finding = late_rank(tmp_path).findings[0]
+    finding.evidence = {}
+    assert claim(finding, 4) == "Rank 2 is late here."
+    finding.evidence = {"seconds_here": 3.0, "seconds_others": 0.0}
+    assert claim(finding, 4) == "Rank 2 spends 3.00 s here, the others next to nothing."
+    finding.ranks, finding.evidence = [0, 1, 2, 3], {"seconds_here": "?"}
+    assert claim(finding, 4) == "All 4 ranks are late here."
+
+
+def test_excerpt_marks_the_place_and_cuts_long_ones(tmp_path: Path) -> None:
+    file = tmp_path / "long.py"
+    file.write_text("".join(f"    line{n} = {n}\n" for n in range(1, 101)))
+    rows = excerpt(str(file), 50, 90)
+    assert rows[0].number == 48 and rows[0].text == "line48 = 48"
+    assert [row.number for row in rows if row.marked] == list(range(50, 56))
+    assert excerpt(str(file), 101, 101) == [] and excerpt(str(file), 0, 0) == []
+    assert excerpt(str(tmp_path / "none.py"), 1, 1) == []
+
+
+def test_excerpt_of_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    file = tmp_path / "latin.py"
+    file.write_bytes(b"x = 1\ny = '\xe9'\n")
+    assert [row.text for row in excerpt(str(file), 2, 2)] == ["x = 1", "y = '\ufffd'"]
+
+
+def test_relative_only_below_the_working_directory() -> None:
+    assert names.relative("/a/job/src/x.py", "/a/job") == "src/x.py"
+    assert names.relative("/a/job2/x.py", "/a/job") == "/a/job2/x.py"
+    assert names.relative("x.py", "/a/job") == "x.py"
+    assert names.relative("/a/x.py", "") == "/a/x.py"
+    assert names.relative("/etc/x.py", "/") == "etc/x.py"
+
+
+def test_ranks_as_words() -> None:
+    assert names.ranks([3, 1, 2]) == "ranks 1-3"
+    assert names.ranks([0, 1, 4]) == "ranks 0, 1, 4"
+    assert names.ranks(range(0, 60, 2)).endswith("22, ...")
+
+
+def test_excerpt_follows_the_finding(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    rows = excerpt(analysis.findings[0].file, LATE_LINE, LATE_LINE)
+    assert [row.number for row in rows if row.marked] == [LATE_LINE]

@@ -1,0 +1,248 @@
+"""``scalana run`` is transparent: output, input, signals and exit code are the job's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def scalana(arguments: Sequence[str], cwd: Path, **options: object) -> subprocess.Popen[bytes]:
+    """Start ``scalana`` in ``cwd``, from this checkout."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    env.pop("SCALANA_RUN_DIR", None)
+    settings: dict[str, object] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        **options,
+    }
+    return subprocess.Popen([sys.executable, "-m", "scalana", *arguments], cwd=cwd, env=env, **settings)  # type: ignore[call-overload,no-any-return]
+
+
+def run(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run ``scalana`` to its end."""
+    process = scalana(arguments, cwd, stdin=subprocess.PIPE)
+    out, err = process.communicate(stdin, timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def record(*command: str) -> list[str]:
+    """The command line that records ``command`` and leaves the report away."""
+    return ["run", "--no-report", "-o", "job", "--", *command]
+
+
+def wait_for(path: Path) -> None:
+    """Wait until the job says by a file that it is ready."""
+    until = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_exit_code_is_the_jobs(tmp_path: Path, code: int) -> None:
+    assert run(record("sh", "-c", f"exit {code}"), tmp_path).returncode == code
+    assert json.loads((tmp_path / "job" / "run.json").read_text())["exit_code"] == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_dies_as_the_job_died(tmp_path: Path, number: signal.Signals) -> None:
+    result = run(record("sh", "-c", f"kill -{number.value} $$"), tmp_path)
+    assert result.returncode == -number
+    assert json.loads((tmp_path / "job" / "run.json").read_text())["exit_code"] == 128 + number
+
+
+def test_a_shell_sees_128_and_the_signal(tmp_path: Path) -> None:
+    job = f"{sys.executable} -m scalana run --no-report -- sh -c 'kill -9 $$'; echo $?"
+    out = subprocess.run(
+        ["sh", "-c", job], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60
+    )
+    assert out.stdout.strip() == b"137"
+
+
+def test_standard_output_is_identical(tmp_path: Path) -> None:
+    job = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 300)"
+    result = run(record(sys.executable, "-c", job), tmp_path)
+    assert result.stdout == bytes(range(256)) * 300
+
+
+def test_standard_input_and_error_are_the_jobs(tmp_path: Path) -> None:
+    result = run(record("sh", "-c", "cat; echo oops >&2"), tmp_path, stdin=b"one\ntwo")
+    assert result.stdout == b"one\ntwo"
+    assert result.stderr.startswith(b"oops\n")
+
+
+def test_inherited_descriptors_stay_open(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    process = scalana(record("sh", "-c", f"echo through > /proc/self/fd/{writer}"), tmp_path, pass_fds=(writer,))
+    os.close(writer)
+    process.communicate(timeout=60)
+    assert os.read(reader, 100) == b"through\n"
+    os.close(reader)
+
+
+def test_a_terminal_stays_a_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = scalana(record("sh", "-c", "test -t 0 && test -t 1 && echo tty"), tmp_path, stdin=theirs, stdout=theirs)
+    _, err = process.communicate(timeout=60)
+    os.close(theirs)
+    assert select.select([ours], [], [], 5)[0], err
+    assert os.read(ours, 100).strip() == b"tty"
+    os.close(ours)
+
+
+CATCHES = """\
+import pathlib, signal, sys, time
+def caught(number, frame):
+    with open("caught", "a") as log:
+        log.write(f"{number}\\n")
+    time.sleep(0.3)
+    sys.exit(40 + number)
+signal.signal(signal.Signals[sys.argv[1]], caught)
+pathlib.Path("ready").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"])
+def test_signals_are_sent_on(tmp_path: Path, name: str) -> None:
+    process = scalana(record(sys.executable, "-c", CATCHES, name), tmp_path, start_new_session=True)
+    wait_for(tmp_path / "ready")
+    process.send_signal(signal.Signals[name])
+    process.communicate(timeout=60)
+    assert process.returncode == 40 + signal.Signals[name]
+    assert (tmp_path / "caught").read_text().split() == [str(int(signal.Signals[name]))]
+
+
+def test_interrupt_of_the_group_reaches_the_job_once(tmp_path: Path) -> None:
+    process = scalana(record(sys.executable, "-c", CATCHES, "SIGINT"), tmp_path, start_new_session=True)
+    wait_for(tmp_path / "ready")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 40 + signal.SIGINT
+    assert (tmp_path / "caught").read_text().split() == ["2"]
+    assert b"recorded" in err and b"Traceback" not in err
+
+
+def test_interrupt_ends_us_as_it_ends_the_job(tmp_path: Path) -> None:
+    process = scalana(record("sh", "-c", "touch ready; exec sleep 60"), tmp_path, start_new_session=True)
+    wait_for(tmp_path / "ready")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert b"Traceback" not in err
+
+
+def test_ctrl_c_and_ctrl_backslash_on_a_terminal_reach_the_job_once(tmp_path: Path) -> None:
+    for key, name in ((b"\x03", "SIGINT"), (b"\x1c", "SIGQUIT")):
+        folder = tmp_path / name
+        folder.mkdir()
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(folder)
+            os.environ["PYTHONPATH"] = str(ROOT)
+            job = [sys.executable, "-m", "scalana", *record(sys.executable, "-c", CATCHES, name)]
+            os.execv(sys.executable, job)
+        wait_for(folder / "ready")
+        os.write(terminal, key)
+        try:
+            while os.read(terminal, 1000):
+                pass
+        except OSError:
+            pass  # the other side is closed
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 40 + signal.Signals[name]
+        os.close(terminal)
+        assert (folder / "caught").read_text().split() == [str(int(signal.Signals[name]))]
+
+
+def test_dispositions_of_the_job_are_the_defaults(tmp_path: Path) -> None:
+    show = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status"
+    bare = subprocess.run(["sh", "-c", show], capture_output=True, check=True).stdout
+    assert run(record("sh", "-c", show), tmp_path).stdout == bare
+
+
+def test_environment_tells_the_recorder(tmp_path: Path) -> None:
+    job = "env"
+    process = scalana(["run", "--no-report", "--rate", "50", "--", job], tmp_path)
+    out, _ = process.communicate(timeout=60)
+    env = dict(line.split("=", 1) for line in out.decode().splitlines() if "=" in line)
+    (folder,) = tmp_path.glob("scalana-2*")
+    assert env["SCALANA_RUN_DIR"] == str(folder) and env["SCALANA_RATE_HZ"] == "50"
+    first, *others = env["PYTHONPATH"].split(os.pathsep)
+    assert (Path(first) / "sitecustomize.py").is_file()
+    assert others == [str(ROOT)]
+
+
+def test_run_info(tmp_path: Path) -> None:
+    run(record("sh", "-c", "sleep 0.2"), tmp_path)
+    info = json.loads((tmp_path / "job" / "run.json").read_text())
+    assert info["command"] == ["sh", "-c", "sleep 0.2"]
+    assert info["cwd"] == str(tmp_path) and info["rate_hz"] == 200
+    assert info["seconds"] >= 0.2
+
+
+def test_never_writes_into_an_existing_run(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    assert run(record("true"), tmp_path).returncode == 0  # an empty folder will do
+    before = (tmp_path / "job" / "run.json").read_bytes()
+    result = run(record("touch", "started"), tmp_path)
+    assert result.returncode == 2
+    assert b"job exists already" in result.stderr
+    assert (tmp_path / "job" / "run.json").read_bytes() == before and not (tmp_path / "started").exists()
+
+
+def test_command_not_found(tmp_path: Path) -> None:
+    result = run(record("no-such-program"), tmp_path)
+    assert result.returncode == 127
+    assert result.stderr == b"scalana: no-such-program: command not found\n"
+    assert not (tmp_path / "job").exists()
+
+
+def test_command_not_executable(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    result = run(record("./train.py"), tmp_path)
+    assert result.returncode == 126
+    assert b"Permission denied" in result.stderr and b"python ./train.py" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run"], ["run", "--"], ["run", "--rate", "0", "--", "true"], ["run", "--rate", "x", "--", "true"], ["rum"], []],
+)
+def test_usage_errors(tmp_path: Path, arguments: list[str]) -> None:
+    result = run(arguments, tmp_path)
+    assert result.returncode == 2 and result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_jobs_own_dashes(tmp_path: Path) -> None:
+    for arguments in (["--", "echo", "-o", "a", "--", "b"], ["echo", "-o", "a", "--", "b"]):
+        assert run(["run", "--no-report", *arguments], tmp_path).stdout == b"-o a -- b\n"
+
+
+def test_an_analysis_that_fails_does_not_fail_the_job(tmp_path: Path) -> None:
+    job = "import glob; [open(f, 'wb').write(b'x' * 99) for f in glob.glob('job/records/*')]; import os; os._exit(5)"
+    result = run(["run", "-o", "job", "--", sys.executable, "-c", job], tmp_path)
+    assert result.returncode == 5
+    lines = [line for line in result.stderr.splitlines() if line.startswith(b"scalana:")]
+    assert len(lines) == 1 and b"job" in lines[0]
+    assert b"Traceback" not in result.stderr
+
+
+def test_says_why_nothing_was_recorded(tmp_path: Path) -> None:
+    plain = run(["run", "-o", "a", "--", "true"], tmp_path)
+    assert plain.returncode == 0 and b"nothing was recorded: true started no Python" in plain.stderr
+    isolated = run(["run", "-o", "b", "--", sys.executable, "-I", "-c", "pass"], tmp_path)
+    assert isolated.returncode == 0 and b"started with -I" in isolated.stderr

@@ -1,0 +1,235 @@
+"""The house rules, checked on the sources of all packages: who imports whom, what the job's side may use, and size."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FOLDERS = {
+    "scalana": "scalana",
+    "detectors": "scalana.detectors",
+    "frontend": "scalana.frontend",
+    "graphs": "scalana.graphs",
+    "runtime": "scalana.runtime",
+}
+"""Top-level folder -> package under which it installs."""
+
+SHARED = ("scalana.runtime.operations",)
+"""The table of operations: front ends, graphs and detectors all read it."""
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "scalana": ("scalana.detectors", "scalana.frontend", "scalana.graphs", "scalana.runtime"),
+    "detectors": ("scalana.graphs", *SHARED),
+    "frontend": ("scalana.graphs", *SHARED),
+    "graphs": ("scalana.runtime.record_format", *SHARED),
+    "runtime": (),
+}
+"""What each folder may import of the others."""
+
+MOST_LINES = 600
+
+INSIDE_THE_JOB = {"torch", "mpi4py"}
+"""The recorders of these look at what the user's program imported, inside functions and never on their own."""
+
+# Written in pieces, so that this file passes its own test.
+FORBIDDEN = [
+    "/wo" + "rk/",
+    "/tmp/pl" + "an",
+    r"\.\./sha" + "red",
+    "/root" + "/",
+    "TO" + "DO",
+    "FIX" + "ME",
+    r"\bX" + r"XX\b",
+    "as an " + "AI",
+]
+
+
+def sources() -> list[Path]:
+    """Every Python file of the five packages."""
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def texts() -> list[Path]:
+    """Every file that people read: sources, tests, samples, documents and build files."""
+    suffixes = {".py", ".c", ".h", ".md", ".json", ".toml", ".txt"}
+    folders = [*FOLDERS, "tests", "samples", "docs", ".ci"]
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    return sorted(found) + [ROOT / "README.md", ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / ".ci" / "run"]
+
+
+def module_name(path: Path) -> str:
+    """The dotted name under which a source file installs."""
+    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+    parts = [FOLDERS[folder], *rest]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[tuple[str, ast.stmt]]:
+    """Every module that a file imports, absolute, wherever in the file the import stands."""
+    package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            # `from scalana import detectors` imports the module scalana.detectors
+            for alias in node.names:
+                yield f"{base}.{alias.name}", node
+
+
+def home(module: str) -> str | None:
+    """The top-level folder to which an imported module belongs, None for one that is not ours."""
+    if module.split(".")[0] != "scalana":
+        return None
+    for folder, package in FOLDERS.items():
+        if folder != "scalana" and (module == package or module.startswith(package + ".")):
+            return folder
+    return "scalana"
+
+
+def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements that run when a module is imported, those under ``if TYPE_CHECKING`` left out."""
+    stack: list[ast.stmt] = list(tree.body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            stack.extend(node.orelse)
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                stack.extend(child for child in getattr(node, field, []) if isinstance(child, ast.stmt))
+        for handler in getattr(node, "handlers", []):
+            stack.extend(handler.body)
+
+
+def type_checking_only(tree: ast.Module) -> set[int]:
+    """Ids of the import statements below ``if TYPE_CHECKING``."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            found |= {
+                child.lineno for statement in node.body for child in ast.walk(statement) if hasattr(child, "lineno")
+            }
+    return found
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    folder = path.relative_to(ROOT).parts[0]
+    for module, node in imports(path):
+        target = home(module)
+        if target is None or target == folder:
+            continue
+        # The version, and nothing else of the front door, is known everywhere.
+        fine = any(f"{module}.".startswith(f"{allowed}.") for allowed in ALLOWED[folder]) or module in (
+            "scalana.__version__",
+        )
+        assert fine, f"{path.relative_to(ROOT)}:{node.lineno} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "runtime").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_jobs_side_needs_the_standard_library_alone(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    at_import = {id(node) for node in top_level(tree)}
+    for_types = type_checking_only(tree)
+    for module, node in imports(path):
+        name = module.split(".")[0]
+        if name in sys.stdlib_module_names or name in ("scalana", "sitecustomize") or node.lineno in for_types:
+            continue
+        assert name in INSIDE_THE_JOB and not any(id(node) == known for known in at_import), (
+            f"{path.relative_to(ROOT)}:{node.lineno} imports {module}"
+        )
+
+
+def test_every_package_is_installed() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("tomllib is of Python 3.11")
+    import tomllib
+
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    present = {module_name(path) for path in sources() if path.name == "__init__.py"}
+    assert listed == present
+
+
+@pytest.mark.parametrize("path", texts(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_are_short_and_speak_of_the_project_alone(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= MOST_LINES
+    for word in FORBIDDEN:
+        found = re.search(word, text)
+        assert not found, f"{path.relative_to(ROOT)} line {text[: found.start()].count(chr(10)) + 1}: {found.group()}"
+
+
+def test_public_things_are_documented() -> None:
+    missing = []
+    for path in sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if path.name != "__init__.py" or tree.body:
+            missing += [] if ast.get_docstring(tree) else [f"{path.relative_to(ROOT)}: module"]
+        for node in tree.body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                missing += [] if ast.get_docstring(node) else [f"{path.relative_to(ROOT)}: {node.name}"]
+    assert not missing
+
+
+HEAVY = (
+    "numpy",
+    "networkx",
+    "numba",
+    "pandas",
+    "rich",
+    "torch",
+    "pathlib",
+    "argparse",
+    "subprocess",
+    "json",
+    "inspect",
+)
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Which of :data:`HEAVY` a fresh interpreter loads for ``statement``, beyond what it starts with."""
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        f"{statement}\n"
+        f"print(' '.join(name for name in {HEAVY!r} if name in sys.modules and name not in before))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(result.stdout.split())
+
+
+def test_importing_scalana_loads_nothing_heavy() -> None:
+    assert loaded_by("import scalana") == set()
+    assert "json" in loaded_by("import scalana, json")  # the check itself sees what is loaded
+
+
+def test_what_the_job_uses_of_the_api_loads_nothing_heavy() -> None:
+    assert not loaded_by("import scalana; scalana.region; scalana.step; scalana.profile") - {"inspect"}
+
+
+def test_the_command_line_starts_without_the_analysis() -> None:
+    loaded = loaded_by("from scalana.cli import parser; parser()")
+    assert loaded.isdisjoint({"numpy", "networkx", "numba", "pandas", "rich", "torch"})
+
+
+def test_names_of_the_public_api() -> None:
+    import scalana
+
+    assert set(scalana.__all__) <= set(dir(scalana))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        scalana.no_such_name  # noqa: B018
