@@ -68,6 +68,8 @@ class Place:
     """Offset of the first byte in its line, from 0 (two loops can share a line); -1 where unknown."""
     name: str
     """Qualified name of a function, text of the head of a loop or branch, name of what is called, ..."""
+    end_column: int = -1
+    """Offset behind the last byte in the last line; -1 where unknown."""
 
     def __str__(self) -> str:
         span = str(self.line) if self.end_line <= self.line else f"{self.line}-{self.end_line}"
@@ -106,6 +108,8 @@ class PSG:
         self.vertices: list[Vertex] = [Vertex(0, VertexKind.ROOT, Place("", 0, 0, -1, name), -1, 0)]
         self.data: list[tuple[int, int]] = []
         """Data dependences: (vertex that computes something, vertex that uses it)."""
+        self.added: set[int] = set()
+        """Calls and functions that samples added: they are in no source that was read."""
         self.warnings: list[str] = []
         """What could not be read or was cut off, one sentence each."""
 
