@@ -8,8 +8,9 @@ TREE := build/tree/scalana
 FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
+DEMO ?= samples/slow_augmentation.py
 
-.PHONY: help install test check lint mypy pytest demo benchmarks clean
+.PHONY: help install test check lint mypy pytest demo clean
 
 help:
 	@echo 'make test        environment, linters, types and all tests'
@@ -44,7 +45,7 @@ pytest: $(INSTALLED)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 demo: $(INSTALLED)
-	$(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
+	OMP_NUM_THREADS=1 $(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

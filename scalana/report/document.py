@@ -90,9 +90,16 @@ def _finding(finding: Finding, cwd: str) -> dict[str, Any]:
         "lost_share": plain(finding.lost_share),
         "saving_s": plain(finding.saving_s),
         "path": [_hop(hop, cwd) for hop in finding.path],
-        "evidence": plain(finding.evidence),
+        "evidence": _evidence(finding.evidence, cwd),
         "advice": finding.advice,
     }
+
+
+def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
+    values: dict[str, Any] = plain(evidence)
+    if isinstance(values.get("callers"), list):
+        values["callers"] = [names.relative(str(caller), cwd) for caller in values["callers"]]
+    return values
 
 
 def _hop(hop: Hop, cwd: str) -> dict[str, Any]:

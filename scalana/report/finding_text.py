@@ -23,9 +23,13 @@ _CLAIMS = {
     "waiting-for-core": "{ranks} {be} ready to run here, but {wait} for a core",
     "carried-in": "{ranks} {be} late from before the record begins: the cause lies earlier",
     "unresolved": "{ranks} {be} late here; the samples do not explain why",
+    "slow-transfer": "what {ranks_inside} {send} arrives late by itself, while nobody works",
     "hang": "{ranks} never {arrive}",
 }
 """What a kind of finding says, where no comparison of seconds is at hand."""
+
+_UNEXPLAINED = ("carried-in", "unresolved", "hang")
+"""Kinds for which no saving can be predicted."""
 
 
 def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
@@ -44,7 +48,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     lines = [head, *wrap(claim(finding, run.ranks), width, "  "), *wrap(cost(finding, run), width, "  ")]
     for part in (
         _source(finding, width, paint),
-        _callers(finding.evidence.get("callers"), width, paint),
+        _callers(finding.evidence.get("callers"), run.cwd, width, paint),
         _path(finding.path, run.cwd, width, paint),
         _advice(finding.advice, width, paint),
     ):
@@ -62,7 +66,7 @@ def claim(finding: Finding, ranks: int) -> str:
     if here is not None and finding.kind in ("late-ranks", "serial"):
         text = f"{who} {'spend' if several else 'spends'} {names.seconds(here)} here"
         if others is None:
-            return f"{text}."
+            return f"{text} on average, and every one makes the others wait at some time." if several else f"{text}."
         if others <= 0.002 * here:
             return f"{text}, the others next to nothing."
         if ratio is None:
@@ -75,11 +79,13 @@ def claim(finding: Finding, ranks: int) -> str:
         "work": "work" if several else "works",
         "wait": "wait" if several else "waits",
         "arrive": "arrive" if several else "arrives",
+        "send": "send" if several else "sends",
+        "ranks_inside": names.ranks(finding.ranks, ranks),
     }
     text = _CLAIMS.get(finding.kind, "{ranks}: " + finding.kind.replace("-", " ")).format_map(words)
     if here is not None:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
-    return f"{text}."
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def cost(finding: Finding, run: RunInfo) -> str:
@@ -87,6 +93,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if finding.lost_s <= 0 and finding.saving_s <= 0:
         return ""
     lost = f"This costs {names.rank_seconds(finding.lost_s)} of waiting"
+    if finding.saving_s <= 0 and finding.kind in _UNEXPLAINED:
+        return f"{lost}."
     if finding.saving_s <= 0:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
@@ -115,16 +123,16 @@ def _source(finding: Finding, width: int, paint: Paint) -> list[str]:
     return lines
 
 
-def _callers(callers: object, width: int, paint: Paint) -> list[str]:
-    """Where the place was reached from, when it is a helper called from several places."""
+def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
+    """The call sites that lead to the place, innermost first."""
     if not isinstance(callers, (list, tuple)) or not callers:
         return []
     lines = []
-    for position, caller in enumerate(callers[:_MOST_CALLERS]):
-        label = "  called from  " if position == 0 else "               "
-        lines.append(paint(label, "dim") + clip_left(str(caller), width - len(label)))
+    for depth, caller in enumerate(callers[:_MOST_CALLERS]):
+        label = "  called from  " if depth == 0 else "               " + "  " * (depth - 1) + "└ "
+        lines.append(paint(label, "dim") + clip_left(names.relative(str(caller), cwd), width - len(label)))
     if len(callers) > _MOST_CALLERS:
-        lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more", "dim"))
+        lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more above", "dim"))
     return lines
 
 

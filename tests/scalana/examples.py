@@ -91,7 +91,7 @@ def late_rank(folder: Path) -> Any:
             "seconds_here": np.float64(9.0),
             "seconds_others": 3.0,
             "ratio": 3.0,
-            "callers": ["train.py:17 main", "bench.py:4 warm_up"],
+            "callers": [f"{file}:17 main", f"{folder}/bench.py:4 warm_up"],
             "by_rank": np.array([3.0, 3.0, 9.0, 3.0]),
             "unknown": float("nan"),
         },

@@ -53,6 +53,7 @@ def test_files_are_relative_to_the_job_and_times_add_up(tmp_path: Path) -> None:
     report = document(late_rank(tmp_path))
     assert report["findings"][0]["root"]["file"] == "train.py"
     assert {hop["file"] for hop in report["findings"][0]["path"]} == {"train.py"}
+    assert report["findings"][0]["evidence"]["callers"] == ["train.py:17 main", "bench.py:4 warm_up"]
     assert sum(report["time"].values()) == pytest.approx(report["run"]["ranks"] * report["run"]["seconds"])
 
 

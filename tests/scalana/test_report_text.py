@@ -22,7 +22,7 @@ def test_names_the_line_the_rank_the_loss_and_the_saving(tmp_path: Path) -> None
     assert "Rank 2 spends 9.00 s here, the others 3.00 s: 3.0 times as long." in report
     assert "18.0 rank-seconds" in report and "6.00 s (60 %) shorter" in report
     assert "▸  9 │     for image in batch:" in report and "▸ 12" not in report
-    assert "bench.py:4 warm_up" in report
+    assert "called from  train.py:17 main\n" in report and "└ bench.py:4 warm_up\n" in report
 
 
 def test_path_runs_from_the_symptom_to_the_cause(tmp_path: Path) -> None:
@@ -102,6 +102,7 @@ def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
         ("carried-in", "from before the record begins"),
         ("waiting-for-core", "waits for a core"),
         ("hang", "Rank 2 never arrives"),
+        ("slow-transfer", "What rank 2 sends arrives late"),
         ("pipeline-bubble", "Rank 2: pipeline bubble"),
     ],
 )
@@ -118,7 +119,10 @@ def test_evidence_is_optional(tmp_path: Path) -> None:
     assert claim(finding, 4) == "Rank 2 is late here."
     finding.evidence = {"seconds_here": 3.0, "seconds_others": 0.0}
     assert claim(finding, 4) == "Rank 2 spends 3.00 s here, the others next to nothing."
-    finding.ranks, finding.evidence = [0, 1, 2, 3], {"seconds_here": "?"}
+    finding.ranks = [0, 1, 2, 3]
+    finding.evidence = {"seconds_here": 3.0, "ratio": None}
+    assert "All 4 ranks spend 3.00 s here on average" in claim(finding, 4)
+    finding.evidence = {"seconds_here": "?"}
     assert claim(finding, 4) == "All 4 ranks are late here."
 
 
