@@ -1,0 +1,630 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "frames.h"
+
+#include <frameobject.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "recorder.h"
+
+static char own_directory[4096];
+static size_t own_directory_size;
+
+void frames_set_own_directory(const char *directory)
+{
+    size_t size = strlen(directory);
+    if (size > 0 && size + 2 < sizeof own_directory) {
+        memcpy(own_directory, directory, size + 1);
+        if (directory[size - 1] != '/') {
+            own_directory[size++] = '/';
+            own_directory[size] = 0;
+        }
+        own_directory_size = size;
+    }
+}
+
+static bool is_own(const char *file, size_t size)
+{
+    return own_directory_size > 0 && size > own_directory_size && memcmp(file, own_directory, own_directory_size) == 0;
+}
+
+/* ---- paths by the public interface: for interpreters whose frames have no layout here ---- */
+
+static size_t text_of(PyObject *object, char *buffer, size_t capacity)
+{
+    size_t size = 0;
+    PyObject *bytes = object && PyUnicode_Check(object) ? PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape")
+                                                        : NULL;
+    if (bytes) {
+        size = (size_t)PyBytes_GET_SIZE(bytes);
+        size = size < capacity ? size : capacity;
+        memcpy(buffer, PyBytes_AS_STRING(bytes), size);
+        Py_DECREF(bytes);
+    }
+    PyErr_Clear();
+    return size;
+}
+
+static uint32_t public_code(PyCodeObject *code, bool *own)
+{
+    char file[4096], name[1024];
+    PyObject *file_object = PyObject_GetAttrString((PyObject *)code, "co_filename");
+    PyObject *name_object = PyObject_GetAttrString((PyObject *)code, "co_qualname");
+    if (name_object == NULL) {
+        PyErr_Clear();
+        name_object = PyObject_GetAttrString((PyObject *)code, "co_name");
+    }
+    code_content_view view = {.file = file, .name = name, .first_line = (uint32_t)code->co_firstlineno, .minor = 0};
+    view.file_size = text_of(file_object, file, sizeof file);
+    view.name_size = text_of(name_object, name, sizeof name);
+    Py_XDECREF(file_object);
+    Py_XDECREF(name_object);
+    PyErr_Clear();
+    *own = is_own(file, view.file_size);
+    recorder_lock();
+    uint32_t id = recorder_code_locked(&view);
+    recorder_unlock();
+    return id;
+}
+
+static uint32_t public_path_of_self(void)
+{
+    path_step steps[FRAMES_MAX];
+    size_t count = 0;
+    bool inner = true;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        int line = PyFrame_GetLineNumber(frame);
+        bool own;
+        uint32_t id = public_code(code, &own);
+        Py_DECREF(code);
+        inner = inner && own;
+        if (!inner && count < FRAMES_MAX) {
+            steps[count++] = (path_step){id, line > 0 ? (uint32_t)line : 0};
+        }
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    PyErr_Restore(type, value, traceback);
+    uint32_t path = 0;
+    recorder_lock();
+    while (count > 0) {
+        count--;
+        path = recorder_path_locked(path, steps[count].code, steps[count].lasti);
+    }
+    recorder_unlock();
+    return path;
+}
+
+#if !SCALANA_FRAME_LAYOUT
+
+bool frames_prepare(const char **why)
+{
+    *why = "this interpreter's frames have no known layout";
+    return false;
+}
+
+uint32_t frames_path_of_self(path_cache *cache)
+{
+    (void)cache;
+    return public_path_of_self();
+}
+
+size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity)
+{
+    (void)access, (void)threads, (void)capacity;
+    return 0;
+}
+
+bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack)
+{
+    (void)access, (void)thread, (void)stack;
+    return false;
+}
+
+bool frames_intern(enum memory_access access, const frame_stack *stack, path_cache *cache, uint32_t *path)
+{
+    (void)access, (void)stack, (void)cache, (void)path;
+    return false;
+}
+
+#else /* SCALANA_FRAME_LAYOUT */
+
+#define LAYOUT scalana_frame_layout
+#define LONGEST_FILE 4096u
+#define LONGEST_NAME 1024u
+#define LONGEST_TABLE (1u << 20)
+#define MOST_STEPS 16384u
+#define MOST_THREADS 4096u
+#define WINDOW_PAGES 3u
+#define PAGE ((uintptr_t)4096)
+
+static bool prepared, usable;
+static const char *reason = "not looked at yet";
+static uintptr_t main_interpreter;
+static uint32_t pthread_tid_offset = FRAMES_NONE;
+
+static uintptr_t word_at(const void *base, uint32_t offset)
+{
+    uintptr_t value;
+    memcpy(&value, (const char *)base + offset, sizeof value);
+    return value;
+}
+
+static int32_t int_at(const void *base, uint32_t offset)
+{
+    int32_t value;
+    memcpy(&value, (const char *)base + offset, sizeof value);
+    return value;
+}
+
+static bool plausible(uintptr_t pointer)
+{
+    return pointer >= PAGE && pointer % sizeof(void *) == 0;
+}
+
+/* ---- code objects ---- */
+
+/* Checks a copy of a code object and gives its fingerprint: what changes when another code object takes its address. */
+static bool fingerprint_of(const uint8_t *code, uint64_t *print)
+{
+    PyObject head;
+    memcpy(&head, code, sizeof head);
+    if (head.ob_type != &PyCode_Type) {
+        return false;
+    }
+    const uint32_t fields[] = {LAYOUT.code_consts, LAYOUT.code_names,    LAYOUT.code_file,
+                               LAYOUT.code_name,   LAYOUT.code_qualname, LAYOUT.code_table};
+    uint64_t hash = (uint64_t)(uint32_t)int_at(code, LAYOUT.code_first_line);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        hash = (hash ^ word_at(code, fields[i])) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 29;
+    }
+    if (LAYOUT.code_has_length) {
+        hash = (hash ^ word_at(code, offsetof(PyVarObject, ob_size))) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    if (LAYOUT.code_version != FRAMES_NONE) {
+        hash = (hash ^ (hash >> 29) ^ (uint32_t)int_at(code, LAYOUT.code_version)) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    *print = hash;
+    return true;
+}
+
+/* Versions of code objects tell them apart; without them, the hash that a name carries stands in. */
+static bool needs_name_hash(void)
+{
+    return LAYOUT.code_version == FRAMES_NONE;
+}
+
+static uint64_t with_name_hash(uint64_t print, uint64_t name_hash)
+{
+    return hash_finish(print ^ name_hash);
+}
+
+typedef struct {
+    uintptr_t code, instruction;
+    int32_t index;
+    uint8_t owner;
+} raw_frame;
+
+/* Offset of the instruction; false when the frame is not (yet, or any more) that of a running function, which
+ * `damaged` tells from one that cannot be. */
+static bool instruction_of(const raw_frame *frame, const uint8_t *code, uint32_t *lasti, bool *damaged)
+{
+    *damaged = false;
+    if (LAYOUT.instruction_is_index) {
+        *damaged = frame->index < -1 || frame->index > (1 << 28);
+        *lasti = frame->index > 0 ? (uint32_t)frame->index * 2 : 0;
+        return !*damaged;
+    }
+    int64_t offset = (int64_t)(frame->instruction - (frame->code + LAYOUT.code_body));
+    int64_t length = (int64_t)word_at(code, offsetof(PyVarObject, ob_size)) * 2;
+    if (offset < -2 || offset >= length || (offset & 1)) {
+        *damaged = true;
+        return false;
+    }
+    if (frame->owner != LAYOUT.owner_generator && offset < 2 * (int64_t)int_at(code, LAYOUT.code_first_traceable)) {
+        return false; /* still being set up: the interpreter does not show such frames either */
+    }
+    *lasti = offset > 0 ? (uint32_t)offset : 0;
+    return true;
+}
+
+/* ---- content of a code object ---- */
+
+/* One scratch area, under the recorder's lock. */
+static uint8_t raw_text[4 * LONGEST_FILE];
+static char file_text[4 * LONGEST_FILE], name_text[4 * LONGEST_NAME];
+static uint8_t *table_bytes;
+static size_t table_capacity;
+
+static uint32_t character(int kind, size_t i)
+{
+    if (kind == 1) {
+        return raw_text[i];
+    }
+    if (kind == 2) {
+        uint16_t c;
+        memcpy(&c, raw_text + 2 * i, sizeof c);
+        return c;
+    }
+    uint32_t c;
+    memcpy(&c, raw_text + 4 * i, sizeof c);
+    return c;
+}
+
+/* Lone surrogates U+DC80..U+DCFF stand for bytes of file names that are not UTF-8, and become these bytes again. */
+static size_t encode(int kind, size_t count, char *to)
+{
+    char *p = to;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t c = character(kind, i);
+        if (c < 0x80) {
+            *p++ = (char)c;
+        } else if (c < 0x800) {
+            *p++ = (char)(0xC0 | c >> 6);
+            *p++ = (char)(0x80 | (c & 0x3F));
+        } else if (c >= 0xDC80 && c <= 0xDCFF) {
+            *p++ = (char)(c & 0xFF);
+        } else if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) {
+            *p++ = '?';
+        } else if (c < 0x10000) {
+            *p++ = (char)(0xE0 | c >> 12);
+            *p++ = (char)(0x80 | (c >> 6 & 0x3F));
+            *p++ = (char)(0x80 | (c & 0x3F));
+        } else {
+            *p++ = (char)(0xF0 | c >> 18);
+            *p++ = (char)(0x80 | (c >> 12 & 0x3F));
+            *p++ = (char)(0x80 | (c >> 6 & 0x3F));
+            *p++ = (char)(0x80 | (c & 0x3F));
+        }
+    }
+    return (size_t)(p - to);
+}
+
+/* Reads a str, cut at `longest` characters. `to` has room for four bytes per character. */
+static bool read_text(enum memory_access access, uintptr_t object, size_t longest, char *to, size_t *size)
+{
+    PyCompactUnicodeObject head;
+    memset(&head, 0, sizeof head);
+    if (!plausible(object) || !memory_read(access, &head._base, object, sizeof head._base)) {
+        return false;
+    }
+    PyASCIIObject *base = &head._base;
+    if (base->ob_base.ob_type != &PyUnicode_Type || !base->state.compact || base->length < 0) {
+        return false;
+    }
+    int kind = (int)base->state.kind;
+    if (kind != 1 && kind != 2 && kind != 4) {
+        return false;
+    }
+    size_t count = (size_t)base->length < longest ? (size_t)base->length : longest;
+    uintptr_t data = object + (base->state.ascii ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject));
+    if (count > 0 && !memory_read(access, raw_text, data, count * (size_t)kind)) {
+        return false;
+    }
+    *size = encode(kind, count, to);
+    return true;
+}
+
+static bool read_table(enum memory_access access, uintptr_t object, size_t *size)
+{
+    PyVarObject head;
+    if (!plausible(object) || !memory_read(access, &head, object, sizeof head) ||
+        head.ob_base.ob_type != &PyBytes_Type || head.ob_size < 0) {
+        return false;
+    }
+    *size = (size_t)head.ob_size;
+    if (*size > LONGEST_TABLE) { /* lines of such a function are beyond us, its name is not */
+        *size = 0;
+    }
+    if (*size > table_capacity) {
+        size_t capacity = *size * 2;
+        uint8_t *larger = realloc(table_bytes, capacity);
+        if (larger == NULL) {
+            return false;
+        }
+        table_bytes = larger;
+        table_capacity = capacity;
+    }
+    return *size == 0 || memory_read(access, table_bytes, object + offsetof(PyBytesObject, ob_sval), *size);
+}
+
+static bool read_fingerprint(enum memory_access access, uintptr_t address, uint8_t *code, uint64_t *print)
+{
+    if (!memory_read(access, code, address, LAYOUT.code_size) || !fingerprint_of(code, print)) {
+        return false;
+    }
+    if (needs_name_hash()) {
+        uintptr_t name = word_at(code, LAYOUT.code_qualname);
+        uint64_t name_hash;
+        if (!plausible(name) || !memory_read(access, &name_hash, name + offsetof(PyASCIIObject, hash), sizeof name_hash)) {
+            return false;
+        }
+        *print = with_name_hash(*print, name_hash);
+    }
+    return true;
+}
+
+/* Under the recorder's lock. Reads and interns the code object of `frame` into `row`. */
+static bool read_code_locked(enum memory_access access, const frame_reference *frame, code_address *row)
+{
+    uint8_t code[FRAMES_CODE_SIZE];
+    uint64_t before, after;
+    size_t file_size, name_size, table_size;
+    if (!read_fingerprint(access, frame->code, code, &before) || before != frame->fingerprint ||
+        !read_text(access, word_at(code, LAYOUT.code_file), LONGEST_FILE, file_text, &file_size) ||
+        !read_text(access, word_at(code, LAYOUT.code_qualname), LONGEST_NAME, name_text, &name_size) ||
+        !read_table(access, word_at(code, LAYOUT.code_table), &table_size) ||
+        !read_fingerprint(access, frame->code, code, &after) || after != before) {
+        return false; /* it went away meanwhile */
+    }
+    int32_t first_line = int_at(code, LAYOUT.code_first_line);
+    code_content_view view = {
+        .file = file_text,
+        .name = name_text,
+        .file_size = file_size,
+        .name_size = name_size,
+        .first_line = first_line > 0 ? (uint32_t)first_line : 0,
+        .minor = LAYOUT.minor,
+        .table = table_bytes,
+        .table_size = table_size,
+    };
+    row->id = recorder_code_locked(&view);
+    row->fingerprint = before;
+    row->own = is_own(file_text, file_size);
+    return row->id != 0;
+}
+
+/* ---- interning a stack ---- */
+
+static uint32_t cut_mark_locked(uint32_t path)
+{
+    const code_content_view view = {.file = "[native]", .file_size = 8, .name = "[frames left out]", .name_size = 17};
+    return recorder_path_locked(path, recorder_code_locked(&view), 0);
+}
+
+bool frames_intern(enum memory_access access, const frame_stack *stack, path_cache *cache, uint32_t *path)
+{
+    bool whole = true;
+    size_t outer = 0; /* frames taken, counted from the outermost */
+    uint32_t at = 0;
+    uint32_t beyond = 0; /* innermost path so far that is not within scalana's runtime */
+    recorder_lock();
+    uint64_t generation = recorder_generation();
+    if (cache->generation != generation) {
+        cache->generation = generation;
+        cache->count = 0;
+    }
+    for (; outer < stack->count && outer < cache->count; outer++) {
+        const frame_reference *frame = &stack->frames[stack->count - 1 - outer];
+        const cached_step *known = &cache->steps[outer];
+        if (known->frame.code != frame->code || known->frame.fingerprint != frame->fingerprint ||
+            known->frame.lasti != frame->lasti) {
+            break;
+        }
+        at = known->path;
+        beyond = known->own ? beyond : at;
+        if (stack->cut && outer + 1 == FRAMES_OUTERMOST) {
+            at = cut_mark_locked(at);
+        }
+    }
+    cache->count = outer;
+    for (; outer < stack->count; outer++) {
+        const frame_reference *frame = &stack->frames[stack->count - 1 - outer];
+        code_address *row = recorder_code_at_locked(frame->code);
+        if (row == NULL ||
+            ((row->id == 0 || row->fingerprint != frame->fingerprint) && !read_code_locked(access, frame, row))) {
+            whole = false;
+            break;
+        }
+        at = recorder_path_locked(at, row->id, frame->lasti);
+        if (at == 0) {
+            whole = false;
+            break;
+        }
+        beyond = row->own ? beyond : at;
+        if (outer < PATH_CACHE) {
+            cache->steps[outer] = (cached_step){*frame, at, row->own};
+            cache->count = outer + 1;
+        }
+        if (stack->cut && outer + 1 == FRAMES_OUTERMOST) {
+            at = cut_mark_locked(at);
+        }
+    }
+    recorder_unlock();
+    *path = beyond;
+    return whole;
+}
+
+/* ---- own thread ---- */
+
+
+#define INNERMOST (FRAMES_MAX - FRAMES_OUTERMOST)
+
+static frame_reference *next_place(frame_stack *stack, size_t seen)
+{
+    return &stack->frames[seen < INNERMOST ? seen : INNERMOST + (seen - INNERMOST) % FRAMES_OUTERMOST];
+}
+
+/* Turns the ring of the outermost frames so that they follow the innermost in order. */
+static void finish_stack(frame_stack *stack, size_t seen)
+{
+    stack->cut = seen > FRAMES_MAX;
+    stack->count = stack->cut ? FRAMES_MAX : seen;
+    if (stack->cut) {
+        frame_reference ring[FRAMES_OUTERMOST];
+        size_t start = (seen - INNERMOST) % FRAMES_OUTERMOST;
+        memcpy(ring, stack->frames + INNERMOST, sizeof ring);
+        for (size_t i = 0; i < FRAMES_OUTERMOST; i++) {
+            stack->frames[INNERMOST + i] = ring[(start + i) % FRAMES_OUTERMOST];
+        }
+    }
+}
+
+static raw_frame raw_frame_at(const uint8_t *frame)
+{
+    raw_frame raw = {.code = word_at(frame, LAYOUT.frame_code) & ~LAYOUT.code_tag_mask};
+    if (LAYOUT.instruction_is_index) {
+        raw.index = int_at(frame, LAYOUT.frame_instruction);
+    } else {
+        raw.instruction = word_at(frame, LAYOUT.frame_instruction);
+    }
+    if (LAYOUT.frame_owner != FRAMES_NONE) {
+        raw.owner = frame[LAYOUT.frame_owner];
+    }
+    return raw;
+}
+
+static uintptr_t current_frame_of(const uint8_t *state)
+{
+    uintptr_t frame = word_at(state, LAYOUT.thread_frame);
+    if (LAYOUT.cframe_frame != FRAMES_NONE && frame) {
+        frame = word_at((const uint8_t *)frame, LAYOUT.cframe_frame);
+    }
+    return frame;
+}
+
+static void stack_of_self(frame_stack *stack)
+{
+    size_t seen = 0;
+    uintptr_t at = current_frame_of((const uint8_t *)PyThreadState_Get());
+    while (at) {
+        const uint8_t *frame = (const uint8_t *)at;
+        raw_frame raw = raw_frame_at(frame);
+        at = word_at(frame, LAYOUT.frame_previous);
+        if (raw.owner >= LAYOUT.owner_interpreter && LAYOUT.frame_owner != FRAMES_NONE) {
+            continue;
+        }
+        frame_reference *place = next_place(stack, seen);
+        bool damaged;
+        const uint8_t *code = (const uint8_t *)raw.code;
+        if (!instruction_of(&raw, code, &place->lasti, &damaged) || !fingerprint_of(code, &place->fingerprint)) {
+            continue;
+        }
+        place->code = raw.code;
+        if (needs_name_hash()) {
+            const uint8_t *name = (const uint8_t *)word_at(code, LAYOUT.code_qualname);
+            place->fingerprint = with_name_hash(place->fingerprint, word_at(name, offsetof(PyASCIIObject, hash)));
+        }
+        seen++;
+    }
+    finish_stack(stack, seen);
+}
+
+uint32_t frames_path_of_self(path_cache *cache)
+{
+    if (!prepared) {
+        const char *why;
+        frames_prepare(&why);
+    }
+    if (!usable) {
+        return public_path_of_self();
+    }
+    frame_stack stack;
+    uint32_t path = 0;
+    stack_of_self(&stack);
+    frames_intern(MEMORY_DIRECT, &stack, cache, &path);
+    return path;
+}
+
+/* ---- self-test ---- */
+
+static pid_t own_tid(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+/* Where a struct pthread holds its kernel id: the C library has no word for it. */
+static uint32_t find_pthread_tid(void)
+{
+    uint8_t bytes[2048];
+    int32_t tid = (int32_t)own_tid();
+    uint32_t found = FRAMES_NONE;
+    enum memory_access access = memory_guarded_access();
+    for (uint32_t size = sizeof bytes; size >= 512; size /= 2) {
+        if (memory_read(access, bytes, (uintptr_t)pthread_self(), size)) {
+            for (uint32_t at = 0; at + 8 <= size && found == FRAMES_NONE; at += 4) {
+                if (int_at(bytes, at) == tid) {
+                    found = at;
+                }
+            }
+            return found;
+        }
+    }
+    return FRAMES_NONE;
+}
+
+/* Whether the walk agrees with what the interpreter itself says of the calling thread. */
+static const char *disagreement(void)
+{
+    PyThreadState *state = PyThreadState_Get();
+    if (word_at((const uint8_t *)main_interpreter, LAYOUT.interp_head) !=
+        (uintptr_t)PyInterpreterState_ThreadHead(PyInterpreterState_Main())) {
+        return "the list of threads is not where it should be";
+    }
+    if (word_at(state, LAYOUT.thread_interp) != (uintptr_t)PyThreadState_GetInterpreter(state)) {
+        return "thread states are not laid out as they should be";
+    }
+    if (LAYOUT.thread_native_id != FRAMES_NONE && word_at(state, LAYOUT.thread_native_id) != (uintptr_t)own_tid()) {
+        return "thread states do not hold kernel ids";
+    }
+    static frame_stack stack;
+    stack_of_self(&stack);
+    PyFrameObject *frame = PyThreadState_GetFrame(state);
+    size_t at = 0;
+    const char *why = NULL;
+    while (frame && !why) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        if (at < INNERMOST) {
+            if (at >= stack.count || stack.frames[at].code != (uintptr_t)code) {
+                why = "frames are not laid out as they should be";
+            }
+#if PY_VERSION_HEX >= 0x030B0000
+            else if (PyFrame_GetLasti(frame) != (int)stack.frames[at].lasti) {
+                why = "instructions are not where they should be";
+            }
+#endif
+        }
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+        at++;
+    }
+    Py_XDECREF(frame);
+    if (!why && at < INNERMOST && stack.count != at) {
+        why = "there are more frames than there should be";
+    }
+    return why;
+}
+
+bool frames_prepare(const char **why)
+{
+    if (!prepared) {
+        main_interpreter = (uintptr_t)PyInterpreterState_Main();
+        reason = disagreement();
+        if (!reason && LAYOUT.thread_native_id == FRAMES_NONE) {
+            pthread_tid_offset = find_pthread_tid();
+            if (pthread_tid_offset == FRAMES_NONE) {
+                reason = "kernel ids of threads cannot be found";
+            }
+        }
+        usable = reason == NULL;
+        prepared = true;
+    }
+    *why = reason;
+    return usable;
+}
+
+#endif /* SCALANA_FRAME_LAYOUT */

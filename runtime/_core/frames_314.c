@@ -1,0 +1,42 @@
+/* Offsets of CPython 3.14: as 3.13, with tagged references to code objects. */
+#include <pyconfig.h>
+
+#include <patchlevel.h>
+#if PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+#include "python_internals.h"
+
+#include "frames.h"
+
+const frame_layout scalana_frame_layout = {
+    .minor = 14,
+    .interp_head = offsetof(PyInterpreterState, threads.head),
+    .thread_next = offsetof(PyThreadState, next),
+    .thread_interp = offsetof(PyThreadState, interp),
+    .thread_native_id = offsetof(PyThreadState, native_thread_id),
+    .thread_pthread = offsetof(PyThreadState, thread_id),
+    .thread_frame = offsetof(PyThreadState, current_frame),
+    .cframe_frame = FRAMES_NONE,
+    .frame_code = offsetof(_PyInterpreterFrame, f_executable),
+    .frame_previous = offsetof(_PyInterpreterFrame, previous),
+    .frame_instruction = offsetof(_PyInterpreterFrame, instr_ptr),
+    .frame_owner = offsetof(_PyInterpreterFrame, owner),
+    .frame_size = offsetof(_PyInterpreterFrame, localsplus),
+    .frame_is_object = false,
+    .instruction_is_index = false,
+    .owner_generator = FRAME_OWNED_BY_GENERATOR,
+    .owner_interpreter = FRAME_OWNED_BY_INTERPRETER,
+    .code_tag_mask = 3,
+    .code_consts = offsetof(PyCodeObject, co_consts),
+    .code_names = offsetof(PyCodeObject, co_names),
+    .code_first_line = offsetof(PyCodeObject, co_firstlineno),
+    .code_file = offsetof(PyCodeObject, co_filename),
+    .code_name = offsetof(PyCodeObject, co_name),
+    .code_qualname = offsetof(PyCodeObject, co_qualname),
+    .code_table = offsetof(PyCodeObject, co_linetable),
+    .code_version = offsetof(PyCodeObject, co_version),
+    .code_body = offsetof(PyCodeObject, co_code_adaptive),
+    .code_first_traceable = offsetof(PyCodeObject, _co_firsttraceable),
+    .code_size = offsetof(PyCodeObject, co_code_adaptive),
+    .code_has_length = true,
+};
+#endif

@@ -1,0 +1,68 @@
+/* Hash tables of the recorder: code objects, call paths, totals. Ids start at 1; 0 means none, or no memory. */
+#ifndef SCALANA_INTERN_H
+#define SCALANA_INTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Open addressing over rows of a growing array: `slots` holds row + 1, 0 for free. */
+typedef struct {
+    uint32_t *slots;
+    uint32_t mask; /* number of slots - 1; 0 before the first insertion */
+    uint32_t count;
+    uint32_t capacity;
+} row_index;
+
+/* What is known of the code object at one address. The fingerprint tells whether it is still the same one. */
+typedef struct {
+    uint64_t address;
+    uint64_t fingerprint;
+    uint32_t id;
+    bool own; /* code of scalana's own runtime */
+} code_address;
+
+typedef struct {
+    row_index index;
+    code_address *rows;
+    /* Codes by content, so that code compiled again and again is one record. */
+    row_index content_index;
+    struct code_content {
+        uint64_t hash[2];
+        uint32_t id;
+    } *contents;
+} code_table;
+
+typedef struct {
+    uint32_t parent, code, lasti;
+} path_row;
+
+typedef struct {
+    row_index index;
+    path_row *rows; /* rows[id - 1] */
+} path_table;
+
+typedef struct {
+    uint32_t path, operation, group;
+    bool changed;
+    uint64_t calls, nbytes, wall_ns, cpu_ns;
+} total_row;
+
+typedef struct {
+    row_index index;
+    total_row *rows;
+    uint32_t changes;
+} total_table;
+
+/* The row of `address`, added (with id 0) when it is new; NULL when memory is short. Valid until the next call. */
+code_address *code_at(code_table *t, uint64_t address);
+/* Id of the code with this content; `fresh` says that it has to be recorded. */
+uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool *fresh);
+uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool *fresh);
+bool total_add(total_table *t, uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
+               uint64_t cpu_ns);
+void code_table_free(code_table *t);
+void path_table_free(path_table *t);
+void total_table_free(total_table *t);
+
+#endif

@@ -1,0 +1,32 @@
+/* Reads of this process' own memory that fail instead of faulting. */
+#ifndef SCALANA_MEMORY_H
+#define SCALANA_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum memory_access {
+    MEMORY_DIRECT, /* plain loads: only for what cannot go away, as under the interpreter's lock */
+    MEMORY_REMOTE, /* process_vm_readv on this process */
+    MEMORY_FILE,   /* pread on /proc/self/mem, where a sandbox refuses the above */
+    MEMORY_NONE
+};
+
+typedef struct {
+    uintptr_t from;
+    void *to;
+    size_t size;
+} memory_range;
+
+#define MEMORY_MAX_RANGES 512
+
+/* The best guarded access that this process is allowed. */
+enum memory_access memory_guarded_access(void);
+bool memory_read(enum memory_access access, void *to, uintptr_t from, size_t size);
+/* Reads ranges in order until one fails; returns how many were read whole. At most MEMORY_MAX_RANGES. */
+size_t memory_read_ranges(enum memory_access access, const memory_range *ranges, size_t count);
+/* In the child after fork: /proc/self/mem of the parent is of no use. */
+void memory_after_fork(void);
+
+#endif

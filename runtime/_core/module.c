@@ -1,0 +1,474 @@
+/* scalana.runtime._core: the recorder, its sampler and the reader, for Python. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "frames.h"
+#include "module_read.h"
+#include "record_kinds.h"
+#include "recorder.h"
+#include "sampler.h"
+
+/* ---- the calling thread ---- */
+
+typedef struct {
+    uint64_t generation;
+    pid_t tid;
+    uint32_t index;
+    path_cache cache;
+} thread_notes;
+
+static __thread thread_notes *notes;
+static pthread_key_t notes_key;
+static pthread_once_t notes_once = PTHREAD_ONCE_INIT;
+
+static void drop_notes(void *memory)
+{
+    notes = NULL;
+    free(memory);
+}
+
+static void create_notes_key(void)
+{
+    pthread_key_create(&notes_key, drop_notes);
+}
+
+/* What is known of the calling thread in this recording; NULL when memory is short. */
+static thread_notes *own_notes(void)
+{
+    if (notes == NULL) {
+        thread_notes *fresh = calloc(1, sizeof *fresh);
+        if (fresh == NULL) {
+            return NULL;
+        }
+        pthread_once(&notes_once, create_notes_key);
+        pthread_setspecific(notes_key, fresh);
+        notes = fresh;
+    }
+    uint64_t generation = recorder_generation();
+    if (notes->generation != generation) {
+        notes->tid = (pid_t)syscall(SYS_gettid);
+        notes->index = recorder_thread(notes->tid, THREAD_PYTHON | (notes->tid == getpid() ? THREAD_MAIN : 0u));
+        notes->generation = generation;
+    }
+    return notes;
+}
+
+/* ---- arguments ---- */
+
+/* An int that fits, cut to the range of an int64 otherwise: what cannot be represented must not disturb the job. */
+static bool as_int64(PyObject *object, int64_t *value)
+{
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (number == -1 && PyErr_Occurred()) {
+        return false;
+    }
+    *value = overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : (int64_t)number;
+    return true;
+}
+
+static uint64_t not_negative(int64_t value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static uint32_t as_u32(int64_t value)
+{
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static bool take_ints(const char *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t least, Py_ssize_t most,
+                      int64_t *values)
+{
+    if (count < least || count > most) {
+        PyErr_Format(PyExc_TypeError, "%s() takes from %zd to %zd arguments, not %zd", function, least, most, count);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!as_int64(args[i], &values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static PyObject *text_bytes(PyObject *text)
+{
+    return PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+}
+
+/* ---- start and stop ---- */
+
+static PyObject *core_start(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"path", "rate_hz", "budget_bytes", "flush_s", "native", NULL};
+    PyObject *path = NULL;
+    double rate_hz, flush_s = 1.0;
+    long long budget;
+    int native = 1;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&dL|dp:start", names, PyUnicode_FSConverter, &path, &rate_hz,
+                                     &budget, &flush_s, &native)) {
+        return NULL;
+    }
+    if (!(rate_hz >= 0.0 && rate_hz <= 10000.0) || !(flush_s > 0.0 && flush_s <= 3600.0) || budget <= 0) {
+        Py_DECREF(path);
+        return PyErr_Format(PyExc_ValueError, "rate_hz must be within 0 and 10000, flush_s within 0 and 3600, "
+                                              "budget_bytes positive");
+    }
+    const char *why = NULL;
+    bool sample = native && rate_hz > 0 && frames_prepare(&why) && memory_guarded_access() != MEMORY_NONE;
+    int error = recorder_start(PyBytes_AS_STRING(path), (uint64_t)budget);
+    if (error == 0) {
+        error = sampler_start(rate_hz, flush_s, sample);
+        if (error) {
+            recorder_stop(-1);
+        }
+    }
+    if (error) {
+        errno = error;
+        PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AS_STRING(path));
+        Py_DECREF(path);
+        return NULL;
+    }
+    Py_DECREF(path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_stop(PyObject *module, PyObject *args)
+{
+    int status = -1;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "|i:stop", &status)) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    sampler_stop();
+    recorder_stop(status);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_flush(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    recorder_flush();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_supported(PyObject *module, PyObject *unused)
+{
+    const char *why;
+    (void)module, (void)unused;
+    return PyBool_FromLong(frames_prepare(&why) && memory_guarded_access() != MEMORY_NONE);
+}
+
+/* ---- definitions ---- */
+
+static PyObject *core_meta(PyObject *module, PyObject *args)
+{
+    PyObject *key, *value;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "UU:meta", &key, &value)) {
+        return NULL;
+    }
+    PyObject *key_bytes = text_bytes(key);
+    PyObject *value_bytes = key_bytes ? text_bytes(value) : NULL;
+    if (value_bytes) {
+        recorder_meta(PyBytes_AS_STRING(key_bytes), (size_t)PyBytes_GET_SIZE(key_bytes),
+                      PyBytes_AS_STRING(value_bytes), (size_t)PyBytes_GET_SIZE(value_bytes));
+    }
+    Py_XDECREF(key_bytes);
+    Py_XDECREF(value_bytes);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_note(PyObject *module, PyObject *text)
+{
+    (void)module;
+    if (!PyUnicode_Check(text)) {
+        return PyErr_Format(PyExc_TypeError, "note() takes a str");
+    }
+    PyObject *bytes = text_bytes(text);
+    if (bytes == NULL) {
+        return NULL;
+    }
+    recorder_note(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    Py_DECREF(bytes);
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_group(PyObject *module, PyObject *args)
+{
+    PyObject *name, *ranks;
+    long long my_rank;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ULO:group", &name, &my_rank, &ranks)) {
+        return NULL;
+    }
+    PyObject *items = PySequence_Fast(ranks, "group() takes a sequence of ranks");
+    PyObject *bytes = items ? text_bytes(name) : NULL;
+    uint32_t *numbers = NULL;
+    PyObject *result = NULL;
+    if (bytes) {
+        Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+        numbers = PyMem_Malloc((size_t)(count ? count : 1) * sizeof *numbers);
+        if (numbers == NULL) {
+            PyErr_NoMemory();
+        } else {
+            Py_ssize_t i = 0;
+            int64_t value = 0;
+            while (i < count && as_int64(PySequence_Fast_GET_ITEM(items, i), &value)) {
+                numbers[i++] = as_u32(value);
+            }
+            if (i == count) {
+                result = PyLong_FromUnsignedLong(recorder_group(PyBytes_AS_STRING(bytes),
+                                                                (size_t)PyBytes_GET_SIZE(bytes), as_u32(my_rank),
+                                                                (uint32_t)count, numbers));
+            }
+        }
+    }
+    PyMem_Free(numbers);
+    Py_XDECREF(bytes);
+    Py_XDECREF(items);
+    return result;
+}
+
+/* ---- communication ---- */
+
+static PyObject *core_begin(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[8] = {0};
+    (void)module;
+    if (!take_ints("begin", args, count, 7, 8, v)) {
+        return NULL;
+    }
+    uint64_t id = 0;
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        const call_arguments call = {
+            .operation = as_u32(v[0]),
+            .group = as_u32(v[1]),
+            .seq = not_negative(v[2]),
+            .peer = v[3],
+            .tag = v[4],
+            .nbytes = not_negative(v[5]),
+            .flags = (uint32_t)(v[6] & 0xff),
+            .completes = not_negative(v[7]),
+        };
+        uint32_t path = frames_path_of_self(&own->cache);
+        id = recorder_begin(&call, own->tid, own->index, path, clock_wall_ns(), clock_own_cpu_ns());
+    }
+    return PyLong_FromUnsignedLongLong(id);
+}
+
+static PyObject *core_end(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[2] = {0, -1};
+    (void)module;
+    if (!take_ints("end", args, count, 1, 2, v)) {
+        return NULL;
+    }
+    thread_notes *own = v[0] > 0 && recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        recorder_end((uint64_t)v[0], v[1], own->tid);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_done(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[2] = {0, -1};
+    (void)module;
+    if (!take_ints("done", args, count, 1, 2, v)) {
+        return NULL;
+    }
+    recorder_done(not_negative(v[0]), v[1]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_interval(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t type, v[3];
+    (void)module;
+    if (count != 5 || !PyUnicode_Check(args[1])) {
+        return PyErr_Format(PyExc_TypeError, "interval() takes type, name, start_ns, end_ns, cpu_ns");
+    }
+    if (!as_int64(args[0], &type) || !take_ints("interval", args + 2, 3, 3, 3, v)) {
+        return NULL;
+    }
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        PyObject *name = text_bytes(args[1]);
+        if (name == NULL) {
+            return NULL;
+        }
+        uint32_t path = frames_path_of_self(&own->cache);
+        recorder_interval(as_u32(type), own->index, PyBytes_AS_STRING(name), (size_t)PyBytes_GET_SIZE(name),
+                          not_negative(v[0]), not_negative(v[1]), not_negative(v[2]), path);
+        Py_DECREF(name);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_now(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(clock_wall_ns());
+}
+
+static PyObject *core_thread_cpu(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(clock_own_cpu_ns());
+}
+
+/* ---- the plain Python sampler's way in ---- */
+
+static PyObject *core_sample_path(PyObject *module, PyObject *frames)
+{
+    (void)module;
+    PyObject *items = PySequence_Fast(frames, "sample_path() takes a sequence of frames, outermost first");
+    if (items == NULL) {
+        return NULL;
+    }
+    uint32_t path = 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items) && recorder_is_on(); i++) {
+        PyObject *file, *name, *frame = PySequence_Fast_GET_ITEM(items, i);
+        int first_line, line;
+        if (!PyTuple_Check(frame) || !PyArg_ParseTuple(frame, "UUii", &file, &name, &first_line, &line)) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "a frame is a tuple: file, name, first line, line");
+            }
+            break;
+        }
+        PyObject *file_bytes = text_bytes(file);
+        PyObject *name_bytes = file_bytes ? text_bytes(name) : NULL;
+        if (name_bytes) {
+            const code_content_view view = {
+                .file = PyBytes_AS_STRING(file_bytes),
+                .file_size = (size_t)PyBytes_GET_SIZE(file_bytes),
+                .name = PyBytes_AS_STRING(name_bytes),
+                .name_size = (size_t)PyBytes_GET_SIZE(name_bytes),
+                .first_line = as_u32(first_line),
+            };
+            recorder_lock();
+            uint32_t code = recorder_code_locked(&view);
+            path = code ? recorder_path_locked(path, code, as_u32(line)) : path;
+            recorder_unlock();
+        }
+        Py_XDECREF(file_bytes);
+        Py_XDECREF(name_bytes);
+        if (PyErr_Occurred()) {
+            break;
+        }
+    }
+    Py_DECREF(items);
+    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLong(path);
+}
+
+static PyObject *core_add_sample(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[3];
+    (void)module;
+    if (!take_ints("add_sample", args, count, 3, 3, v)) {
+        return NULL;
+    }
+    if (v[0] > 0 && v[0] <= INT_MAX && recorder_is_on()) {
+        sampler_add((pid_t)v[0], as_u32(v[1]), as_u32(v[2]));
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- module ---- */
+
+static PyMethodDef methods[] = {
+    {"start", (PyCFunction)(void (*)(void))core_start, METH_VARARGS | METH_KEYWORDS,
+     "start(path, rate_hz, budget_bytes, flush_s=1.0, native=True): begin to record into the new file path."},
+    {"stop", core_stop, METH_VARARGS, "stop(status=-1): write what is pending and end the record."},
+    {"flush", core_flush, METH_NOARGS, "flush(): write what is pending."},
+    {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
+    {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},
+    {"note", core_note, METH_O, "note(text): say what could not be recorded."},
+    {"group", core_group, METH_VARARGS, "group(name, my_rank, ranks): define a communicator, returns its id."},
+    {"begin", (PyCFunction)(void (*)(void))core_begin, METH_FASTCALL,
+     "begin(op, group, seq, peer, tag, nbytes, flags, completes=0): enter a call, returns its event."},
+    {"end", (PyCFunction)(void (*)(void))core_end, METH_FASTCALL, "end(event, source=-1): leave a call."},
+    {"done", (PyCFunction)(void (*)(void))core_done, METH_FASTCALL,
+     "done(event, source=-1): a posted operation is complete."},
+    {"interval", (PyCFunction)(void (*)(void))core_interval, METH_FASTCALL,
+     "interval(type, name, start_ns, end_ns, cpu_ns): a named stretch of time of the calling thread."},
+    {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},
+    {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
+    {"sample_path", core_sample_path, METH_O,
+     "sample_path(frames): id of a path of (file, name, first line, line), outermost first."},
+    {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,
+     "add_sample(tid, path, state): a thread was seen here now."},
+    {"read", core_read, METH_O, "read(path): decode a record file."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* The last resort, when nobody has called stop: the interpreter is gone by then, this needs nothing of it. */
+static void stop_at_exit(void)
+{
+    sampler_stop();
+    recorder_stop(-1);
+}
+
+static int core_exec(PyObject *module)
+{
+    static bool registered;
+    PyObject *file = PyObject_GetAttrString(module, "__file__");
+    const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
+    const char *slash = text ? strrchr(text, '/') : NULL;
+    if (slash) {
+        char *directory = strndup(text, (size_t)(slash - text));
+        if (directory) {
+            frames_set_own_directory(directory);
+            free(directory);
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(file);
+    if (!registered) {
+        registered = true;
+        Py_AtExit(stop_at_exit);
+    }
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)core_exec},
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "scalana.runtime._core",
+    .m_doc = "Recorder, sampler and reader of scalana's records.",
+    .m_size = 0,
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

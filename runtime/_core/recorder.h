@@ -1,0 +1,81 @@
+/* The recorder of one process: what is recorded, under one lock. Knows nothing of Python.
+ *
+ * Everything here is safe to call from any thread at any time; when no recording is on, it does nothing. */
+#ifndef SCALANA_RECORDER_H
+#define SCALANA_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "intern.h"
+
+/* One frame of a call path: a code id and the byte offset of the instruction (or the line, for codes without table). */
+typedef struct {
+    uint32_t code;
+    uint32_t lasti;
+} path_step;
+
+typedef struct {
+    const char *file, *name;
+    size_t file_size, name_size;
+    uint32_t first_line, minor;
+    const uint8_t *table;
+    size_t table_size;
+} code_content_view;
+
+typedef struct {
+    int64_t peer, tag;
+    uint64_t seq, nbytes, completes;
+    uint32_t operation, group, flags;
+} call_arguments;
+
+/* Starts recording to a new file. Returns 0, or an errno value (EALREADY when a recording is on). */
+int recorder_start(const char *path, uint64_t budget_bytes);
+/* Writes END and everything pending, and closes the file. No-op when off. */
+void recorder_stop(int64_t status);
+/* Seals and writes what is pending: OPEN records first, totals when due. */
+void recorder_flush(void);
+bool recorder_is_on(void);
+/* Counts starts and forks: what was cached under another generation is void. */
+uint64_t recorder_generation(void);
+/* Whether so much is pending that a flush should not wait for its time. */
+bool recorder_is_full(void);
+
+void recorder_meta(const char *key, size_t key_size, const char *value, size_t value_size);
+void recorder_note(const char *text, size_t size);
+/* Id of the communicator; 0 when recording is off. The same name and ranks give the same id. */
+uint32_t recorder_group(const char *name, size_t size, uint32_t my_rank, uint32_t members, const uint32_t *ranks);
+
+/* Index of a thread by its kernel id; recorded on first sight, and again when it gains flags. */
+uint32_t recorder_thread(pid_t tid, uint32_t flags);
+/* Forgets that this kernel id stands for a thread that has ended. */
+void recorder_thread_gone(pid_t tid);
+
+uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, uint32_t path, uint64_t enter_ns,
+                        uint64_t cpu_ns);
+void recorder_end(uint64_t event, int64_t source, pid_t tid);
+void recorder_done(uint64_t event, int64_t source);
+void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
+                       uint64_t end_ns, uint64_t cpu_ns, uint32_t path);
+void recorder_sample(uint32_t thread, uint64_t time_ns, uint32_t path, uint64_t cpu_us, uint64_t core_wait_us,
+                     uint32_t state);
+/* Samples are taken on every 2^level-th tick. */
+uint32_t recorder_level(void);
+
+/* The lock, for callers that intern several things in one go. The *_locked functions need it. */
+void recorder_lock(void);
+void recorder_unlock(void);
+code_address *recorder_code_at_locked(uint64_t address);
+uint32_t recorder_code_locked(const code_content_view *code);
+uint32_t recorder_path_locked(uint32_t parent, uint32_t code, uint32_t lasti);
+
+/* The hash by which all ranks agree on which communication to keep once the budget runs low. */
+uint64_t recorder_key_collective(const char *name, size_t size, uint64_t seq);
+uint64_t recorder_key_message(int64_t source, int64_t destination, int64_t tag, uint64_t seq);
+
+/* Called in the child after fork, with the recorder already off. One hook: the sampler's. */
+void recorder_on_fork(void (*hook)(void));
+
+#endif
