@@ -54,14 +54,20 @@ class Report:
         return warnings(self.analysis)
 
     def frame(self) -> pandas.DataFrame:
-        """One row per vertex and rank in which time was spent.
+        """One row per vertex and rank at which anything was measured.
 
-        Columns: ``vertex``, ``rank``, ``kind``, ``file``, ``line``, ``end_line``, ``function``, ``name``, and one for
+        Columns: ``vertex``, ``rank``, ``kind``, ``function``, ``name``, ``file``, ``line``, ``end_line``, and one for
         every metric of the PPG; those that end in ``_s`` are seconds.
         """
-        from scalana.report.frame import frame
+        return self.ppg.frame()
 
-        return frame(self.ppg)
+    def findings_frame(self) -> pandas.DataFrame:
+        """One row per finding, largest loss first: kind, place, ``ranks``, ``lost_s``, ``lost_share``, ``saving_s``."""
+        import pandas
+
+        columns = "kind file line end_line function vertex vertex_kind ranks lost_s lost_share saving_s advice".split()
+        rows = [[getattr(finding, column) for column in columns] for finding in self.findings]
+        return pandas.DataFrame(rows, columns=columns)
 
     def to_json(self) -> str:
         """The report as JSON (schema ``scalana.report/1``)."""

@@ -26,7 +26,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "command": [str(word) for word in run.command],
             "ranks": int(run.ranks),
             "seconds": plain(run.seconds),
-            "rate_hz": plain(run.rate_hz),
+            "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
             "warnings": warnings(analysis),
         },

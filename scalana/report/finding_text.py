@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scalana.report import names
 from scalana.report.paint import Paint, clip, clip_left, rule, wrap
-from scalana.report.source import excerpt
+from scalana.report.source import changed_since, excerpt
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Finding, Hop
@@ -47,7 +47,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     )
     lines = [head, *wrap(claim(finding, run.ranks), width, "  "), *wrap(cost(finding, run), width, "  ")]
     for part in (
-        _source(finding, width, paint),
+        _source(finding, run, width, paint),
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
         _path(finding.path, run.cwd, width, paint),
         _advice(finding.advice, width, paint),
@@ -110,7 +110,7 @@ def _number(evidence: Mapping[str, object], key: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _source(finding: Finding, width: int, paint: Paint) -> list[str]:
+def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
     shown = excerpt(finding.file, finding.line, finding.end_line)
     digits = len(str(shown[-1].number)) if shown else 0
     lines = []
@@ -120,6 +120,8 @@ def _source(finding: Finding, width: int, paint: Paint) -> list[str]:
             lines.append("    " + paint("▸", "bold", "red") + paint(f" {row.number:>{digits}} │ {text}", "bold"))
         else:
             lines.append(paint(f"      {row.number:>{digits}} │ {text}", "dim"))
+    if lines and run.start_unix_s is not None and changed_since(finding.file, run.start_unix_s + run.seconds):
+        lines.append(paint("      (the file has changed since the run)", "yellow"))
     return lines
 
 

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from scalana.graphs.ppg import PPG
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +35,8 @@ class HotPlace:
 
 def hot_places(ppg: PPG) -> list[HotPlace]:
     """All places that took any time, longest first. O(vertices x ranks)."""
-    count = len(ppg.psg.vertices)
-    zero = np.zeros((count, max(1, ppg.run.ranks)))
-    time_s = _metric(ppg, "time_s", zero)
-    parts = [_metric(ppg, name, zero) for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
+    time_s = ppg.metrics["time_s"]
+    parts = [ppg.metrics[name] for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
     rows: dict[tuple[str, int, str, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
         rows.setdefault(_place(ppg, int(index)), []).append(int(index))
@@ -66,11 +61,6 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
             )
         )
     return sorted(places, key=lambda place: (-place.time_s, place.file, place.line))
-
-
-def _metric(ppg: PPG, name: str, default: FloatArray) -> FloatArray:
-    values = ppg.metrics.get(name)
-    return default if values is None else np.asarray(values, dtype=np.float64)
 
 
 def _place(ppg: PPG, index: int) -> tuple[str, int, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tokenize
 from dataclasses import dataclass
 
@@ -42,6 +43,14 @@ def excerpt(file: str, line: int, end_line: int) -> list[SourceLine]:
         SourceLine(number, text[margin:], line <= number <= last_marked)
         for number, text in zip(numbers, texts, strict=True)
     ]
+
+
+def changed_since(file: str, unix_s: float) -> bool:
+    """Whether ``file`` was written after a moment, so that its lines may not be those that ran."""
+    try:
+        return os.path.getmtime(file) > unix_s
+    except OSError:
+        return False
 
 
 def _read(file: str) -> list[str]:

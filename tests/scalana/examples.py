@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from scalana.detectors.findings import Finding, Hop, TimeSplit
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
+from scalana.detectors.waits import WaitStates
+from scalana.graphs.metrics import METRICS
+from scalana.graphs.ppg import PPG, RunInfo
 from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.timeline import Activities, Calls, Instances, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 
 SOURCE = """\
@@ -47,7 +51,7 @@ def structure(file: str) -> PSG:
     return psg
 
 
-def late_rank(folder: Path) -> Any:
+def late_rank(folder: Path) -> Analysis:
     """Four ranks, ten seconds: rank 2 spends 9 s in augment, the others 3 s, and they wait 6 s each for it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "train.py"
@@ -61,8 +65,9 @@ def late_rank(folder: Path) -> Any:
     wait[5] = [6.0, 6.0, 0.0, 6.0]
     stall = np.zeros_like(work)
     stall[4] = [0.0, 0.0, 1.0, 0.0]
-    metrics = {"time_s": work + comm, "cpu_s": work - stall, "stall_s": stall, "comm_s": comm, "wait_s": wait}
-    run = SimpleNamespace(
+    metrics = {name: np.zeros_like(work) for name in METRICS}
+    metrics |= {"time_s": work + comm, "cpu_s": work - stall, "stall_s": stall, "comm_s": comm, "wait_s": wait}
+    run = RunInfo(
         ranks=4,
         seconds=10.0,
         command=["torchrun", "--nproc-per-node", "4", "train.py"],
@@ -97,15 +102,26 @@ def late_rank(folder: Path) -> Any:
         },
         advice="Rank 2 gets larger batches here than the others: balance what the loader hands out.",
     )
-    return SimpleNamespace(
-        ppg=SimpleNamespace(psg=psg, metrics=metrics, run=run),
+    return Analysis(
+        ppg=PPG(psg, empty_timeline(4), metrics, run),
         findings=[finding],
         time=TimeSplit(work_s=17.0, stall_s=1.0, wait_s=18.0, transfer_s=2.0, other_s=2.0),
+        waits=cast(WaitStates, None),  # reports look at neither of these two
+        blame=cast(BlameTable, None),
         warnings=["clocks of 2 hosts were aligned from 118 collectives"],
     )
 
 
-def balanced(folder: Path) -> Any:
+def empty_timeline(ranks: int) -> Timeline:
+    """No calls and no work: the metrics say it all."""
+    tables = [
+        table(**{column: np.zeros(0) for column in table.__dataclass_fields__})
+        for table in (Locations, Calls, Instances, OwnWork, Activities)
+    ]
+    return Timeline(ranks, *tables)
+
+
+def balanced(folder: Path) -> Analysis:
     """The same without the late rank: nobody waits."""
     analysis = late_rank(folder)
     analysis.findings.clear()

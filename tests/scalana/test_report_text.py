@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scalana.report import names, text
@@ -63,6 +65,15 @@ def test_source_that_is_gone_is_left_out(tmp_path: Path) -> None:
     assert "train.py:9" in report and "▸" not in report
 
 
+def test_source_that_was_edited_since_is_marked(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    file = tmp_path / "train.py"
+    analysis.ppg.run.start_unix_s = file.stat().st_mtime - 100
+    assert "changed since the run" in text.render(analysis)
+    os.utime(file, (0, file.stat().st_mtime - 95))
+    assert "changed since the run" not in text.render(analysis)
+
+
 def test_table_shows_least_and_most_over_ranks(tmp_path: Path) -> None:
     row = next(line for line in text.render(late_rank(tmp_path)).splitlines() if line.endswith("train.py:9 augment"))
     assert "3.00..9.00" in row
@@ -75,7 +86,7 @@ def test_places_called_from_several_sites_are_one_row(tmp_path: Path) -> None:
     other = psg.add(psg[3].kind, psg[3].place, 1)
     twin = psg.add(psg[4].kind, psg[4].place, other)
     for name, values in analysis.ppg.metrics.items():
-        analysis.ppg.metrics[name] = __import__("numpy").vstack([values, values[:2] * 0])
+        analysis.ppg.metrics[name] = np.vstack([values, values[:2] * 0])
     analysis.ppg.metrics["time_s"][twin] = 1.0
     rows = [line for line in text.render(analysis).splitlines() if line.endswith("train.py:9 augment")]
     assert len(rows) == 1 and "4.00..10.00" in rows[0]
