@@ -13,12 +13,27 @@ from setuptools import Extension, setup
 
 SOURCES = Path("runtime/_core")
 
-compile_args = ["-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow", "-Wno-missing-field-initializers"]
+compile_args = [
+    "-std=gnu11",
+    "-D_GNU_SOURCE=1",
+    "-O2",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wno-missing-field-initializers",
+]
 link_args = ["-pthread"]
 if os.environ.get("SCALANA_WERROR") == "1":
     compile_args.append("-Werror")
 if sanitizers := os.environ.get("SCALANA_SANITIZE"):
-    compile_args += [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined", "-g", "-O1"]
+    compile_args += [
+        f"-fsanitize={sanitizers}",
+        "-fno-omit-frame-pointer",
+        "-fno-sanitize-recover=undefined",
+        "-g",
+        "-O1",
+    ]
     link_args.append(f"-fsanitize={sanitizers}")
 
 setup(
