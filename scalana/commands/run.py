@@ -58,18 +58,18 @@ The exit code is the job's own.
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
         info["exit_code"] = launch.shell_code(returncode)
-        _finish(folder, info, args)
+        _finish(folder, command, info, args)
         return launch.exit_like(returncode)
 
 
-def _finish(folder: str, info: dict[str, object], args: argparse.Namespace) -> None:
+def _finish(folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace) -> None:
     """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has."""
     try:
         _write_info(folder, info)
         if args.no_report:
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
-            _report(folder, args.format)
+            _report(folder, command, args.format)
     except KeyboardInterrupt:
         console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
     except BrokenPipeError:
@@ -82,13 +82,13 @@ def _finish(folder: str, info: dict[str, object], args: argparse.Namespace) -> N
         console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
 
 
-def _report(folder: str, form: str) -> None:
+def _report(folder: str, command: list[str], form: str) -> None:
     from scalana import api, nothing_recorded
     from scalana.progress import Progress
+    from scalana.runtime.record_format import RunFolder
 
-    reason = nothing_recorded.explain(folder)
-    if reason:
-        console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
+    if not RunFolder(folder).record_files():
+        console.complain(f"nothing was recorded: {nothing_recorded.explain(command)} (run folder: {shown(folder)})")
         return
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)
