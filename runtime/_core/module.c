@@ -290,6 +290,33 @@ static PyObject *core_end(PyObject *module, PyObject *const *args, Py_ssize_t co
     Py_RETURN_NONE;
 }
 
+static PyObject *core_event_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[12] = {0};
+    (void)module;
+    if (!take_ints("event_at", args, count, 12, 12, v)) {
+        return NULL;
+    }
+    uint64_t id = 0;
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        const call_arguments call = {
+            .operation = as_u32(v[0]),
+            .group = as_u32(v[1]),
+            .seq = not_negative(v[2]),
+            .peer = v[3],
+            .tag = v[4],
+            .nbytes = not_negative(v[5]),
+            .flags = (uint32_t)(v[6] & 0xff),
+            .completes = not_negative(v[7]),
+        };
+        uint32_t path = frames_path_of_self(&own->cache);
+        id = recorder_event_at(&call, own->index, path, not_negative(v[8]), not_negative(v[9]), not_negative(v[10]),
+                               not_negative(v[11]));
+    }
+    return PyLong_FromUnsignedLongLong(id);
+}
+
 static PyObject *core_done(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     int64_t v[2] = {0, -1};
@@ -408,6 +435,9 @@ static PyMethodDef methods[] = {
     {"begin", (PyCFunction)(void (*)(void))core_begin, METH_FASTCALL,
      "begin(op, group, seq, peer, tag, nbytes, flags, completes=0): enter a call, returns its event."},
     {"end", (PyCFunction)(void (*)(void))core_end, METH_FASTCALL, "end(event, source=-1): leave a call."},
+    {"event_at", (PyCFunction)(void (*)(void))core_event_at, METH_FASTCALL,
+     "event_at(op, group, seq, peer, tag, nbytes, flags, completes, enter_ns, exit_ns, cpu_enter_ns, cpu_ns): a call of\n"
+     "the calling thread that is known only once it is over, returns its event."},
     {"done", (PyCFunction)(void (*)(void))core_done, METH_FASTCALL,
      "done(event, source=-1): a posted operation is complete."},
     {"interval", (PyCFunction)(void (*)(void))core_interval, METH_FASTCALL,

@@ -656,6 +656,41 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid)
     recorder_unlock();
 }
 
+uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t path, uint64_t enter_ns,
+                           uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
+{
+    uint64_t id = 0;
+    recorder_lock();
+    if (recorder_is_on()) {
+        uint32_t level = level_locked();
+        bool kept = is_kept_locked(call, level);
+        id = ++rec.serial * 2 + (kept ? 0 : 1);
+        const event_record e = {
+            .id = id,
+            .thread = thread,
+            .operation = call->operation,
+            .group = call->group,
+            .path = path,
+            .seq = call->seq,
+            .peer = call->peer,
+            .tag = call->tag,
+            .nbytes = call->nbytes,
+            .completes = call->completes,
+            .enter_ns = enter_ns,
+            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
+            .cpu_enter_ns = cpu_enter_ns,
+            .cpu_ns = cpu_ns,
+            .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+        };
+        if (kept) {
+            record_event(&rec.writer, &e);
+        }
+        total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+    }
+    recorder_unlock();
+    return id;
+}
+
 void recorder_done(uint64_t event, int64_t source)
 {
     if (event == 0 || (event & 1) || !recorder_is_on()) {
