@@ -1,0 +1,19 @@
+"""From a Program Performance Graph to root causes. :func:`analyze` runs every detector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Analysis
+    from scalana.graphs.ppg import PPG
+
+
+def analyze(ppg: PPG) -> Analysis:
+    """Return the findings of all detectors, the largest loss first, and where the time went.
+
+    Fills the metric ``wait_s`` of ``ppg``.
+    """
+    from scalana.detectors.analysis import analyze as run_detectors
+
+    return run_detectors(ppg)

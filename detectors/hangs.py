@@ -1,0 +1,130 @@
+"""Hangs: calls that never returned, and what the rank that did not come was doing instead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalana.detectors.findings import Finding, Hop
+from scalana.graphs.psg import PSG
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE
+
+if TYPE_CHECKING:
+    from scalana.graphs.ppg import OpenCall, RunInfo
+
+SHORTEST_S = 1.0
+"""An open call that lasted less is how a job ends that is stopped, not a hang."""
+
+
+def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
+    """Return one finding for each rank that others were still waiting for when their records stopped."""
+    waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S]
+    by_rank = {call.rank: call for call in waiting}
+    awaited: dict[int, list[OpenCall]] = defaultdict(list)
+    for call in waiting:
+        for rank in _absent(call, waiting, run):
+            awaited[_last_awaited(rank, by_rank, waiting, run)].append(call)
+    total = sum(call.seconds for call in waiting)
+    findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
+    return sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s)
+
+
+def _absent(call: OpenCall, waiting: list[OpenCall], run: RunInfo) -> list[int]:
+    """Ranks that an open call waits for: those of its communicator that are not in it, or its partner."""
+    if call.peer >= 0 and BY_CODE[call.operation].name in ("recv", "send", "broadcast", "scatter"):
+        return [call.peer] if call.peer != call.rank else []
+    if call.communicator < 0:
+        return []
+    key = (call.communicator, call.seq, call.operation)
+    there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}
+    return [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
+
+
+def _last_awaited(rank: int, by_rank: dict[int, OpenCall], waiting: list[OpenCall], run: RunInfo) -> int:
+    """Follow ranks that wait themselves to one that does not; where they wait in a circle, the rank to begin with."""
+    seen = [rank]
+    while seen[-1] in by_rank:
+        following = [r for r in _absent(by_rank[seen[-1]], waiting, run) if r not in seen]
+        if not following:
+            return rank
+        seen.append(following[0])
+    return seen[-1]
+
+
+def _finding(
+    rank: int,
+    calls: list[OpenCall],
+    total_s: float,
+    timeline: Timeline,
+    psg: PSG,
+    by_rank: dict[int, OpenCall],
+) -> Finding | None:
+    calls = list({id(call): call for call in calls}.values())
+    vertex, line, seconds = _last_place(rank, timeline, by_rank)
+    known = 0 <= vertex < len(psg)
+    place = psg[vertex if known else 0].place
+    line, end_line = (line, line) if line > 0 else (place.line, place.end_line)
+    lost = sum(call.seconds for call in calls)
+    longest = max(calls, key=lambda call: call.seconds)
+    operation = BY_CODE[longest.operation].name
+    root = Hop(rank, place.file, line, psg.function_of(vertex) if known else "", psg[vertex].kind.value, "", 0.0)
+    symptom_place = psg[longest.vertex].place
+    symptom = Hop(
+        longest.rank,
+        symptom_place.file,
+        symptom_place.line,
+        psg.function_of(longest.vertex),
+        psg[longest.vertex].kind.value,
+        operation,
+        lost,
+    )
+    evidence: dict[str, object] = {
+        "waiting_ranks": sorted({call.rank for call in calls}),
+        "operation": operation,
+        "sequence": longest.seq,
+        "seconds_here": seconds,
+    }
+    if rank in by_rank:
+        evidence["also_in"] = BY_CODE[by_rank[rank].operation].name
+    return Finding(
+        kind="hang",
+        vertex=vertex if known else -1,
+        file=place.file,
+        line=line,
+        end_line=end_line,
+        function=root.function,
+        vertex_kind=root.vertex_kind,
+        ranks=[rank],
+        lost_s=lost,
+        lost_share=lost / max(total_s, 1e-300),
+        saving_s=longest.seconds,
+        path=[symptom, root],
+        evidence=evidence,
+        advice=_advice(rank, operation, by_rank),
+    )
+
+
+def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall]) -> str:
+    if rank in by_rank:
+        other = BY_CODE[by_rank[rank].operation].name
+        return f"Ranks disagree on what comes next: {operation} here, {other} on rank {rank}."
+    return f"Rank {rank} never came to this {operation}: look at what it was doing, or whether it ended."
+
+
+def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:
+    """Vertex, line and seconds of what a rank did last: most of its time after its last call, or the call itself."""
+    if rank in by_rank:
+        return by_rank[rank].vertex, -1, by_rank[rank].seconds
+    locations = np.nonzero((timeline.locations.rank == rank) & timeline.locations.is_main)[0]
+    if not len(locations):
+        return -1, -1, 0.0
+    gap = len(timeline.calls) + int(locations[0])
+    rows = np.nonzero(timeline.own.gap == gap)[0]
+    if not len(rows):
+        return -1, -1, 0.0
+    seconds = np.bincount(timeline.own.activity[rows], weights=timeline.own.seconds[rows])
+    activity = int(np.argmax(seconds))
+    return int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity]), float(seconds[activity])
