@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import site
 import sys
@@ -21,7 +22,7 @@ from scalana.frontend.modules import Modules
 from scalana.frontend.python_source import SourceError, parse_python
 from scalana.frontend.resolve import Resolver
 from scalana.graphs.psg import PSG
-from scalana.graphs.structure import FileStructure, Target
+from scalana.graphs.structure import FileStructure, FunctionStructure, Target
 
 SKIPPED = frozenset({"__pycache__", ".git", ".hg", ".tox", ".venv", "venv", "node_modules", "site-packages"})
 """Folders that are not looked into unless they are asked for by name."""
@@ -130,8 +131,6 @@ def build_psg(
 
 def _add_uncalled(linker: Linker, resolver: Resolver, structures: list[FileStructure]) -> None:
     """Add functions that nothing has called, those first that no other one of them calls."""
-    import ast
-
     left = [
         function
         for structure in structures
@@ -140,7 +139,7 @@ def _add_uncalled(linker: Linker, resolver: Resolver, structures: list[FileStruc
         and isinstance(function.source, (ast.FunctionDef, ast.AsyncFunctionDef))
         and "<locals>" not in function.place.name
     ]
-    called = set()
+    called: set[FunctionStructure] = set()
     for function in left:
         body = linker.body(Target(function, resolver.entry(function)))
         stack = list(body.nodes)
@@ -148,9 +147,10 @@ def _add_uncalled(linker: Linker, resolver: Resolver, structures: list[FileStruc
             node = stack.pop()
             called.update(target.function for target in node.targets if target.function is not function)
             stack.extend(node.children)
+    share = max(linker.budget // max(len(left), 1), 500)
     for function in sorted(left, key=lambda function: function in called):
         if function not in linker.called:
-            linker.add(Target(function, resolver.entry(function)))
+            linker.add(Target(function, resolver.entry(function)), share=share)
 
 
 def _roots(files: Iterable[str], search: Sequence[str | Path]) -> list[str]:

@@ -20,6 +20,9 @@ UNROLLED = 3
 often before that counts as recursion."""
 
 
+_TOO_LARGE = "the program's structure is too large to write out; its deepest calls are left to samples"
+
+
 class Names(Protocol):
     """Who knows what call sites lead to; one for each language."""
 
@@ -45,16 +48,25 @@ class Linker:
         self.called: set[FunctionStructure] = set()
         """Functions that something calls."""
         self._bodies: dict[Target, Body] = {}
-        self._queue: deque[tuple[int, Target, int]] = deque()
+        self._limit = budget
+        self._queue: deque[tuple[int, Target]] = deque()
         self._functions: dict[int, tuple[Target, int]] = {}  # function vertex -> what it is, and how deep
 
-    def add(self, target: Target, parent: int = 0) -> int:
-        """Add a function that nothing calls (a module, an entry point) and all it leads to; returns its vertex."""
+    def add(self, target: Target, parent: int = 0, share: int | None = None) -> int:
+        """Add a function that nothing calls (a module, an entry point) and all it leads to; returns its vertex.
+
+        ``share`` is how many vertices it may add, where that is less than what is left of the budget.
+        """
+        self._limit = self.budget if share is None else min(self.budget, len(self.psg) + share)
         index = self._open(target, parent, None, 0)
         while self._queue:
-            function, inlined, depth = self._queue.popleft()
-            self._functions[function] = inlined, depth
-            instantiate(self.psg, function, self.body(inlined), self._enter)
+            function, inlined = self._queue.popleft()
+            vertex = self.psg[function]
+            if len(self.psg) >= self._limit and vertex.site is not None:
+                vertex.kind, vertex.place, vertex.site = VertexKind.CALL, vertex.site, None
+                self._cut(_TOO_LARGE)
+            else:
+                instantiate(self.psg, function, self.body(inlined), self._enter)
         return index
 
     def body(self, target: Target) -> Body:
@@ -69,7 +81,7 @@ class Linker:
     def _open(self, target: Target, parent: int, site: Place | None, depth: int) -> int:
         index = self.psg.add(VertexKind.FUNCTION, target.function.place, parent, site=site)
         self._functions[index] = target, depth
-        self._queue.append((index, target, depth))
+        self._queue.append((index, target))
         return index
 
     def _enter(self, psg: PSG, node: Node, target: Target, parent: int) -> int:
@@ -81,8 +93,8 @@ class Linker:
             return psg.add(VertexKind.CALL, node.place, parent, recursion=back)
         if depth > self.depth:
             self._cut(f"calls are followed {self.depth} functions deep; deeper ones are left to samples")
-        elif len(psg) >= self.budget:
-            self._cut(f"the program has more than {self.budget} vertices; deeper calls are left to samples")
+        elif len(psg) >= self._limit:
+            self._cut(_TOO_LARGE)
         else:
             return self._open(target, parent, node.place, depth)
         return psg.add(VertexKind.CALL, node.place, parent)

@@ -16,8 +16,8 @@ class Binding:
     """One way in which a name gets its value."""
 
     kind: str
-    """import, from, star, function, class, value, annotation, element (of an iterable), entered (by ``with``), appended,
-    extended, parameter."""
+    """import, from, star, function, class, parameter, annotation, or what the expression is to the name: its value,
+    element (of an iterable), entered (by ``with``), appended, extended."""
     node: ast.AST
     """The definition, the expression of the value, or the import."""
     path: tuple[int, ...] = ()

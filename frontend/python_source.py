@@ -236,6 +236,8 @@ class _Builder:
         return nodes
 
     def simple(self, statement: ast.stmt) -> list[Node]:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            return []  # a docstring
         defines, value = _effects(statement)
         nodes = [node for expression in _expressions(statement) for node in self.calls(expression)]
         call = value.value if isinstance(value, ast.Await) else value

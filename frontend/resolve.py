@@ -306,7 +306,7 @@ class Resolver:
                 continue
             for value in values:
                 if isinstance(value, Items):
-                    keywords.update((k, v) for k, v in zip(value.keys, value.items) if isinstance(k, str))
+                    keywords.update((k, v) for k, v in zip(value.keys, value.items, strict=False) if isinstance(k, str))
         return arguments, keywords
 
     # names
@@ -377,9 +377,7 @@ class Resolver:
             except (SyntaxError, ValueError):
                 return ()
         if isinstance(annotation, ast.BinOp):
-            return _union(
-                [self._annotated(p, module, scope, environment) for p in (annotation.left, annotation.right)]
-            )
+            return _union([self._annotated(p, module, scope, environment) for p in (annotation.left, annotation.right)])
         if isinstance(annotation, ast.Subscript):
             return self._annotated(annotation.slice, module, scope, environment)
         if not isinstance(annotation, (ast.Name, ast.Attribute)):
@@ -396,9 +394,7 @@ class Resolver:
             return (self.interner.make(External, name),)
         assert isinstance(node, ast.ImportFrom)
         source = node.module or ""
-        origin = (
-            self.modules.relative(module, node.level, source) if node.level else self.modules.absolute(source)
-        )
+        origin = self.modules.relative(module, node.level, source) if node.level else self.modules.absolute(source)
         if origin is None:
             dots = "." * node.level
             return (self.interner.make(External, f"{dots}{source}.{name}" if source else f"{dots}{name}"),)
@@ -516,9 +512,7 @@ class Resolver:
                 bound = None
             for value in self._bound(binding, cls.module, cls.node, cls.environment, None):
                 if isinstance(value, FunctionValue):
-                    return self.interner.make(
-                        FunctionValue, value.module, value.function, value.environment, bound
-                    )
+                    return self.interner.make(FunctionValue, value.module, value.function, value.environment, bound)
         return None
 
     def mro(self, cls: ClassValue) -> tuple[Value, ...]:
@@ -549,9 +543,8 @@ class Resolver:
         assert isinstance(node, ast.ClassDef)
         receivers = [v for v in environment.get(names[0][0]) or () if isinstance(v, (Instance, ClassValue))]
         defining = self.interner.make(ClassValue, module, node, EMPTY)
-        receiver: Value = receivers[0] if receivers else self.interner.make(Instance, defining, EMPTY)
+        receiver: Instance | ClassValue = receivers[0] if receivers else self.interner.make(Instance, defining, EMPTY)
         cls = receiver.cls if isinstance(receiver, Instance) else receiver
-        assert isinstance(cls, ClassValue)
         order = self.mro(cls)
         start = next((i for i, v in enumerate(order) if isinstance(v, ClassValue) and v.node is node), -1)
         if start < 0:
@@ -629,7 +622,7 @@ class Resolver:
                 for s in ancestor.node.body
                 if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
             ]
-        bound = dict(zip(names, arguments))
+        bound = dict(zip(names, arguments, strict=False))
         bound.update(keywords)
         return self.interner.make(Instance, cls, self.interner.environment(bound))
 
@@ -643,7 +636,7 @@ class Resolver:
         positional = [argument.arg for argument in (*source.args.posonlyargs, *source.args.args)]
         for name, _ in parameters(source):
             bound.pop(name, None)
-        bound.update(zip(positional, arguments))
+        bound.update(zip(positional, arguments, strict=False))
         rest = arguments[len(positional) :]
         if source.args.vararg is not None and any(rest):
             bound[source.args.vararg.arg] = (self.interner.make(Items, tuple(rest)),)
@@ -738,4 +731,3 @@ def _assigned_attributes(cls: ast.ClassDef) -> dict[str, list[tuple[ast.AST, ast
                 ):
                     found.setdefault(target.attr, []).append((method, value))
     return found
-

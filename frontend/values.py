@@ -123,7 +123,9 @@ class Interner:
 
     def environment(self, bindings: dict[str, Values]) -> Environment:
         """An environment; bindings that nest deeper than :data:`DEPTH` are left out."""
-        kept = tuple((name, values) for name, values in sorted(bindings.items()) if values and self.depth(values) < DEPTH)
+        kept = tuple(
+            (name, values) for name, values in sorted(bindings.items()) if values and self.depth(values) < DEPTH
+        )
         return self.make(Environment, kept) if kept else EMPTY
 
     def depth(self, values: Values) -> int:

@@ -175,7 +175,7 @@ def settle(nodes: list[Node], decide: Callable[[Node], Decision]) -> Body:
 def _settle(nodes: list[Node], decide: Callable[[Node], Decision]) -> list[Node]:
     result: list[Node] = []
     decisions = [decide(node) if node.call is not None else None for node in nodes]
-    for number, (node, decision) in enumerate(zip(nodes, decisions)):
+    for number, (node, decision) in enumerate(zip(nodes, decisions, strict=True)):
         if node.kind is VertexKind.COMP:
             following = nodes[number + 1] if number + 1 < len(nodes) else None
             kept = decisions[number + 1] if following is not None and following.whole else None
