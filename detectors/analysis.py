@@ -51,9 +51,7 @@ def _warnings(ppg: PPG) -> list[str]:
     crowded = _core_wait_share(timeline)
     if crowded <= CROWDED:
         return []
-    cores = sum(
-        {host: cores for host, cores in zip(ppg.run.host_of_rank, ppg.run.cores_of_rank, strict=False)}.values()
-    )
+    cores = sum(dict(zip(ppg.run.host_of_rank, ppg.run.cores_of_rank, strict=False)).values())
     where = f": {ppg.run.ranks} ranks on {cores} cores" if 0 < cores < ppg.run.ranks else ""
     return [f"ranks waited for a CPU core in {crowded:.0%} of the time outside communication{where}"]
 

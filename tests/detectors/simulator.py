@@ -104,8 +104,9 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
         position[rank] += 1
         return True
 
-    while any([step(rank) for rank in range(ranks)]):
-        pass
+    moved = True
+    while moved:
+        moved = sum(step(rank) for rank in range(ranks)) > 0
     assert all(position[r] == len(program[r]) for r in range(ranks)), "the program deadlocks"
     return _timeline(rows, work, instances, start, now, vertex_of, period_s), names
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.detectors import examples
-from tests.detectors.simulator import simulate
 
 from scalana.detectors.blame import blame
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
+from tests.detectors import examples
+from tests.detectors.simulator import simulate
 
 
 def table(program, **options):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.detectors import examples
-from tests.detectors.simulator import simulate
 
 from scalana.detectors.replay import prepare
+from tests.detectors import examples
+from tests.detectors.simulator import simulate
 
 PROGRAMS = [
     examples.decoy(),
