@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from typing import TextIO
+
+from scalana.errors import CommandError
 
 MAX_WIDTH = 100
 """Reports are set for reading; a wider terminal does not make them wider."""
@@ -40,7 +41,7 @@ def width(stream: TextIO) -> int:
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
-        columns = shutil.get_terminal_size((MAX_WIDTH, 24)).columns
+        columns = MAX_WIDTH
     return max(80, min(MAX_WIDTH, columns or MAX_WIDTH))
 
 
@@ -62,6 +63,22 @@ def write(text: str, stream: TextIO) -> None:
     """
     stream.write(encodable(text, getattr(stream, "encoding", None)))
     stream.flush()
+
+
+def deliver(text: str, path: str | None) -> None:
+    """Write a command's result to the file ``path``, or to the standard output where there is none.
+
+    Raises:
+        CommandError: the file cannot be written.
+    """
+    if path is None:
+        write(text, sys.stdout)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def complain(message: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Protocol
 
-from scalana.commands.errors import CommandError
 from scalana.commands.report import ReportCommand
 from scalana.commands.run import RunCommand
+from scalana.errors import CommandError
 
 __all__ = ["COMMANDS", "Command", "CommandError"]
 

@@ -7,7 +7,7 @@ import os
 import sys
 
 from scalana import console
-from scalana.commands.errors import CommandError
+from scalana.errors import CommandError
 
 
 class ReportCommand:
@@ -49,16 +49,5 @@ examples:
             if os.environ.get("SCALANA_DEBUG"):
                 raise
             raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
-        if args.output:
-            _save(args.output, text)
-        else:
-            console.write(text, sys.stdout)
+        console.deliver(text, args.output)
         return 0
-
-
-def _save(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

@@ -9,7 +9,7 @@ import sys
 import time
 
 from scalana import __version__, console, launch
-from scalana.commands.errors import CommandError, UsageError
+from scalana.errors import CommandError, UsageError
 
 
 class RunCommand:
