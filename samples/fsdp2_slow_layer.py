@@ -77,7 +77,7 @@ def main() -> None:
     Quantise.calibrate_s = 0.05 if rank == 0 and not args.fix else 0.0
 
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    model = nn.Sequential(*(Block(quantised=i == 1) for i in range(3)))
+    model = nn.Sequential(*(Block(quantised=i == 1) for i in range(2)))
     for block in model:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
