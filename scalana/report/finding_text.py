@@ -11,7 +11,7 @@ from scalana.report.paint import Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Finding, Hop
+    from scalana.detectors.findings import Finding
     from scalana.graphs.ppg import RunInfo
 
 _MOST_HOPS = 8
@@ -24,11 +24,10 @@ _CLAIMS = {
     "carried-in": "{ranks} {be} late from before the record begins: the cause lies earlier",
     "unresolved": "{ranks} {be} late here; the samples do not explain why",
     "slow-transfer": "what {ranks_inside} {send} arrives late by itself, while nobody works",
-    "hang": "{ranks} never {arrive}",
 }
 """What a kind of finding says, where no comparison of seconds is at hand."""
 
-_UNEXPLAINED = ("carried-in", "unresolved", "hang")
+_UNEXPLAINED = ("carried-in", "unresolved")
 """Kinds for which no saving can be predicted."""
 
 
@@ -49,7 +48,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     for part in (
         _source(finding, run, width, paint),
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
-        _path(finding.path, run.cwd, width, paint),
+        _path(finding, run.cwd, width, paint),
         _advice(finding.advice, width, paint),
     ):
         if part:
@@ -62,6 +61,8 @@ def claim(finding: Finding, ranks: int) -> str:
     who = names.ranks(finding.ranks, ranks)
     who = who[0].upper() + who[1:]
     several = len(set(finding.ranks)) > 1
+    if finding.kind == "hang":
+        return _hang(who, finding.evidence, ranks)
     here, others, ratio = (_number(finding.evidence, key) for key in ("seconds_here", "seconds_others", "ratio"))
     if here is not None and finding.kind in ("late-ranks", "serial"):
         text = f"{who} {'spend' if several else 'spends'} {names.seconds(here)} here"
@@ -78,7 +79,6 @@ def claim(finding: Finding, ranks: int) -> str:
         "be": "are" if several else "is",
         "work": "work" if several else "works",
         "wait": "wait" if several else "waits",
-        "arrive": "arrive" if several else "arrives",
         "send": "send" if several else "sends",
         "ranks_inside": names.ranks(finding.ranks, ranks),
     }
@@ -86,6 +86,15 @@ def claim(finding: Finding, ranks: int) -> str:
     if here is not None:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _hang(who: str, evidence: Mapping[str, object], ranks: int) -> str:
+    """Who did not come, to what, and where it was instead."""
+    operation = str(evidence.get("operation") or "this call")
+    waiting = evidence.get("waiting_ranks")
+    others = names.ranks(waiting, ranks) if isinstance(waiting, (list, tuple)) and waiting else "others"
+    instead = f", but waits in {evidence['also_in']}" if evidence.get("also_in") else ""
+    return f"{who} never came to the {operation} in which {others} waited to the end{instead}."
 
 
 def cost(finding: Finding, run: RunInfo) -> str:
@@ -138,8 +147,9 @@ def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
     return lines
 
 
-def _path(path: list[Hop], cwd: str, width: int, paint: Paint) -> list[str]:
+def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     """One line per hop, symptom first: rank, what it waits in and how long, place."""
+    path = finding.path
     if not path:
         return []
     shown = [*path[: _MOST_HOPS - 1], path[-1]] if len(path) > _MOST_HOPS else list(path)
@@ -147,7 +157,8 @@ def _path(path: list[Hop], cwd: str, width: int, paint: Paint) -> list[str]:
     for depth, hop in enumerate(shown):
         last = depth == len(shown) - 1
         who = ("  " * depth + ("└ " if depth else "")) + f"rank {hop.rank}"
-        what = "is late" if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
+        missing = "does not come" if finding.kind == "hang" else "is late"
+        what = missing if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 else ""
         place = names.place(names.relative(hop.file, cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))

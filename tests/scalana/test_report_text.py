@@ -112,7 +112,6 @@ def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
         ("unresolved", "the samples do not explain why"),
         ("carried-in", "from before the record begins"),
         ("waiting-for-core", "waits for a core"),
-        ("hang", "Rank 2 never arrives"),
         ("slow-transfer", "What rank 2 sends arrives late"),
         ("pipeline-bubble", "Rank 2: pipeline bubble"),
     ],
@@ -122,6 +121,16 @@ def test_every_kind_has_a_sentence(tmp_path: Path, kind: str, expected: str) -> 
     finding.kind = kind
     finding.evidence = {}
     assert expected in claim(finding, 4)
+
+
+def test_hang(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    finding = analysis.findings[0]
+    finding.kind, finding.evidence = "hang", {"waiting_ranks": [0, 1, 3], "operation": "allreduce", "seconds_here": 3.0}
+    assert claim(finding, 4) == "Rank 2 never came to the allreduce in which ranks 0, 1, 3 waited to the end."
+    assert "does not come" in text.render(analysis)
+    finding.evidence["also_in"] = "barrier"
+    assert claim(finding, 4).endswith("to the end, but waits in barrier.")
 
 
 def test_evidence_is_optional(tmp_path: Path) -> None:
