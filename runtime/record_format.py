@@ -514,6 +514,17 @@ class RunFolder:
         """Record files, by name."""
         return sorted((self.path / "records").glob("*.rec"))
 
+    def notes(self) -> list[str]:
+        """What processes left behind that could not open a record, each note once."""
+        notes: dict[str, None] = {}
+        for file in sorted((self.path / "records").glob("*.note")):
+            try:
+                text = file.read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            notes.update(dict.fromkeys(line for line in text.splitlines() if line.strip()))
+        return list(notes)
+
     def processes(self) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order.
 
