@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from scalana.detectors.findings import Analysis, Finding, TimeSplit
     from scalana.graphs.ppg import PPG
+    from scalana.graphs.psg import PSG
+    from scalana.graphs.structure import FileStructure
 
 
 class RunDataError(ValueError):
@@ -111,9 +113,18 @@ def analyze(run: str | os.PathLike[str], *, progress: Callable[..., None] | None
 
     try:
         folder = RunFolder(path)
-        ppg = build_ppg(folder, progress=progress)
+        ppg = build_ppg(folder, front_end=_structure, progress=progress)
     except RecordError as error:
         raise RunDataError(str(error)) from error
     except OSError as error:
         raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
     return Report(detectors.analyze(ppg))
+
+
+def _structure(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
+    """The static structure of what a run executed, and a parser for the files that samples lead to."""
+    from scalana.frontend.build import Sources, build_psg
+
+    sources = Sources()
+    # What the programs do not call by name is added where samples show it.
+    return build_psg(programs, sources=sources, lib_dirs=lib_dirs, uncalled=False), sources.parse

@@ -136,12 +136,13 @@ def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
 
 def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
     """The call sites that lead to the place, innermost first."""
-    if not isinstance(callers, (list, tuple)) or not callers:
+    if not isinstance(callers, (list, tuple)):
         return []
+    callers = [str(caller) for caller in callers if not str(caller).endswith(" <module>")]
     lines = []
     for depth, caller in enumerate(callers[:_MOST_CALLERS]):
         label = "  called from  " if depth == 0 else "               " + "  " * (depth - 1) + "└ "
-        lines.append(paint(label, "dim") + clip_left(names.relative(str(caller), cwd), width - len(label)))
+        lines.append(paint(label, "dim") + clip_left(names.relative(caller, cwd), width - len(label)))
     if len(callers) > _MOST_CALLERS:
         lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more above", "dim"))
     return lines
