@@ -42,6 +42,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
         _time(analysis.time, width, paint),
         _warnings(warnings(analysis), width, paint),
     ]
+    hot = _hot(analysis.ppg, width, paint)
     findings = by_loss(analysis.findings)
     if findings:
         blocks += [
@@ -50,8 +51,8 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
         ]
         blocks.append(_rest(len(findings) - MOST_FINDINGS, sum(f.lost_s for f in findings[MOST_FINDINGS:])))
     else:
-        blocks.append(_nothing(analysis, width, paint))
-    blocks.append(_hot(analysis.ppg, width, paint))
+        blocks.append(_nothing(analysis, bool(hot), width, paint))
+    blocks.append(hot)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -116,21 +117,22 @@ def _rest(count: int, lost_s: float) -> list[str]:
     return [f"  And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."]
 
 
-def _nothing(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[str]:
     """No finding is a result too: say so, and what the time went to."""
     time = analysis.time
     if time.total_s <= 0:
         return []
     first = "Nothing stands out: "
     if analysis.ppg.run.ranks == 1:
-        text = "there is one rank, which waits for no other. The table shows where its time goes."
+        text = "there is one rank, which waits for no other."
     elif time.wait_s <= 0.0005 * time.total_s:
-        text = "no rank made another one wait. The table shows where the time goes."
+        text = "no rank made another one wait."
     else:
         text = (
             f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time, and no line of the "
-            "program on particular ranks explains a noticeable part of it. The table shows where the time goes."
+            "program on particular ranks explains a noticeable part of it."
         )
+    text += " The table shows where the time goes." if table else ""
     first_line, *more = wrap(first + text, width, "  ")
     return [paint(first_line[: 2 + len(first)], "green") + first_line[2 + len(first) :], *more]
 
