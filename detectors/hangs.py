@@ -29,7 +29,19 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
             awaited[_last_awaited(rank, by_rank, waiting, run)].append(call)
     total = sum(call.seconds for call in waiting)
     findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
-    return sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s)
+    return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
+
+
+def _without_circles(findings: list[Finding]) -> list[Finding]:
+    """Of ranks that wait for each other (they disagree on what comes next), keep those that most wait for."""
+    kept: list[Finding] = []
+    blamed: set[int] = set()
+    for finding in findings:
+        waiting = finding.evidence["waiting_ranks"]
+        if not (isinstance(waiting, list) and blamed.issuperset(waiting)):
+            kept.append(finding)
+            blamed.update(finding.ranks)
+    return kept
 
 
 def _absent(call: OpenCall, waiting: list[OpenCall], run: RunInfo) -> list[int]:

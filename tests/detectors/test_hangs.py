@@ -1,0 +1,67 @@
+"""A rank that never comes is named with the line in which it stayed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors import hangs
+from scalana.graphs.gather import Communicator
+from scalana.graphs.ppg import OpenCall, RunInfo
+from scalana.graphs.timeline import OwnWork
+from scalana.runtime.operations import BY_NAME
+from tests.detectors import examples
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+
+def stopped(opens, last_work):
+    """A job of four ranks that took one step, then did ``last_work`` (rank: activity) for 10 s, and its open calls."""
+    timeline, names = simulate([[*examples.work(step=5, stuck=1), examples.everyone()] for _ in range(4)])
+    own = timeline.own
+    count = len(timeline.calls)
+    gap = np.append(own.gap, [count + rank for rank in last_work])
+    activity = np.append(own.activity, [names.index(name) for name in last_work.values()])
+    seconds = np.append(own.seconds, [10.0] * len(last_work))
+    timeline.own = OwnWork(gap, activity, seconds, seconds, 0 * seconds, gap)
+    vertex = names.index("allreduce")
+    world = Communicator("world", (0, 1, 2, 3))
+    calls = [
+        OpenCall(rank, BY_NAME[operation].code, vertex, 0.0, 0, sequence, seconds, peer)
+        for rank, operation, sequence, seconds, peer in opens
+    ]
+    run = RunInfo(ranks=4, communicators=[world], open_calls=calls)
+    return timeline, structure(names), run, names
+
+
+def test_the_rank_that_did_not_come_is_the_cause():
+    opens = [(rank, "allreduce", 7, 10.0, -1) for rank in (0, 1, 3)]
+    timeline, psg, run, names = stopped(opens, {2: "stuck"})
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert (finding.kind, finding.ranks, names[finding.line - 1]) == ("hang", [2], "stuck")
+    assert finding.lost_s == pytest.approx(30.0)
+    assert finding.lost_share == pytest.approx(1.0)
+    assert finding.evidence["waiting_ranks"] == [0, 1, 3]
+    assert "Rank 2 never came" in finding.advice
+
+
+def test_a_rank_that_waits_for_a_message_of_another_is_not_the_cause():
+    opens = [*((rank, "allreduce", 7, 10.0, -1) for rank in (0, 3)), (1, "recv", 3, 10.0, 2)]
+    timeline, psg, run, _ = stopped(opens, {2: "stuck"})
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [2]
+    assert finding.lost_s == pytest.approx(30.0)
+
+
+def test_ranks_that_disagree_on_what_comes_next():
+    opens = [*((rank, "allreduce", 7, 10.0, -1) for rank in (0, 1, 3)), (2, "barrier", 7, 10.0, -1)]
+    timeline, psg, run, _ = stopped(opens, {})
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [2]
+    assert "disagree" in finding.advice
+
+
+def test_calls_that_were_open_for_a_moment_are_no_hang():
+    opens = [(rank, "allreduce", 7, 0.2, -1) for rank in (0, 1, 3)]
+    timeline, psg, run, _ = stopped(opens, {2: "stuck"})
+    assert hangs.detect(timeline, psg, run) == []
