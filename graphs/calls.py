@@ -1,19 +1,20 @@
 """Recorded communication events -> calls that follow each other on their thread without overlap.
 
 A record holds what was intercepted, at every layer: a barrier that is made of an allreduce, a post and the wait right
-after it, a gradient reducer's collectives whose waiting happens unseen in C++. Here these become plain calls.
+after it, look-ups in a store. Here these become plain calls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.operations import BY_NAME
-from .tables import BLOCKING, COMPLETION, LAUNCHED, POST, STATE_DISK, STATE_SLEEP, Events, Samples
-from .timeline import IntArray
+from scalana.graphs.tables import Events
+from scalana.graphs.timeline import IntArray
+from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_POST
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -22,8 +23,6 @@ STORE = BY_NAME["store"].code
 
 _JOIN_NS = 50_000
 """A wait that follows its post within this time makes one blocking call with it."""
-_SHORTEST_WAIT_NS = 20_000
-"""Unseen waits below this are not worth a call: the clocks behind them are no better."""
 
 
 @dataclass(slots=True)
@@ -59,11 +58,8 @@ class Spans:
         return len(self.thread)
 
 
-def build_spans(events: Events, samples: Samples) -> Spans:
-    """Turn recorded events into calls.
-
-    ``samples`` (sorted by (thread, time)) only help to find waits that no event shows.
-    """
+def build_spans(events: Events) -> Spans:
+    """Turn recorded events into calls."""
     order = np.lexsort((-events.exit_ns, events.enter_ns, events.thread))
     inner = _innermost(events, order)
     left_out = np.setdiff1d(order, inner, assume_unique=True)
@@ -75,8 +71,8 @@ def build_spans(events: Events, samples: Samples) -> Spans:
     leave = np.maximum(leave, enter)
 
     completes = events.completes[kept]
-    is_wait = (completes >= 0) | (events.operation[kept] == WAIT) | (events.flags[kept] & COMPLETION > 0)
-    blocking = ~is_wait & (events.flags[kept] & POST == 0) & (events.flags[kept] & BLOCKING > 0)
+    is_wait = (completes >= 0) | (events.operation[kept] == WAIT) | (events.flags[kept] & EVENT_COMPLETION > 0)
+    blocking = ~is_wait & (events.flags[kept] & EVENT_POST == 0) & (events.flags[kept] & EVENT_BLOCKING > 0)
     post = np.where(is_wait, -1, kept)
     waits_for = np.where(is_wait, completes, np.where(blocking, kept, -1))
 
@@ -90,7 +86,7 @@ def build_spans(events: Events, samples: Samples) -> Spans:
     keep[second] = False
 
     has_wait = keep & (waits_for >= 0)
-    spans = Spans(
+    return Spans(
         thread=thread[keep],
         operation=events.operation[kept][keep],
         path=events.path[kept][keep],
@@ -104,7 +100,6 @@ def build_spans(events: Events, samples: Samples) -> Spans:
         waits=waits_for[has_wait],
         outer=left_out,
     )
-    return _with_unseen_waits(spans, events, samples)
 
 
 def _innermost(events: Events, order: IntArray) -> IntArray:
@@ -146,111 +141,8 @@ def _joined(
     follows = (thread[1:] == thread[:-1]) & (enter[1:] - leave[:-1] < _JOIN_NS)
     own = is_wait[1:] & (post[:-1] >= 0) & (completes[1:] == post[:-1])
     simple = np.zeros(len(post), np.bool_)
-    simple[post >= 0] = (events.flags[post[post >= 0]] & POST) > 0
+    simple[post >= 0] = (events.flags[post[post >= 0]] & EVENT_POST) > 0
     return np.flatnonzero(follows & own & simple[:-1])
-
-
-def _with_unseen_waits(spans: Spans, events: Events, samples: Samples) -> Spans:
-    """Add a wait where C++ code waited for what it launched.
-
-    The thread launches its last operation, finishes what is left to compute, and waits until all are complete. The
-    CPU clock of the launching thread, read when an operation completed, tells how much of that stretch it did *not*
-    run; that part, at the end, is the wait (less what it spent waiting for a core).
-    """
-    rows = np.flatnonzero(spans.post >= 0)
-    event = spans.post[rows]
-    seen = np.zeros(len(events), np.bool_)
-    seen[events.completes[events.completes >= 0]] = True
-    launched = (events.flags[event] & LAUNCHED > 0) & (events.done_cpu_ns[event] >= 0) & ~seen[event]
-    rows = rows[launched]
-    if len(rows) == 0:
-        return spans
-    done, done_cpu = events.done_ns[spans.post[rows]], events.done_cpu_ns[spans.post[rows]]
-    # Launches in a row, all of which were still under way when the next was made, are waited for together.
-    run = np.cumsum(np.r_[True, (rows[1:] != rows[:-1] + 1) | (spans.thread[rows[1:]] != spans.thread[rows[:-1]])])
-    origin = int(done.min())
-    span = int(done.max()) - origin + 2
-    latest = np.maximum.accumulate(run * span + done - origin)
-    starts = np.r_[True, (run[1:] != run[:-1]) | (latest[:-1] % span + origin <= spans.enter_ns[rows[1:]])]
-    group = np.cumsum(starts) - 1
-    groups = int(group[-1]) + 1
-    by_done = np.lexsort((done, group))
-    last_done = by_done[np.r_[np.flatnonzero(np.diff(group[by_done])), len(by_done) - 1]]
-    last_post = rows[np.r_[np.flatnonzero(np.diff(group)), len(group) - 1]]
-
-    end, end_cpu = done[last_done], done_cpu[last_done]
-    following = np.minimum(last_post + 1, len(spans) - 1)
-    bounded = (following > last_post) & (spans.thread[following] == spans.thread[last_post])
-    end = np.where(bounded, np.minimum(end, spans.enter_ns[following]), end)
-    begin, begin_cpu = spans.exit_ns[last_post], spans.cpu_exit_ns[last_post]
-    thread = spans.thread[last_post]
-    cored = _core_wait(samples, thread, begin, end)
-    idle = np.minimum((end - begin) - np.maximum(end_cpu - begin_cpu, 0) - cored, end - begin)
-    enter = end - idle
-    real = (idle >= _SHORTEST_WAIT_NS) & ~_pausing(samples, thread, (enter + end) // 2)
-    if bounded.any():
-        real &= ~bounded | (end <= spans.enter_ns[following])
-
-    members = np.flatnonzero(real[group])
-    added = Spans(
-        thread=thread[real],
-        operation=np.full(int(real.sum()), WAIT, np.int64),
-        path=spans.path[last_post][real],
-        enter_ns=enter[real],
-        exit_ns=end[real],
-        cpu_enter_ns=end_cpu[real],
-        cpu_exit_ns=end_cpu[real],
-        nbytes=np.zeros(int(real.sum()), np.int64),
-        post=np.full(int(real.sum()), -1, np.int64),
-        wait_first=np.r_[0, np.cumsum(np.bincount(group, minlength=groups)[real])].astype(np.int64),
-        waits=spans.post[rows[members]],
-        outer=spans.outer[:0],
-    )
-    return _merged(spans, added)
-
-
-def _merged(one: Spans, other: Spans) -> Spans:
-    """Both, sorted by (thread, enter)."""
-    both = Spans(
-        *(np.concatenate((getattr(one, column.name), getattr(other, column.name))) for column in fields(Spans))
-    )
-    both.wait_first = np.concatenate((one.wait_first[:-1], len(one.waits) + other.wait_first))
-    return select(both, np.lexsort((both.exit_ns, both.enter_ns, both.thread)))
-
-
-def _core_wait(samples: Samples, thread: IntArray, begin: IntArray, end: IntArray) -> IntArray:
-    """Time that a thread waited for a core between two moments, as far as its samples tell."""
-    if len(samples) == 0:
-        return np.zeros(len(thread), np.int64)
-    total = np.cumsum(samples.core_wait_ns)
-    low = _sample_after(samples, thread, begin)
-    high = _sample_after(samples, thread, end)
-    # Delays of the samples taken within; the last one's may reach a little beyond.
-    return np.where(high > low, total[np.maximum(high - 1, 0)] - np.where(low > 0, total[low - 1], 0), 0)
-
-
-def _pausing(samples: Samples, thread: IntArray, time: IntArray) -> BoolArray:
-    """Whether a thread slept or used a disk by its own will at a moment."""
-    if len(samples) == 0:
-        return np.zeros(len(thread), np.bool_)
-    at = np.minimum(_sample_after(samples, thread, time), len(samples) - 1)
-    before = np.maximum(at - 1, 0)
-    # The nearer of the samples around the moment.
-    def distance(row: IntArray) -> IntArray:
-        far = np.iinfo(np.int64).max
-        return np.where(samples.thread[row] == thread, np.abs(samples.time_ns[row] - time), far)
-
-    nearest = np.where(distance(before) < distance(at), before, at)
-    state = samples.state[nearest]
-    return np.asarray((samples.thread[nearest] == thread) & ((state == STATE_SLEEP) | (state == STATE_DISK)))
-
-
-def _sample_after(samples: Samples, thread: IntArray, time: IntArray) -> IntArray:
-    """Row of the first sample of ``thread`` later than ``time`` (or where it would stand)."""
-    origin = min(int(samples.time_ns.min()), int(time.min()))
-    span = max(int(samples.time_ns.max()), int(time.max())) - origin + 2
-    keys = samples.thread * span + samples.time_ns - origin
-    return np.searchsorted(keys, thread * span + time - origin, side="right")
 
 
 def select(spans: Spans, rows: IntArray) -> Spans:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .timeline import FloatArray, IntArray
+from scalana.graphs.timeline import FloatArray, IntArray
 
 _WINDOWS = 48
 """Windows into which the ticks of a pair of hosts are cut; Theil-Sen looks at every pair of these."""
@@ -117,7 +117,7 @@ def _fit(clocks: Clocks, host: int, own_ns: IntArray, reference_ns: IntArray) ->
 def _window_medians(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Medians of ``x`` and ``y`` over up to ``_WINDOWS`` windows with equally many points each (``x`` ascending)."""
     edges = np.unique(np.linspace(0, len(x), min(_WINDOWS, len(x)) + 1).astype(np.int64))
-    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist()))
+    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     return (
         np.array([np.median(x[a:b]) for a, b in spans]),
         np.array([np.median(y[a:b]) for a, b in spans]),

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.operations import OPERATIONS, Waits
-from .tables import ANY_SOURCE, Events
-from .timeline import Instances, IntArray
+from scalana.graphs.tables import Events
+from scalana.graphs.timeline import Instances, IntArray
+from scalana.runtime.operations import OPERATIONS, Waits
+from scalana.runtime.record_format import EVENT_ANY_SOURCE
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -112,7 +113,7 @@ def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel
 
     Which channel such a receive belongs to is known only when it is complete, so nobody could count it before.
     """
-    any_source = (kind == _RECEIVE) & (events.flags[posts] & ANY_SOURCE > 0) & (events.peer[posts] >= 0)
+    any_source = (kind == _RECEIVE) & (events.flags[posts] & EVENT_ANY_SOURCE > 0) & (events.peer[posts] >= 0)
     if not any_source.any():
         return seq
     loose = (kind == _RECEIVE) & np.isin(channel, channel[any_source])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 METRICS = {
     "time_s": "wall seconds of the rank's main thread: its own work and its communication",

@@ -16,8 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .tables import STATE_DISK, STATE_IPC, STATE_LOCK, STATE_RUNNING, STATE_SLEEP, STATE_UNKNOWN, Samples, Threads
-from .timeline import Activities, FloatArray, IntArray, OwnWork
+from scalana.graphs.tables import Samples, Threads
+from scalana.graphs.timeline import Activities, FloatArray, IntArray, OwnWork
+from scalana.runtime.record_format import (
+    STATE_ASLEEP,
+    STATE_DISK,
+    STATE_IPC,
+    STATE_LOCK,
+    STATE_RUNNING,
+    STATE_UNKNOWN,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -234,7 +242,7 @@ def _integral(
     previous = rows - 1
     has_previous = (rows > 0) & stretches.follows[previous]
     # The first sample of a thread has no stretch before it: its clock tells of the time since the last tick.
-    first_rate = np.minimum(counted[rows] / np.maximum(time - left, period_ns), 1.0)
+    first_rate = np.minimum(counted[rows] / np.maximum(time - left, 1), 1.0)
     border = np.clip(stretches.border_ns[previous], left, time)
     early = np.where(
         has_previous, (border - left) * before[previous] + (time - border) * after[previous], (time - left) * first_rate
@@ -270,7 +278,7 @@ def _active(samples: Samples, places: Places, stretches: _Stretches) -> BoolArra
     cpu = np.zeros(len(samples))
     cpu[1:] = np.where(stretches.follows[:-1], stretches.cpu_after[:-1], 0.0)
     waits = places.waits[samples.path]
-    active = (samples.state == STATE_RUNNING) | (samples.state == STATE_SLEEP) | (samples.state == STATE_DISK)
+    active = (samples.state == STATE_RUNNING) | (samples.state == STATE_ASLEEP) | (samples.state == STATE_DISK)
     active |= (samples.state == STATE_UNKNOWN) & ~waits
     return np.asarray(active | ((cpu > 0.5) & ~waits))
 
@@ -329,7 +337,9 @@ def _helpers(
     at = np.maximum(at, first[helper])  # shortly before the first sample
     handed = stretches.follows[at] & (time >= stretches.border_ns[at])
     at = np.where(handed, at + 1, at)
-    near = (time >= samples.time_ns[at] - period_ns) & (stretches.follows[at] | (time <= samples.time_ns[at] + period_ns))
+    near = (time >= samples.time_ns[at] - period_ns) & (
+        stretches.follows[at] | (time <= samples.time_ns[at] + period_ns)
+    )
     helps = near & active[at]
     # Who merely lacks the interpreter lock waits for a thread of its own process that runs.
     same = threads.process[helper] == threads.process[samples.thread[rows[row]]]

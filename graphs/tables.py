@@ -8,15 +8,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .timeline import IntArray
+from scalana.graphs.timeline import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
-
-STATE_RUNNING, STATE_SLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
-"""What a thread was doing in a sample."""
-
-BLOCKING, POST, COMPLETION, LAUNCHED, ANY_SOURCE = 1, 2, 4, 8, 16
-"""Flags of an event: post and completion in one, post, completion, issued by C++ that waits unseen, any source."""
 
 _Columns = TypeVar("_Columns")
 

@@ -48,7 +48,7 @@ def make_events(*rows: dict) -> Events:
 def make_samples(*rows: tuple) -> Samples:
     """Samples from (thread, ms, path, cpu ms, state[, core wait ms]), in order."""
     wide = [(*row, 0)[:6] for row in rows]
-    thread, time, path, cpu, state, wait = zip(*wide) if wide else ([], [], [], [], [], [])
+    thread, time, path, cpu, state, wait = zip(*wide, strict=True) if wide else ([], [], [], [], [], [])
     return Samples(
         np.array(thread, np.int64),
         np.array([round(t * MS) for t in time], np.int64),

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.calls import WAIT, build_spans
-from scalana.graphs.tables import STATE_LOCK, STATE_SLEEP
+from scalana.graphs.calls import build_spans
 from scalana.runtime.operations import BY_CODE
-from tests.graphs.tables import MS, make_events, make_samples
-
-NO_SAMPLES = make_samples()
+from tests.graphs.tables import MS, make_events
 
 
 def _calls(spans):
@@ -30,7 +27,7 @@ def _calls(spans):
 
 
 def test_blocking_call_posts_and_waits_for_itself():
-    spans = build_spans(make_events({"enter": 1, "exit": 4}, {"enter": 6, "exit": 7, "seq": 1}), NO_SAMPLES)
+    spans = build_spans(make_events({"enter": 1, "exit": 4}, {"enter": 6, "exit": 7, "seq": 1}))
     assert _calls(spans) == [("allreduce", 1, 4, 0, [0]), ("allreduce", 6, 7, 1, [1])]
 
 
@@ -39,7 +36,7 @@ def test_post_and_wait_right_after_it_are_one_blocking_call():
         {"enter": 1, "exit": 1.2, "flags": 2, "nbytes": 64, "cpu": 1, "cpu_exit": 1.2},
         {"op": "wait", "enter": 1.21, "exit": 9, "flags": 4, "completes": 0, "cpu": 1.21, "cpu_exit": 1.5},
     )
-    spans = build_spans(events, NO_SAMPLES)
+    spans = build_spans(events)
     assert _calls(spans) == [("allreduce", 1, 9, 0, [0])]
     assert spans.nbytes.tolist() == [64]
     assert (spans.cpu_enter_ns[0], spans.cpu_exit_ns[0]) == (1 * MS, 1.5 * MS)
@@ -57,7 +54,7 @@ def test_other_waits_stay_apart_from_the_post(wait):
     events = make_events(
         {"enter": 1, "exit": 1.2, "flags": 2}, {"enter": 0, "exit": 0.1, "flags": 2}, {"op": "wait", "flags": 4, **wait}
     )
-    calls = _calls(build_spans(events, NO_SAMPLES))
+    calls = _calls(build_spans(events))
     assert ("allreduce", 1, 1.2, 0, []) in calls
     assert ("wait", wait["enter"], 9, -1, [wait["completes"]]) in calls
 
@@ -68,7 +65,7 @@ def test_call_between_post_and_wait_keeps_them_apart():
         {"op": "send", "enter": 1.01, "exit": 1.02, "flags": 2},
         {"op": "wait", "enter": 1.03, "exit": 9, "flags": 4, "completes": 0},
     )
-    assert [call[0] for call in _calls(build_spans(events, NO_SAMPLES))] == ["allreduce", "send", "wait"]
+    assert [call[0] for call in _calls(build_spans(events))] == ["allreduce", "send", "wait"]
 
 
 def test_outer_calls_give_way_to_what_is_inside():
@@ -78,7 +75,7 @@ def test_outer_calls_give_way_to_what_is_inside():
         {"op": "recv", "enter": 3, "exit": 5, "flags": 2},
         {"op": "barrier", "enter": 6, "exit": 7},
     )
-    spans = build_spans(events, NO_SAMPLES)
+    spans = build_spans(events)
     assert [call[0] for call in _calls(spans)] == ["send", "recv", "barrier"]
     assert spans.outer.tolist() == [0]
 
@@ -90,80 +87,30 @@ def test_store_lookups_do_not_stand_for_what_contains_them():
         {"op": "store", "enter": 90, "exit": 100},
         {"op": "store", "enter": 110, "exit": 111},
     )
-    assert _calls(build_spans(events, NO_SAMPLES)) == [
+    assert _calls(build_spans(events)) == [
         ("init_process_group", 0, 100, 0, [0]),
         ("store", 110, 111, 3, [3]),
     ]
 
 
-def _launched(**of_second):
-    """Two collectives launched from C++: the thread runs 2 ms more after the second, then waits until it is done."""
-    return make_events(
-        {"enter": 10, "exit": 10.1, "flags": 10, "done": 30, "done_cpu": 12, "cpu": 10, "cpu_exit": 10.1},
-        {
-            "enter": 11, "exit": 11.1, "flags": 10, "seq": 1, "done": 31, "done_cpu": 13.1, "cpu": 11, "cpu_exit": 11.1,
-            **of_second,
-        },
-        {"enter": 40, "exit": 41, "seq": 2, "cpu": 20},
-    )  # fmt: skip
-
-
-def test_what_cpp_launched_is_waited_for_when_the_thread_stops_running():
-    spans = build_spans(_launched(), NO_SAMPLES)
-    assert _calls(spans) == [
-        ("allreduce", 10, 10.1, 0, []),
-        ("allreduce", 11, 11.1, 1, []),
-        ("wait", 13.1, 31, -1, [0, 1]),
-        ("allreduce", 40, 41, 2, [2]),
-    ]
-    assert spans.cpu_enter_ns[2] == spans.cpu_exit_ns[2] == 13.1 * MS
-
-
-def test_unseen_wait_is_shortened_by_waiting_for_a_core():
-    samples = make_samples(*((0, t, 0, 1, STATE_LOCK, 1.5) for t in (12, 16, 20, 24, 35)))
-    calls = _calls(build_spans(_launched(), samples))
-    assert calls[2] == ("wait", pytest.approx(13.1 + 6.0), 31, -1, [0, 1])
-
-
-def test_no_unseen_wait_where_the_thread_ran_slept_or_was_seen_waiting():
-    ran = _launched(done_cpu=30.99)
-    asleep = make_samples((0, 12, 0, 1, STATE_SLEEP), (0, 30, 0, 0, STATE_SLEEP))
-    for events, samples in ((ran, NO_SAMPLES), (_launched(), asleep)):
-        assert all(call[0] != "wait" for call in _calls(build_spans(events, samples)))
-    seen = make_events(
-        {"enter": 10, "exit": 10.1, "flags": 10, "done": 30, "done_cpu": 12},
-        {"op": "wait", "enter": 12, "exit": 30, "flags": 4, "completes": 0},
-    )
-    assert [call[0] for call in _calls(build_spans(seen, NO_SAMPLES))] == ["allreduce", "wait"]
-
-
-def test_launches_that_were_complete_before_the_next_are_separate():
-    events = make_events(
-        {"enter": 10, "exit": 10, "flags": 10, "done": 20, "done_cpu": 12, "cpu": 10},
-        {"enter": 50, "exit": 50, "flags": 10, "seq": 1, "done": 60, "done_cpu": 53, "cpu": 50},
-    )
-    waits = [call for call in _calls(build_spans(events, NO_SAMPLES)) if call[0] == "wait"]
-    assert waits == [("wait", 12, 20, -1, [0]), ("wait", 53, 60, -1, [1])]
-
-
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 30), st.sampled_from([1, 2, 10])), max_size=25))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 30), st.sampled_from([1, 2, 10])), max_size=25
+    )
+)
 def test_calls_of_a_thread_never_overlap(rows):
     events = make_events(
         *(
             {
                 "thread": thread, "enter": enter, "exit": enter + length, "flags": flags, "seq": k,
-                "done": enter + length + 10, "done_cpu": enter + 1,
             }
             for k, (thread, enter, length, flags) in enumerate(rows)
         )
     )  # fmt: skip
-    spans = build_spans(events, NO_SAMPLES)
+    spans = build_spans(events)
     same = spans.thread[1:] == spans.thread[:-1]
     assert (spans.enter_ns[1:] >= spans.exit_ns[:-1])[same].all()
     assert (spans.exit_ns >= spans.enter_ns).all()
     assert (np.diff(spans.thread) >= 0).all()
-    # What is no post nor left out is a wait that was added; nothing is lost.
-    posts = spans.post[spans.post >= 0].tolist()
-    assert sorted(posts + spans.outer.tolist()) == list(range(len(rows)))
-    assert (spans.operation[spans.post < 0] == WAIT).all()
+    assert sorted(spans.post.tolist() + spans.outer.tolist()) == list(range(len(rows)))

@@ -13,7 +13,7 @@ def _run(offsets_s, drifts, guess_error_s, ticks=2000, seconds=30.0, noise_s=30e
     rng = np.random.default_rng(seed)
     true = np.sort(rng.uniform(0.0, seconds, ticks))
     tick, host, time = [], [], []
-    for h, (offset, drift) in enumerate(zip(offsets_s, drifts)):
+    for h, (offset, drift) in enumerate(zip(offsets_s, drifts, strict=True)):
         late = rng.exponential(noise_s, ticks) + (rng.random(ticks) < outliers) * rng.exponential(0.02, ticks)
         shown = offset + (true + late) * (1.0 + drift)
         chosen = np.arange(ticks) if keep is None else np.flatnonzero(keep(h, np.arange(ticks)))
@@ -26,7 +26,7 @@ def _run(offsets_s, drifts, guess_error_s, ticks=2000, seconds=30.0, noise_s=30e
     reference = offsets_s[0] + probe * (1.0 + drifts[0])
     errors = [
         np.abs(clocks.align(h, np.rint((o + probe * (1 + d)) * 1e9).astype(np.int64)) * 1e-9 - reference).max()
-        for h, (o, d) in enumerate(zip(offsets_s, drifts))
+        for h, (o, d) in enumerate(zip(offsets_s, drifts, strict=True))
     ]
     return clocks, errors
 

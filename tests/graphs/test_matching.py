@@ -130,7 +130,9 @@ def test_shuffled_and_holed_records_match_like_their_keys(seed, ranks, holes):
     matching = _match(rows, sizes=(ranks, ranks))
     expected: dict = {}
     for k, row in enumerate(rows):
-        expected.setdefault(("m", row["key"], row["seq"]) if "key" in row else (row["communicator"], row["seq"]), []).append(k)
+        expected.setdefault(
+            ("m", row["key"], row["seq"]) if "key" in row else (row["communicator"], row["seq"]), []
+        ).append(k)
     found = {frozenset(members): value for members, value in _instances(matching).items()}
     assert set(found) == {frozenset(members) for members in expected.values()}
     for key, members in expected.items():

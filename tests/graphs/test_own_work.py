@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.graphs.own_work import Gaps, Places, active_s, own_work
-from scalana.graphs.tables import (
+from scalana.graphs.tables import Samples, Threads
+from scalana.runtime.record_format import (
+    STATE_ASLEEP,
     STATE_IPC,
     STATE_LOCK,
     STATE_RUNNING,
-    STATE_SLEEP,
     STATE_UNKNOWN,
-    Samples,
-    Threads,
 )
 
 MS = 1_000_000
@@ -24,14 +23,14 @@ PERIOD = 5 * MS
 
 def _threads(*rows):
     """Rows of (rank, process, location)."""
-    rank, process, location = (np.array(column, np.int64) for column in zip(*rows))
+    rank, process, location = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     own = location >= 0
     return Threads(process, rank, is_main=own, is_own=own, location=location)
 
 
 def _samples(*rows):
     """Rows of (thread, ms, path, cpu ms, state) in order."""
-    thread, time, path, cpu, state = zip(*rows) if rows else ([], [], [], [], [])
+    thread, time, path, cpu, state = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     return Samples(
         np.array(thread, np.int64),
         np.array([round(t * MS) for t in time], np.int64),
@@ -44,7 +43,7 @@ def _samples(*rows):
 
 def _gaps(*rows):
     """Rows of (location, start ms, end ms, cpu ms or -1, before, after), numbered in order."""
-    location, start, end, cpu, before, after = zip(*rows)
+    location, start, end, cpu, before, after = zip(*rows, strict=True)
     n = len(rows)
     return Gaps(
         np.array(location, np.int64),
@@ -72,7 +71,7 @@ def _table(own, activities, column="seconds"):
     scale = 1e3 if values.dtype.kind == "f" else 1
     return {
         (int(g), int(activities.vertex[a]), int(activities.line[a]), bool(activities.helper[a])): round(v * scale, 6)
-        for g, a, v in zip(own.gap, own.activity, values.tolist())
+        for g, a, v in zip(own.gap, own.activity, values.tolist(), strict=True)
     }
 
 
@@ -89,8 +88,8 @@ def test_sleep_between_two_distant_samples_is_exact_and_has_no_cpu():
     samples = _samples(
         (0, 2.5, 1, 2.5, STATE_RUNNING),
         (0, 7.5, 1, 5, STATE_RUNNING),
-        (0, 12.5, 2, 2.5, STATE_SLEEP),
-        (0, 87.5, 2, 0, STATE_SLEEP),
+        (0, 12.5, 2, 2.5, STATE_ASLEEP),
+        (0, 87.5, 2, 0, STATE_ASLEEP),
         (0, 92.5, 3, 2.5, STATE_RUNNING),
         (0, 97.5, 3, 5, STATE_RUNNING),
     )
@@ -102,7 +101,7 @@ def test_sleep_between_two_distant_samples_is_exact_and_has_no_cpu():
 
 
 def test_thread_that_moved_on_without_a_closing_sample_stayed_where_it_was():
-    samples = _samples((0, 10, 1, 5, STATE_SLEEP), (0, 100, 2, 2, STATE_RUNNING))
+    samples = _samples((0, 10, 1, 5, STATE_ASLEEP), (0, 100, 2, 2, STATE_RUNNING))
     own, activities = own_work(_gaps((0, 5, 105, -1, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
     assert _table(own, activities) == {(0, 1, 10, False): 92.5, (0, 2, 20, False): 7.5}
 
@@ -157,7 +156,7 @@ def _loader_run(worker_state, worker_path=3, worker_cpu=0.0, second=None):
     return own_work(_gaps((0, 0, 50, 8, -1, 7)), _samples(*rows), _threads(*threads), places, PERIOD)
 
 
-@pytest.mark.parametrize("state, cpu", [(STATE_RUNNING, 1.0), (STATE_SLEEP, 0.0), (STATE_UNKNOWN, 1.0)])
+@pytest.mark.parametrize("state, cpu", [(STATE_RUNNING, 1.0), (STATE_ASLEEP, 0.0), (STATE_UNKNOWN, 1.0)])
 def test_waiting_for_an_active_child_is_the_childs_work(state, cpu):
     own, activities = _loader_run(state, worker_cpu=cpu)
     assert _table(own, activities) == {
@@ -169,7 +168,7 @@ def test_waiting_for_an_active_child_is_the_childs_work(state, cpu):
 
 
 def test_two_active_helpers_share_the_wait():
-    own, activities = _loader_run(STATE_RUNNING, worker_cpu=1.0, second=(4, 0.0, STATE_SLEEP))
+    own, activities = _loader_run(STATE_RUNNING, worker_cpu=1.0, second=(4, 0.0, STATE_ASLEEP))
     seconds = _table(own, activities)
     assert seconds[0, 3, 30, True] == pytest.approx(41.25 / 2)
     assert seconds[0, 4, 40, True] == pytest.approx(41.25 / 2)
@@ -181,7 +180,7 @@ def test_helpers_that_wait_themselves_or_have_no_user_code_do_not_count():
 
 
 def test_a_sleeping_main_thread_keeps_its_sleep():
-    rows = [(0, 2.5, 1, 2, STATE_SLEEP), (0, 47.5, 1, 0, STATE_SLEEP)]
+    rows = [(0, 2.5, 1, 2, STATE_ASLEEP), (0, 47.5, 1, 0, STATE_ASLEEP)]
     rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]
     own, activities = own_work(
         _gaps((0, 0, 50, 1, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1)), _places(4), PERIOD
@@ -192,7 +191,9 @@ def test_a_sleeping_main_thread_keeps_its_sleep():
 def test_without_the_interpreter_lock_the_running_thread_of_the_process_is_the_cause():
     # Main is runnable in 1 but gets no CPU: from 0 to 30 ms another thread of its process runs, then a child does.
     rows = [(0, t, 1, 0.0, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
-    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 30, 5)] + [(1, t, 2, 0, STATE_LOCK) for t in (32.5, 57.5)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 30, 5)] + [
+        (1, t, 2, 0, STATE_LOCK) for t in (32.5, 57.5)
+    ]
     rows += [(2, t, 4, 5, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
     own, activities = own_work(
         _gaps((0, 0, 60, 1, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1), (0, 1, -1)), _places(5), PERIOD
@@ -229,7 +230,9 @@ def _runs(draw):
         for k in range(calls + 1):
             length = float(rng.choice([0.0, 0.5, 3.0, 40.0])) * float(rng.random())
             after = int(rng.integers(6, 8)) if k < calls else -1
-            gaps.append((location, time, time + length, float(rng.choice([-1.0, rng.random() * length])), before, after))
+            gaps.append(
+                (location, time, time + length, float(rng.choice([-1.0, rng.random() * length])), before, after)
+            )
             time, before = time + length + float(rng.random()) * 8, after
     for helper in range(helpers):
         threads.append((int(rng.integers(0, locations)), locations + helper, -1))
@@ -255,5 +258,5 @@ def test_rows_of_every_gap_add_up(run):
     assert (np.diff(own.gap) >= 0).all()
     assert (own.seconds > 0).all() and (own.cpu_s >= 0).all() and (own.core_wait_s >= 0).all()
     assert (own.cpu_s + own.core_wait_s <= own.seconds + 1e-12).all()
-    assert len(set(zip(own.gap.tolist(), own.activity.tolist()))) == len(own)
+    assert len(set(zip(own.gap.tolist(), own.activity.tolist(), strict=True))) == len(own)
     assert set(own.activity.tolist()) == set(range(len(activities)))
