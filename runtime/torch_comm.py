@@ -56,6 +56,17 @@ class Pending:
         self.post = post
 
 
+class Blocking:
+    """A call of the public API that is not over before its ``Work.wait`` has returned, which is sure to come next."""
+
+    __slots__ = ("any_source", "event", "group")
+
+    def __init__(self, event: int, group: Group, any_source: bool) -> None:
+        self.event = event
+        self.group = group
+        self.any_source = any_source
+
+
 class _ThreadState(threading.local):
     """What a thread is in the midst of."""
 
@@ -63,8 +74,8 @@ class _ThreadState(threading.local):
     """The call into C++ whose waits are to be reconstructed."""
     backward: tuple[int, Scope] | None = None
     """Innermost backward pass: id of its graph task, and its posts."""
-    functional: list[Pending] | None = None
-    """Posts made inside the functional collective that is being called."""
+    blocking: Blocking | None = None
+    """The blocking call of the public API that is under way."""
 
 
 class Recording:
@@ -72,13 +83,13 @@ class Recording:
 
     def __init__(self) -> None:
         self.core: Any = None
-        """The extension, or ``None`` while nothing is recorded."""
+        """The extension; while nothing is recorded its functions do nothing."""
         self.groups = Groups()
         self.thread = _ThreadState()
         self.works: dict[int, Pending] = {}
         """By address of the Work in C++."""
         self.storages: dict[int, Pending] = {}
-        """By address of the storage that a functional collective returned."""
+        """By address of the storage of a result, for the posts of functional collectives."""
         self.no_future: set[tuple[str, str]] = set()
         self.noted: set[str] = set()
         self.object_header = object.__basicsize__
@@ -129,15 +140,13 @@ def _register_kernels(torch: Any) -> None:
             _register(torch, library, name)
         except Exception as failure:
             recording.failed(f"operator c10d::{name} is not recorded", failure)
-    functional = torch.library.Library("_c10d_functional", "IMPL")
-    _library.append(functional)
-    for name in _operator_names(torch, "_c10d_functional"):
-        try:
-            operator = getattr(torch.ops._c10d_functional, name).default
-            make = _wait_tensor_kernel if name == "wait_tensor" else _functional_kernel
-            functional.impl(name, make(torch, operator), "BackendSelect", with_keyset=True)
-        except Exception as failure:
-            recording.failed(f"operator _c10d_functional::{name} is not recorded", failure)
+    try:
+        functional = torch.library.Library("_c10d_functional", "IMPL")
+        _library.append(functional)
+        kernel = _wait_tensor_kernel(torch, torch.ops._c10d_functional.wait_tensor.default)
+        functional.impl("wait_tensor", kernel, "BackendSelect", with_keyset=True)
+    except Exception as failure:
+        recording.failed("waits of functional collectives are not recorded", failure)
 
 
 def _operator_names(torch: Any, namespace: str) -> list[str]:
@@ -192,8 +201,11 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
     backend_select = torch._C.DispatchKey.BackendSelect
     unbox_group = torch._C._distributed_c10d.ProcessGroup.unbox
     graph_task = torch._C._current_graph_task_id
+    frame_of = sys._getframe
+    api = vars(recording.groups.c10d)
     group_place = places["process_group"]
     payload_place = _payload_place(name, places)
+    result_place = _result_place(places, payload_place)
     root_place = places.get("root_rank", -1)
     peer_place = places.get("dst", places.get("src", -1))
     tag_place = places.get("tag", -1)
@@ -201,7 +213,7 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
     message = "tag" in places
     any_source = name == "recv_any_source_"
     has_work = any("Work" in str(result.type) for result in operator._schema.returns)
-    flags = (POST if has_work else BLOCKING) | (ANY_SOURCE if any_source else 0)
+    base_flags = ANY_SOURCE if any_source else 0
     by_name = recording.groups
     shared = recording
 
@@ -210,53 +222,85 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
         scope = None
         try:
             core = shared.core
-            if core is not None:
-                process_group = unbox_group(args[group_place])
-                torch_name = process_group.group_name
-                group = by_name.by_name.get(torch_name)
-                if group is None:
-                    group = by_name.lookup(process_group, torch_name)
-                payload = args[payload_place] if payload_place >= 0 else None
-                tensor = _first_tensor(payload)
-                if tensor is None or not tensor.is_meta:
-                    nbytes = _nbytes(payload) if tensor is not None else 0
-                    peer = tag = -1 if not message else 0
-                    if message:
-                        tag = args[tag_place] if tag_place < len(args) else 0
-                        peer = group.world_rank(args[peer_place]) if peer_place >= 0 else -1
-                        seq = 0 if any_source else group.message_number(code, peer, tag)
-                    else:
-                        tag = 0
-                        peer = group.world_rank(args[root_place]) if root_place >= 0 else -1
-                        seq = next(group.collectives)
-                    call_flags = flags
-                    if shared.thread.scope is not None or graph_task() != -1:
-                        scope, from_cpp = _scope_of_post(torch, graph_task())
-                        if from_cpp:
-                            call_flags |= FROM_CPP
-                    entered = core.now() if scope is not None else 0
-                    event = core.begin(code, group.id, seq, peer, tag, nbytes, call_flags)
+            process_group = unbox_group(args[group_place])
+            torch_name = process_group.group_name
+            group = by_name.by_name.get(torch_name) or by_name.lookup(process_group, torch_name)
+            payload = args[payload_place] if payload_place >= 0 else None
+            tensor = _first_tensor(payload)
+            if tensor is None or not tensor.is_meta:
+                nbytes = _nbytes(payload) if tensor is not None else 0
+                if message:
+                    tag = args[tag_place] if tag_place < len(args) else 0
+                    peer = group.world_rank(args[peer_place]) if peer_place >= 0 else -1
+                    seq = 0 if any_source else group.message_number(code, peer, tag)
+                else:
+                    tag = 0
+                    peer = group.world_rank(args[root_place]) if root_place >= 0 else -1
+                    seq = next(group.collectives)
+                caller = frame_of().f_back
+                from_api = caller is not None and caller.f_globals is api
+                flags = base_flags | POST
+                thread = shared.thread
+                if thread.blocking is not None:
+                    _leave_blocking(None)  # its wait did not come
+                if not has_work:
+                    flags = base_flags | BLOCKING
+                elif from_api and (
+                    _is_blocking_message(caller, api) if message else async_place < len(args) and not args[async_place]
+                ):
+                    flags = base_flags | BLOCKING
+                elif thread.scope is not None or graph_task() != -1:
+                    scope, from_cpp = _scope_of_post(torch, graph_task(), caller)
+                    if from_cpp:
+                        flags |= FROM_CPP
+                entered = core.now() if scope is not None else 0
+                event = core.begin(code, group.id, seq, peer, tag, nbytes, flags)
         except Exception as failure:
             shared.failed(f"a call of c10d::{name} was not recorded", failure)
         if not event:
             return redispatch(keyset.remove(backend_select), *args)
+        over = True
         try:
             result = redispatch(keyset.remove(backend_select), *args)
+            if flags & BLOCKING and has_work:
+                # Without a Work the backend has waited by itself.
+                over = (result[-1] if type(result) is tuple else result) is None
         finally:
-            core.end(event)
-        if has_work:
-            try:
+            if over:
+                core.end(event)
+        try:
+            if not over:
+                thread.blocking = Blocking(event, group, any_source)
+            elif flags & POST:
                 work = result[-1] if type(result) is tuple else result
                 if work is not None:
-                    asynchronous = async_place >= len(args) or args[async_place]
-                    assert group is not None
                     pending = Pending(event, group, seq, peer, tag, nbytes, any_source, None)
-                    _posted(torch, core, work, pending, name, tensor, asynchronous, scope, entered)
-            except Exception as failure:
-                shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)
+                    results = args[result_place] if not from_api and result_place >= 0 else None
+                    _posted(torch, core, work, pending, name, tensor, results, scope, entered)
+        except Exception as failure:
+            shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)
         return result
 
     return kernel
+
+
+def _result_place(places: dict[str, int], payload_place: int) -> int:
+    """Argument with the tensors by which ``wait_tensor`` will know the operation."""
+    for argument in ("output_tensors", "output_tensor", "outputs", "output"):
+        if argument in places:
+            return places[argument]
+    return payload_place
+
+
+def _is_blocking_message(caller: Any, api: dict[str, Any]) -> bool:
+    """Whether the caller is ``send`` or ``recv`` of the public API, or ``isend`` or ``irecv`` called by those."""
+    for _ in range(3):
+        if caller is None:
+            return False
+        if caller.f_code.co_name in ("send", "recv"):
+            return caller.f_globals is api
+        caller = caller.f_back
+    return False
 
 
 def _posted(
@@ -266,20 +310,18 @@ def _posted(
     pending: Pending,
     name: str,
     tensor: Any,
-    asynchronous: bool,
+    results: Any,
     scope: Scope | None,
     entered: int,
 ) -> None:
     """Connect a post with whatever will tell of its completion."""
     work = torch._C._distributed_c10d.Work.unbox(boxed_work)
     key = _address(work)
-    works = recording.works
-    works[key] = pending
-    if len(works) > _MAX_PENDING:
-        works.pop(next(iter(works)), None)
-    functional = recording.thread.functional
-    if functional is not None:
-        functional.append(pending)
+    _remember(recording.works, key, pending)
+    if results is not None:
+        for result in results if isinstance(results, (list, tuple)) else (results,):
+            if not isinstance(result, (list, tuple)):
+                _remember(recording.storages, _storage(result), pending)
     callback: Callable[[Any], None] | None = None
     if scope is not None:
         post = pending.post = Post(pending.event, entered)
@@ -290,13 +332,20 @@ def _posted(
         scope.posts.append(post)
         callback = scope.completion(post, core.done)
     # A work of a device completes, as far as the host can see, when its kernel is enqueued: that says nothing.
-    if asynchronous and (tensor is None or tensor.is_cpu) and (name, pending.group.name) not in recording.no_future:
+    if (tensor is None or tensor.is_cpu) and (name, pending.group.name) not in recording.no_future:
         try:
             future = work.get_future()
         except RuntimeError:  # gloo's messages have none
             recording.no_future.add((name, pending.group.name))
             return
         future.add_done_callback(callback or _completion(core.done, pending.event))
+
+
+def _remember(table: dict[int, Pending], key: int, pending: Pending) -> None:
+    """Enter a post by address, which overrides what was there before; the oldest are dropped if too many pile up."""
+    table[key] = pending
+    if len(table) > _MAX_PENDING:
+        table.pop(next(iter(table)), None)
 
 
 def _completion(done: Callable[[int], Any], event: int) -> Callable[[Any], None]:
@@ -331,6 +380,11 @@ def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any
     shared = recording
 
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if shared.thread.blocking is not None:
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                _leave_blocking(self)
         pending = None
         try:
             if shared.works:
@@ -349,7 +403,7 @@ def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any
         finally:
             _leave_wait(event)
         if pending.any_source:
-            _found_source(pending, self)
+            _found_source(pending.event, pending.group, self)
         return result
 
     wait.__name__ = name
@@ -363,11 +417,8 @@ def _enter_wait(pending: Pending) -> int:
     try:
         if pending.post is not None:
             pending.post.waited = True
-        core = recording.core
-        if core is None:
-            return 0
         group = pending.group
-        event: int = core.begin(
+        event: int = recording.core.begin(
             _WAIT_OPERATION, group.id, pending.seq, pending.peer, pending.tag, pending.nbytes, WAIT, pending.event
         )
         return event
@@ -377,15 +428,26 @@ def _enter_wait(pending: Pending) -> int:
 
 
 def _leave_wait(event: int) -> None:
-    if event and recording.core is not None:
+    if event:
         recording.core.end(event)
 
 
-def _found_source(pending: Pending, work: Any) -> None:
+def _leave_blocking(work: Any) -> None:
+    """The blocking call of this thread is over; ``work`` is what it waited for."""
     try:
-        source = pending.group.world_rank(work._source_rank())
-        if recording.core is not None:
-            recording.core.done(pending.event, source)
+        blocking = recording.thread.blocking
+        recording.thread.blocking = None
+        if blocking is not None:
+            recording.core.end(blocking.event)
+            if blocking.any_source and work is not None:
+                _found_source(blocking.event, blocking.group, work)
+    except Exception as failure:
+        recording.failed("a blocking call was not recorded", failure)
+
+
+def _found_source(event: int, group: Group, work: Any) -> None:
+    try:
+        recording.core.done(event, group.world_rank(work._source_rank()))
     except Exception as failure:
         recording.failed("the source of a receive is not recorded", failure)
 
@@ -396,37 +458,6 @@ def _found_source(pending: Pending, work: Any) -> None:
 def _storage(tensor: Any) -> int:
     address: int = tensor.untyped_storage()._cdata
     return address
-
-
-def _functional_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
-    """Remember which post made which result, since ``wait_tensor`` gets nothing but the result."""
-    redispatch = operator._handle.redispatch_boxed
-    backend_select = torch._C.DispatchKey.BackendSelect
-    shared = recording
-
-    def kernel(keyset: Any, *args: Any) -> Any:
-        if shared.core is None:
-            return redispatch(keyset.remove(backend_select), *args)
-        thread = shared.thread
-        outer = thread.functional
-        posts: list[Pending] = []
-        thread.functional = posts
-        try:
-            result = redispatch(keyset.remove(backend_select), *args)
-        finally:
-            thread.functional = outer
-        try:
-            if posts:
-                results = result if isinstance(result, (list, tuple)) else (result,)
-                for place, tensor in enumerate(results):
-                    shared.storages[_storage(tensor)] = posts[place] if len(posts) == len(results) else posts[-1]
-                while len(shared.storages) > _MAX_PENDING:
-                    shared.storages.pop(next(iter(shared.storages)), None)
-        except Exception as failure:
-            shared.failed("the result of a functional collective is not followed", failure)
-        return result
-
-    return kernel
 
 
 def _wait_tensor_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
@@ -455,46 +486,56 @@ def _wait_tensor_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
 # ---- waits in C++ ----
 
 
-def _scope_of_post(torch: Any, task: int) -> tuple[Scope, bool]:
+def _scope_of_post(torch: Any, task: int, caller: Any) -> tuple[Scope | None, bool]:
     """Where the waits of the post that is being made are collected, and whether C++ made it."""
     thread = recording.thread
-    core = recording.core
     if thread.scope is not None:
         return thread.scope, True
     backward = thread.backward
     if backward is None or backward[0] != task:
-        scope = Scope(core.now, core.thread_cpu)
-        thread.backward = backward = (task, scope)
-        queue = torch.autograd.Variable._execution_engine.queue_callback
-
-        # Final callbacks run in the order in which they were queued. The reducer queues its own when its last bucket
-        # has been posted, so after this one, and before the one that this one queues.
-        def graph_is_done() -> None:
-            try:
-                scope.mark_begin()
-                queue(waited)
-            except Exception as failure:
-                recording.failed("waits of a backward pass are not recorded", failure)
-
-        def waited() -> None:
-            if thread.backward is not None and thread.backward[1] is scope:
-                thread.backward = None
-            _record_waits(scope)
-
-        queue(graph_is_done)
+        try:
+            thread.backward = backward = (task, _scope_of_backward(torch))
+        except Exception as failure:  # not every engine takes final callbacks
+            recording.failed("waits of a backward pass are not recorded", failure)
+            return None, False
     # In a hook written in Python, that hook is our caller; the reducer's caller is the engine, which Python entered in
     # torch.autograd, or nobody on a thread of the engine.
-    frame = sys._getframe(2)
-    below = frame.f_back
-    from_cpp = below is None or below.f_globals.get("__name__", "").startswith("torch.autograd")
+    from_cpp = caller is None or caller.f_globals.get("__name__", "").startswith("torch.autograd")
     return backward[1], from_cpp
+
+
+def _scope_of_backward(torch: Any) -> Scope:
+    """Collect posts until the backward pass of this thread is over.
+
+    Final callbacks run in the order in which they were queued. The reducer queues its own, which waits, when its last
+    bucket has been posted, so after our first one, and before the one that our first one queues. (In the first step
+    with ``static_graph`` the reducer even posts in its callback; the waits of that step are not seen.)
+    """
+    thread = recording.thread
+    scope = Scope(recording.core.now, recording.core.thread_cpu)
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+
+    def graph_is_done() -> None:
+        try:
+            scope.mark_begin()
+            queue(waited)
+        except Exception as failure:
+            recording.failed("waits of a backward pass are not recorded", failure)
+
+    def waited() -> None:
+        if thread.backward is not None and thread.backward[1] is scope:
+            thread.backward = None
+        _record_waits(scope)
+
+    queue(graph_is_done)
+    return scope
 
 
 def _record_waits(scope: Scope) -> None:
     """Write the waits of ``scope`` that no Python saw."""
     try:
         core = recording.core
-        for wait in scope.waits() if core is not None else ():
+        for wait in scope.waits():
             pending = wait.post.pending
             group = pending.group
             core.event_at(
@@ -523,8 +564,6 @@ def _patch_cpp_calls(distributed: Any, bindings: Any) -> None:
 def _recorded_cpp_call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         core = recording.core
-        if core is None:
-            return original(*args, **kwargs)
         thread = recording.thread
         outer = thread.scope
         scope = thread.scope = Scope(core.now, core.thread_cpu)
