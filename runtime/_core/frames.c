@@ -452,9 +452,10 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
 
 #define INNERMOST (FRAMES_MAX - FRAMES_OUTERMOST)
 
-static frame_reference *next_place(frame_stack *stack, size_t seen)
+/* Where the next frame goes: the innermost in order, of the others the last FRAMES_OUTERMOST in a ring. */
+static size_t ring_place(size_t seen)
 {
-    return &stack->frames[seen < INNERMOST ? seen : INNERMOST + (seen - INNERMOST) % FRAMES_OUTERMOST];
+    return seen < INNERMOST ? seen : INNERMOST + (seen - INNERMOST) % FRAMES_OUTERMOST;
 }
 
 /* Turns the ring of the outermost frames so that they follow the innermost in order. */
@@ -506,7 +507,7 @@ static void stack_of_self(frame_stack *stack)
         if (raw.owner >= LAYOUT.owner_interpreter && LAYOUT.frame_owner != FRAMES_NONE) {
             continue;
         }
-        frame_reference *place = next_place(stack, seen);
+        frame_reference *place = &stack->frames[ring_place(seen)];
         bool damaged;
         const uint8_t *code = (const uint8_t *)raw.code;
         if (!instruction_of(&raw, code, &place->lasti, &damaged) || !fingerprint_of(code, &place->fingerprint)) {
@@ -536,6 +537,274 @@ uint32_t frames_path_of_self(path_cache *cache)
     stack_of_self(&stack);
     frames_intern(MEMORY_DIRECT, &stack, cache, &path);
     return path;
+}
+
+/* ---- other threads ---- */
+
+/* A stretch of another thread's data stack, where frames lie close together, the outer ones below. */
+typedef struct {
+    uintptr_t low, high;
+    uint8_t bytes[WINDOW_PAGES * PAGE + PAGE];
+} window;
+
+/* Two, so that a generator's frame on the heap does not cost the view of the stack. */
+static window windows[2];
+static unsigned oldest_window;
+
+static void drop_windows(void)
+{
+    windows[0].low = windows[0].high = windows[1].low = windows[1].high = 0;
+}
+
+static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (at >= windows[i].low && at + LAYOUT.frame_size <= windows[i].high) {
+            return windows[i].bytes + (at - windows[i].low);
+        }
+    }
+    /* The frame's own page first, then those below: whatever of these is mapped. */
+    memory_range ranges[WINDOW_PAGES];
+    window *w = &windows[oldest_window];
+    uintptr_t page = at & ~(PAGE - 1);
+    size_t pages = LAYOUT.frame_is_object ? 1 : WINDOW_PAGES;
+    uint8_t *place = w->bytes + (pages - 1) * PAGE;
+    ranges[0] = (memory_range){page, place, at - page + LAYOUT.frame_size};
+    for (size_t i = 1; i < pages; i++) {
+        ranges[i] = (memory_range){page - i * PAGE, place - i * PAGE, PAGE};
+    }
+    if (LAYOUT.frame_is_object) {
+        ranges[0] = (memory_range){at, place, LAYOUT.frame_size};
+        page = at;
+    }
+    w->low = w->high = 0;
+    size_t got = memory_read_ranges(access, ranges, pages);
+    if (got == 0) {
+        return NULL;
+    }
+    if (got < pages) { /* keep bytes and addresses in step */
+        memmove(w->bytes, place - (got - 1) * PAGE, (got - 1) * PAGE + ranges[0].size);
+    }
+    w->low = page - (got - 1) * PAGE;
+    w->high = page + ranges[0].size;
+    oldest_window ^= 1;
+    return w->bytes + (at - w->low);
+}
+
+static uint8_t codes[FRAMES_MAX][FRAMES_CODE_SIZE];
+static raw_frame raws[FRAMES_MAX];
+static uint64_t name_hashes[FRAMES_MAX];
+
+/* Follows the chain of frames into `raws`, innermost first; false when it breaks. */
+static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
+{
+    *seen = 0;
+    drop_windows();
+    for (size_t steps = 0; at != 0; steps++) {
+        const uint8_t *frame = plausible(at) && steps < MOST_STEPS ? frame_in_window(access, at) : NULL;
+        if (frame == NULL) {
+            return false;
+        }
+        if (LAYOUT.frame_is_object && word_at(frame, offsetof(PyObject, ob_type)) != (uintptr_t)&PyFrame_Type) {
+            return false;
+        }
+        raw_frame raw = raw_frame_at(frame);
+        at = word_at(frame, LAYOUT.frame_previous);
+        if (LAYOUT.frame_owner != FRAMES_NONE && raw.owner >= LAYOUT.owner_interpreter) {
+            continue;
+        }
+        raws[ring_place(*seen)] = raw;
+        (*seen)++;
+    }
+    return true;
+}
+
+/* Copies the code objects of `count` frames, neighbours of the same code once. */
+static bool read_codes(enum memory_access access, size_t count)
+{
+    memory_range ranges[FRAMES_MAX];
+    size_t wanted = 0;
+    ranges[0] = (memory_range){0};
+    for (size_t i = 0; i < count; i++) {
+        if (!plausible(raws[i].code)) {
+            return false;
+        }
+        if (i == 0 || raws[i].code != raws[i - 1].code) {
+            ranges[wanted++] = (memory_range){raws[i].code, codes[i], LAYOUT.code_size};
+        }
+    }
+    if (memory_read_ranges(access, ranges, wanted) != wanted) {
+        return false;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (raws[i].code == raws[i - 1].code) {
+            memcpy(codes[i], codes[i - 1], LAYOUT.code_size);
+        }
+    }
+    return true;
+}
+
+static bool read_name_hashes(enum memory_access access, size_t count)
+{
+    memory_range ranges[FRAMES_MAX];
+    size_t wanted = 0;
+    ranges[0] = (memory_range){0};
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t name = word_at(codes[i], LAYOUT.code_qualname);
+        if (!plausible(name)) {
+            return false;
+        }
+        if (i == 0 || raws[i].code != raws[i - 1].code) {
+            ranges[wanted++] =
+                (memory_range){name + offsetof(PyASCIIObject, hash), &name_hashes[i], sizeof name_hashes[i]};
+        }
+    }
+    if (memory_read_ranges(access, ranges, wanted) != wanted) {
+        return false;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (raws[i].code == raws[i - 1].code) {
+            name_hashes[i] = name_hashes[i - 1];
+        }
+    }
+    return true;
+}
+
+/* Turns the ring of the outermost frames in `raws`, so that they follow the innermost in order. */
+static void unroll_raws(size_t seen)
+{
+    if (seen > FRAMES_MAX) {
+        raw_frame ring[FRAMES_OUTERMOST];
+        memcpy(ring, raws + INNERMOST, sizeof ring);
+        for (size_t i = 0; i < FRAMES_OUTERMOST; i++) {
+            raws[INNERMOST + i] = ring[(seen - INNERMOST + i) % FRAMES_OUTERMOST];
+        }
+    }
+}
+
+bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack)
+{
+    uintptr_t at;
+    stack->count = 0;
+    stack->cut = false;
+    if (!memory_read(access, &at, thread->state + LAYOUT.thread_frame, sizeof at) ||
+        (LAYOUT.cframe_frame != FRAMES_NONE && at && !memory_read(access, &at, at + LAYOUT.cframe_frame, sizeof at))) {
+        return false;
+    }
+    size_t seen;
+    if (!read_chain(access, at, &seen)) {
+        return false;
+    }
+    unroll_raws(seen);
+    size_t kept = seen < FRAMES_MAX ? seen : FRAMES_MAX;
+    if (kept == 0) {
+        return true;
+    }
+    if (!read_codes(access, kept) || (needs_name_hash() && !read_name_hashes(access, kept))) {
+        return false;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < kept; i++) {
+        frame_reference *frame = &stack->frames[count];
+        bool damaged;
+        if (!fingerprint_of(codes[i], &frame->fingerprint)) {
+            return false;
+        }
+        if (!instruction_of(&raws[i], codes[i], &frame->lasti, &damaged)) {
+            if (damaged) {
+                return false;
+            }
+            continue;
+        }
+        if (needs_name_hash()) {
+            frame->fingerprint = with_name_hash(frame->fingerprint, name_hashes[i]);
+        }
+        frame->code = raws[i].code;
+        count++;
+    }
+    stack->count = count;
+    /* With a set-up frame left out the mark of the cut would be one frame off: no harm. */
+    stack->cut = seen > FRAMES_MAX && count > FRAMES_OUTERMOST;
+    return true;
+}
+
+/* ---- the list of threads ---- */
+
+#define THREAD_SPAN 512u
+
+static uint32_t thread_span(void)
+{
+    uint32_t offsets[] = {LAYOUT.thread_next, LAYOUT.thread_interp, LAYOUT.thread_frame, LAYOUT.thread_pthread,
+                          LAYOUT.thread_native_id == FRAMES_NONE ? 0 : LAYOUT.thread_native_id};
+    uint32_t span = 0;
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        span = offsets[i] > span ? offsets[i] : span;
+    }
+    return span + (uint32_t)sizeof(uintptr_t);
+}
+
+/* Thread states of the latest pass. They seldom change, so all of them are read at once, and then the links checked. */
+#define EXPECTED_THREADS 64
+static uintptr_t expected[EXPECTED_THREADS];
+static size_t expected_count;
+static uint8_t spans[EXPECTED_THREADS][THREAD_SPAN];
+
+static bool tid_of(enum memory_access access, const uint8_t *span, pid_t *tid)
+{
+    if (LAYOUT.thread_native_id != FRAMES_NONE) {
+        *tid = (pid_t)word_at(span, LAYOUT.thread_native_id);
+        return *tid > 0;
+    }
+    int32_t number = 0;
+    uintptr_t pthread = word_at(span, LAYOUT.thread_pthread);
+    if (pthread == 0 || !memory_read(access, &number, pthread + pthread_tid_offset, sizeof number)) {
+        return false;
+    }
+    *tid = number;
+    return number > 0;
+}
+
+size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity)
+{
+    memory_range ranges[EXPECTED_THREADS + 1];
+    uintptr_t at = 0;
+    uint32_t size = thread_span();
+    uint8_t one[THREAD_SPAN];
+    if (!usable || size > THREAD_SPAN) {
+        return 0;
+    }
+    ranges[0] = (memory_range){main_interpreter + LAYOUT.interp_head, &at, sizeof at};
+    for (size_t i = 0; i < expected_count; i++) {
+        ranges[i + 1] = (memory_range){expected[i], spans[i], size};
+    }
+    size_t got = memory_read_ranges(access, ranges, expected_count + 1);
+    if (got == 0) {
+        expected_count = 0;
+        return 0;
+    }
+    size_t known = got - 1, count = 0;
+    for (size_t steps = 0; at != 0 && steps < MOST_THREADS && count < capacity; steps++) {
+        const uint8_t *span = steps < known && expected[steps] == at ? spans[steps] : one;
+        if (span == one && (!plausible(at) || !memory_read(access, one, at, size))) {
+            break; /* it ended meanwhile: the rest at the next pass */
+        }
+        if (word_at(span, LAYOUT.thread_interp) != main_interpreter) {
+            break;
+        }
+        if (tid_of(access, span, &threads[count].tid)) {
+            threads[count].state = at;
+            count++;
+        }
+        if (steps < EXPECTED_THREADS) {
+            if (expected[steps] != at || steps >= known) {
+                known = 0; /* the rest has moved */
+            }
+            expected[steps] = at;
+            expected_count = steps + 1;
+        }
+        at = word_at(span, LAYOUT.thread_next);
+    }
+    return count;
 }
 
 /* ---- self-test ---- */

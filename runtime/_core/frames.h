@@ -91,14 +91,13 @@ void frames_set_own_directory(const char *directory);
 
 typedef struct {
     uintptr_t state; /* PyThreadState */
-    uintptr_t frame; /* current frame, or the record that holds it; may be 0 */
     pid_t tid;
 } python_thread;
 
 /* Threads of the main interpreter, by guarded reads. Returns how many were found, at most `capacity`. */
 size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity);
 
-/* Reads the frames of another thread. False when they changed underfoot. */
+/* Reads the frames of another thread. False when they changed underfoot. Not to be called by two threads at once. */
 bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack);
 
 /* Interns a stack, without its inner frames of scalana's runtime. False when a code object has gone. */
