@@ -1,9 +1,8 @@
 #define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python_internals.h"
 
 #include "frames.h"
 
-#include <frameobject.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +139,18 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
 
 #else /* SCALANA_FRAME_LAYOUT */
 
-#define LAYOUT scalana_frame_layout
+#if PY_VERSION_HEX >= 0x030E0000
+#include "frames_314.h"
+#elif PY_VERSION_HEX >= 0x030D0000
+#include "frames_313.h"
+#elif PY_VERSION_HEX >= 0x030C0000
+#include "frames_312.h"
+#elif PY_VERSION_HEX >= 0x030B0000
+#include "frames_311.h"
+#else
+#include "frames_310.h"
+#endif
+
 #define LONGEST_FILE 4096u
 #define LONGEST_NAME 1024u
 #define LONGEST_TABLE (1u << 20)
@@ -183,18 +193,19 @@ static bool fingerprint_of(const uint8_t *code, uint64_t *print)
     if (head.ob_type != &PyCode_Type) {
         return false;
     }
-    const uint32_t fields[] = {LAYOUT.code_consts, LAYOUT.code_names,    LAYOUT.code_file,
-                               LAYOUT.code_name,   LAYOUT.code_qualname, LAYOUT.code_table};
-    uint64_t hash = (uint64_t)(uint32_t)int_at(code, LAYOUT.code_first_line);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        hash = (hash ^ word_at(code, fields[i])) * UINT64_C(0x9E3779B97F4A7C15);
-        hash ^= hash >> 29;
+    /* Odd multipliers keep the fields apart; the products do not wait for each other. */
+    uint64_t hash = (uint64_t)(uint32_t)int_at(code, layout.code_first_line) * UINT64_C(0x9E3779B97F4A7C15) +
+                    word_at(code, layout.code_consts) * UINT64_C(0xC2B2AE3D27D4EB4F) +
+                    word_at(code, layout.code_names) * UINT64_C(0x165667B19E3779F9) +
+                    word_at(code, layout.code_file) * UINT64_C(0x85EBCA77C2B2AE63) +
+                    word_at(code, layout.code_name) * UINT64_C(0x27D4EB2F165667C5) +
+                    word_at(code, layout.code_qualname) * UINT64_C(0xFF51AFD7ED558CCD) +
+                    word_at(code, layout.code_table) * UINT64_C(0xC4CEB9FE1A85EC53);
+    if (layout.code_has_length) {
+        hash += word_at(code, offsetof(PyVarObject, ob_size)) * UINT64_C(0xD6E8FEB86659FD93);
     }
-    if (LAYOUT.code_has_length) {
-        hash = (hash ^ word_at(code, offsetof(PyVarObject, ob_size))) * UINT64_C(0x9E3779B97F4A7C15);
-    }
-    if (LAYOUT.code_version != FRAMES_NONE) {
-        hash = (hash ^ (hash >> 29) ^ (uint32_t)int_at(code, LAYOUT.code_version)) * UINT64_C(0x9E3779B97F4A7C15);
+    if (layout.code_version != FRAMES_NONE) {
+        hash += (uint64_t)(uint32_t)int_at(code, layout.code_version) * UINT64_C(0xA0761D6478BD642F);
     }
     *print = hash;
     return true;
@@ -203,12 +214,12 @@ static bool fingerprint_of(const uint8_t *code, uint64_t *print)
 /* Versions of code objects tell them apart; without them, the hash that a name carries stands in. */
 static bool needs_name_hash(void)
 {
-    return LAYOUT.code_version == FRAMES_NONE;
+    return layout.code_version == FRAMES_NONE;
 }
 
 static uint64_t with_name_hash(uint64_t print, uint64_t name_hash)
 {
-    return hash_finish(print ^ name_hash);
+    return print + name_hash * UINT64_C(0xE7037ED1A0B428DB);
 }
 
 typedef struct {
@@ -222,18 +233,18 @@ typedef struct {
 static bool instruction_of(const raw_frame *frame, const uint8_t *code, uint32_t *lasti, bool *damaged)
 {
     *damaged = false;
-    if (LAYOUT.instruction_is_index) {
+    if (layout.instruction_is_index) {
         *damaged = frame->index < -1 || frame->index > (1 << 28);
         *lasti = frame->index > 0 ? (uint32_t)frame->index * 2 : 0;
         return !*damaged;
     }
-    int64_t offset = (int64_t)(frame->instruction - (frame->code + LAYOUT.code_body));
+    int64_t offset = (int64_t)(frame->instruction - (frame->code + layout.code_body));
     int64_t length = (int64_t)word_at(code, offsetof(PyVarObject, ob_size)) * 2;
     if (offset < -2 || offset >= length || (offset & 1)) {
         *damaged = true;
         return false;
     }
-    if (frame->owner != LAYOUT.owner_generator && offset < 2 * (int64_t)int_at(code, LAYOUT.code_first_traceable)) {
+    if (frame->owner != layout.owner_generator && offset < 2 * (int64_t)int_at(code, layout.code_first_traceable)) {
         return false; /* still being set up: the interpreter does not show such frames either */
     }
     *lasti = offset > 0 ? (uint32_t)offset : 0;
@@ -342,11 +353,11 @@ static bool read_table(enum memory_access access, uintptr_t object, size_t *size
 
 static bool read_fingerprint(enum memory_access access, uintptr_t address, uint8_t *code, uint64_t *print)
 {
-    if (!memory_read(access, code, address, LAYOUT.code_size) || !fingerprint_of(code, print)) {
+    if (!memory_read(access, code, address, layout.code_size) || !fingerprint_of(code, print)) {
         return false;
     }
     if (needs_name_hash()) {
-        uintptr_t name = word_at(code, LAYOUT.code_qualname);
+        uintptr_t name = word_at(code, layout.code_qualname);
         uint64_t name_hash;
         if (!plausible(name) || !memory_read(access, &name_hash, name + offsetof(PyASCIIObject, hash), sizeof name_hash)) {
             return false;
@@ -363,20 +374,20 @@ static bool read_code_locked(enum memory_access access, const frame_reference *f
     uint64_t before, after;
     size_t file_size, name_size, table_size;
     if (!read_fingerprint(access, frame->code, code, &before) || before != frame->fingerprint ||
-        !read_text(access, word_at(code, LAYOUT.code_file), LONGEST_FILE, file_text, &file_size) ||
-        !read_text(access, word_at(code, LAYOUT.code_qualname), LONGEST_NAME, name_text, &name_size) ||
-        !read_table(access, word_at(code, LAYOUT.code_table), &table_size) ||
+        !read_text(access, word_at(code, layout.code_file), LONGEST_FILE, file_text, &file_size) ||
+        !read_text(access, word_at(code, layout.code_qualname), LONGEST_NAME, name_text, &name_size) ||
+        !read_table(access, word_at(code, layout.code_table), &table_size) ||
         !read_fingerprint(access, frame->code, code, &after) || after != before) {
         return false; /* it went away meanwhile */
     }
-    int32_t first_line = int_at(code, LAYOUT.code_first_line);
+    int32_t first_line = int_at(code, layout.code_first_line);
     code_content_view view = {
         .file = file_text,
         .name = name_text,
         .file_size = file_size,
         .name_size = name_size,
         .first_line = first_line > 0 ? (uint32_t)first_line : 0,
-        .minor = LAYOUT.minor,
+        .minor = layout.minor,
         .table = table_bytes,
         .table_size = table_size,
     };
@@ -475,23 +486,23 @@ static void finish_stack(frame_stack *stack, size_t seen)
 
 static raw_frame raw_frame_at(const uint8_t *frame)
 {
-    raw_frame raw = {.code = word_at(frame, LAYOUT.frame_code) & ~LAYOUT.code_tag_mask};
-    if (LAYOUT.instruction_is_index) {
-        raw.index = int_at(frame, LAYOUT.frame_instruction);
+    raw_frame raw = {.code = word_at(frame, layout.frame_code) & ~layout.code_tag_mask};
+    if (layout.instruction_is_index) {
+        raw.index = int_at(frame, layout.frame_instruction);
     } else {
-        raw.instruction = word_at(frame, LAYOUT.frame_instruction);
+        raw.instruction = word_at(frame, layout.frame_instruction);
     }
-    if (LAYOUT.frame_owner != FRAMES_NONE) {
-        raw.owner = frame[LAYOUT.frame_owner];
+    if (layout.frame_owner != FRAMES_NONE) {
+        raw.owner = frame[layout.frame_owner];
     }
     return raw;
 }
 
 static uintptr_t current_frame_of(const uint8_t *state)
 {
-    uintptr_t frame = word_at(state, LAYOUT.thread_frame);
-    if (LAYOUT.cframe_frame != FRAMES_NONE && frame) {
-        frame = word_at((const uint8_t *)frame, LAYOUT.cframe_frame);
+    uintptr_t frame = word_at(state, layout.thread_frame);
+    if (layout.cframe_frame != FRAMES_NONE && frame) {
+        frame = word_at((const uint8_t *)frame, layout.cframe_frame);
     }
     return frame;
 }
@@ -503,8 +514,8 @@ static void stack_of_self(frame_stack *stack)
     while (at) {
         const uint8_t *frame = (const uint8_t *)at;
         raw_frame raw = raw_frame_at(frame);
-        at = word_at(frame, LAYOUT.frame_previous);
-        if (raw.owner >= LAYOUT.owner_interpreter && LAYOUT.frame_owner != FRAMES_NONE) {
+        at = word_at(frame, layout.frame_previous);
+        if (raw.owner >= layout.owner_interpreter && layout.frame_owner != FRAMES_NONE) {
             continue;
         }
         frame_reference *place = &stack->frames[ring_place(seen)];
@@ -515,7 +526,7 @@ static void stack_of_self(frame_stack *stack)
         }
         place->code = raw.code;
         if (needs_name_hash()) {
-            const uint8_t *name = (const uint8_t *)word_at(code, LAYOUT.code_qualname);
+            const uint8_t *name = (const uint8_t *)word_at(code, layout.code_qualname);
             place->fingerprint = with_name_hash(place->fingerprint, word_at(name, offsetof(PyASCIIObject, hash)));
         }
         seen++;
@@ -559,7 +570,7 @@ static void drop_windows(void)
 static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
 {
     for (unsigned i = 0; i < 2; i++) {
-        if (at >= windows[i].low && at + LAYOUT.frame_size <= windows[i].high) {
+        if (at >= windows[i].low && at + layout.frame_size <= windows[i].high) {
             return windows[i].bytes + (at - windows[i].low);
         }
     }
@@ -567,14 +578,14 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
     memory_range ranges[WINDOW_PAGES];
     window *w = &windows[oldest_window];
     uintptr_t page = at & ~(PAGE - 1);
-    size_t pages = LAYOUT.frame_is_object ? 1 : WINDOW_PAGES;
+    size_t pages = layout.frame_is_object ? 1 : WINDOW_PAGES;
     uint8_t *place = w->bytes + (pages - 1) * PAGE;
-    ranges[0] = (memory_range){page, place, at - page + LAYOUT.frame_size};
+    ranges[0] = (memory_range){page, place, at - page + layout.frame_size};
     for (size_t i = 1; i < pages; i++) {
         ranges[i] = (memory_range){page - i * PAGE, place - i * PAGE, PAGE};
     }
-    if (LAYOUT.frame_is_object) {
-        ranges[0] = (memory_range){at, place, LAYOUT.frame_size};
+    if (layout.frame_is_object) {
+        ranges[0] = (memory_range){at, place, layout.frame_size};
         page = at;
     }
     w->low = w->high = 0;
@@ -605,12 +616,12 @@ static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
         if (frame == NULL) {
             return false;
         }
-        if (LAYOUT.frame_is_object && word_at(frame, offsetof(PyObject, ob_type)) != (uintptr_t)&PyFrame_Type) {
+        if (layout.frame_is_object && word_at(frame, offsetof(PyObject, ob_type)) != (uintptr_t)&PyFrame_Type) {
             return false;
         }
         raw_frame raw = raw_frame_at(frame);
-        at = word_at(frame, LAYOUT.frame_previous);
-        if (LAYOUT.frame_owner != FRAMES_NONE && raw.owner >= LAYOUT.owner_interpreter) {
+        at = word_at(frame, layout.frame_previous);
+        if (layout.frame_owner != FRAMES_NONE && raw.owner >= layout.owner_interpreter) {
             continue;
         }
         raws[ring_place(*seen)] = raw;
@@ -630,7 +641,7 @@ static bool read_codes(enum memory_access access, size_t count)
             return false;
         }
         if (i == 0 || raws[i].code != raws[i - 1].code) {
-            ranges[wanted++] = (memory_range){raws[i].code, codes[i], LAYOUT.code_size};
+            ranges[wanted++] = (memory_range){raws[i].code, codes[i], layout.code_size};
         }
     }
     if (memory_read_ranges(access, ranges, wanted) != wanted) {
@@ -638,7 +649,7 @@ static bool read_codes(enum memory_access access, size_t count)
     }
     for (size_t i = 1; i < count; i++) {
         if (raws[i].code == raws[i - 1].code) {
-            memcpy(codes[i], codes[i - 1], LAYOUT.code_size);
+            memcpy(codes[i], codes[i - 1], layout.code_size);
         }
     }
     return true;
@@ -650,7 +661,7 @@ static bool read_name_hashes(enum memory_access access, size_t count)
     size_t wanted = 0;
     ranges[0] = (memory_range){0};
     for (size_t i = 0; i < count; i++) {
-        uintptr_t name = word_at(codes[i], LAYOUT.code_qualname);
+        uintptr_t name = word_at(codes[i], layout.code_qualname);
         if (!plausible(name)) {
             return false;
         }
@@ -687,8 +698,8 @@ bool frames_of_thread(enum memory_access access, const python_thread *thread, fr
     uintptr_t at;
     stack->count = 0;
     stack->cut = false;
-    if (!memory_read(access, &at, thread->state + LAYOUT.thread_frame, sizeof at) ||
-        (LAYOUT.cframe_frame != FRAMES_NONE && at && !memory_read(access, &at, at + LAYOUT.cframe_frame, sizeof at))) {
+    if (!memory_read(access, &at, thread->state + layout.thread_frame, sizeof at) ||
+        (layout.cframe_frame != FRAMES_NONE && at && !memory_read(access, &at, at + layout.cframe_frame, sizeof at))) {
         return false;
     }
     size_t seen;
@@ -734,8 +745,8 @@ bool frames_of_thread(enum memory_access access, const python_thread *thread, fr
 
 static uint32_t thread_span(void)
 {
-    uint32_t offsets[] = {LAYOUT.thread_next, LAYOUT.thread_interp, LAYOUT.thread_frame, LAYOUT.thread_pthread,
-                          LAYOUT.thread_native_id == FRAMES_NONE ? 0 : LAYOUT.thread_native_id};
+    uint32_t offsets[] = {layout.thread_next, layout.thread_interp, layout.thread_frame, layout.thread_pthread,
+                          layout.thread_native_id == FRAMES_NONE ? 0 : layout.thread_native_id};
     uint32_t span = 0;
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
         span = offsets[i] > span ? offsets[i] : span;
@@ -751,12 +762,12 @@ static uint8_t spans[EXPECTED_THREADS][THREAD_SPAN];
 
 static bool tid_of(enum memory_access access, const uint8_t *span, pid_t *tid)
 {
-    if (LAYOUT.thread_native_id != FRAMES_NONE) {
-        *tid = (pid_t)word_at(span, LAYOUT.thread_native_id);
+    if (layout.thread_native_id != FRAMES_NONE) {
+        *tid = (pid_t)word_at(span, layout.thread_native_id);
         return *tid > 0;
     }
     int32_t number = 0;
-    uintptr_t pthread = word_at(span, LAYOUT.thread_pthread);
+    uintptr_t pthread = word_at(span, layout.thread_pthread);
     if (pthread == 0 || !memory_read(access, &number, pthread + pthread_tid_offset, sizeof number)) {
         return false;
     }
@@ -770,10 +781,10 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
     uintptr_t at = 0;
     uint32_t size = thread_span();
     uint8_t one[THREAD_SPAN];
-    if (!usable || size > THREAD_SPAN) {
+    if (!usable) {
         return 0;
     }
-    ranges[0] = (memory_range){main_interpreter + LAYOUT.interp_head, &at, sizeof at};
+    ranges[0] = (memory_range){main_interpreter + layout.interp_head, &at, sizeof at};
     for (size_t i = 0; i < expected_count; i++) {
         ranges[i + 1] = (memory_range){expected[i], spans[i], size};
     }
@@ -788,7 +799,7 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
         if (span == one && (!plausible(at) || !memory_read(access, one, at, size))) {
             break; /* it ended meanwhile: the rest at the next pass */
         }
-        if (word_at(span, LAYOUT.thread_interp) != main_interpreter) {
+        if (word_at(span, layout.thread_interp) != main_interpreter) {
             break;
         }
         if (tid_of(access, span, &threads[count].tid)) {
@@ -802,7 +813,7 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
             expected[steps] = at;
             expected_count = steps + 1;
         }
-        at = word_at(span, LAYOUT.thread_next);
+        at = word_at(span, layout.thread_next);
     }
     return count;
 }
@@ -838,14 +849,17 @@ static uint32_t find_pthread_tid(void)
 static const char *disagreement(void)
 {
     PyThreadState *state = PyThreadState_Get();
-    if (word_at((const uint8_t *)main_interpreter, LAYOUT.interp_head) !=
+    if (layout.code_size > FRAMES_CODE_SIZE || thread_span() > THREAD_SPAN) {
+        return "this interpreter's objects are larger than expected";
+    }
+    if (word_at((const uint8_t *)main_interpreter, layout.interp_head) !=
         (uintptr_t)PyInterpreterState_ThreadHead(PyInterpreterState_Main())) {
         return "the list of threads is not where it should be";
     }
-    if (word_at(state, LAYOUT.thread_interp) != (uintptr_t)PyThreadState_GetInterpreter(state)) {
+    if (word_at(state, layout.thread_interp) != (uintptr_t)PyThreadState_GetInterpreter(state)) {
         return "thread states are not laid out as they should be";
     }
-    if (LAYOUT.thread_native_id != FRAMES_NONE && word_at(state, LAYOUT.thread_native_id) != (uintptr_t)own_tid()) {
+    if (layout.thread_native_id != FRAMES_NONE && word_at(state, layout.thread_native_id) != (uintptr_t)own_tid()) {
         return "thread states do not hold kernel ids";
     }
     static frame_stack stack;
@@ -883,7 +897,7 @@ bool frames_prepare(const char **why)
     if (!prepared) {
         main_interpreter = (uintptr_t)PyInterpreterState_Main();
         reason = disagreement();
-        if (!reason && LAYOUT.thread_native_id == FRAMES_NONE) {
+        if (!reason && layout.thread_native_id == FRAMES_NONE) {
             pthread_tid_offset = find_pthread_tid();
             if (pthread_tid_offset == FRAMES_NONE) {
                 reason = "kernel ids of threads cannot be found";

@@ -1,6 +1,6 @@
 /* Reading the Python frames of a thread without the interpreter's help.
  *
- * What differs between CPython versions is a table of offsets, one per version (frames_310.c ... frames_314.c), taken
+ * What differs between CPython versions is a table of offsets, one per version (frames_310.h ... frames_314.h), taken
  * from that version's own headers. The walk itself is written once, over reads that cannot fault, and believes nothing:
  * types are compared with the known type objects, lengths and depths are bounded. */
 #ifndef SCALANA_FRAMES_H
@@ -13,7 +13,7 @@
 
 #include "memory.h"
 
-/* Whether one of the frames_3*.c applies. Needs <patchlevel.h> and <pyconfig.h> (which Python.h includes) before. */
+/* Whether one of the frames_3*.h applies. Needs <patchlevel.h> and <pyconfig.h> (which Python.h includes) before. */
 #if PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
 #define SCALANA_FRAME_LAYOUT 1
 #else
@@ -44,8 +44,6 @@ typedef struct {
     uint32_t code_size;           /* bytes that cover all of these */
     bool code_has_length;         /* ob_size counts code units */
 } frame_layout;
-
-extern const frame_layout scalana_frame_layout;
 
 #define FRAMES_MAX 512
 #define FRAMES_OUTERMOST 128

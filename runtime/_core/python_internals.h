@@ -12,6 +12,7 @@
 #endif
 #include <Python.h>
 
+#include <frameobject.h>
 #include <internal/pycore_interp.h>
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_code.h>

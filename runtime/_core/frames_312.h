@@ -1,13 +1,10 @@
 /* Offsets of CPython 3.12: as 3.11, with code versions and frames of the evaluation loop itself. */
-#include <pyconfig.h>
-
-#include <patchlevel.h>
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
-#include "python_internals.h"
+#ifndef SCALANA_FRAMES_312_H
+#define SCALANA_FRAMES_312_H
 
 #include "frames.h"
 
-const frame_layout scalana_frame_layout = {
+static const frame_layout layout = {
     .minor = 12,
     .interp_head = offsetof(PyInterpreterState, threads.head),
     .thread_next = offsetof(PyThreadState, next),
@@ -39,4 +36,5 @@ const frame_layout scalana_frame_layout = {
     .code_size = offsetof(PyCodeObject, co_code_adaptive),
     .code_has_length = true,
 };
+
 #endif

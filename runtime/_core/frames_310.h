@@ -1,15 +1,10 @@
 /* Offsets of CPython 3.10: frames are objects on the heap, f_lasti counts code units. */
-#include <pyconfig.h>
-
-#include <patchlevel.h>
-#if PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030B0000
-#include "python_internals.h"
-
-#include <frameobject.h>
+#ifndef SCALANA_FRAMES_310_H
+#define SCALANA_FRAMES_310_H
 
 #include "frames.h"
 
-const frame_layout scalana_frame_layout = {
+static const frame_layout layout = {
     .minor = 10,
     .interp_head = offsetof(PyInterpreterState, tstate_head),
     .thread_next = offsetof(PyThreadState, next),
@@ -41,4 +36,5 @@ const frame_layout scalana_frame_layout = {
     .code_size = offsetof(PyCodeObject, co_linetable) + sizeof(PyObject *),
     .code_has_length = false,
 };
+
 #endif

@@ -1,13 +1,10 @@
 /* Offsets of CPython 3.14: as 3.13, with tagged references to code objects. */
-#include <pyconfig.h>
-
-#include <patchlevel.h>
-#if PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
-#include "python_internals.h"
+#ifndef SCALANA_FRAMES_314_H
+#define SCALANA_FRAMES_314_H
 
 #include "frames.h"
 
-const frame_layout scalana_frame_layout = {
+static const frame_layout layout = {
     .minor = 14,
     .interp_head = offsetof(PyInterpreterState, threads.head),
     .thread_next = offsetof(PyThreadState, next),
@@ -39,4 +36,5 @@ const frame_layout scalana_frame_layout = {
     .code_size = offsetof(PyCodeObject, co_code_adaptive),
     .code_has_length = true,
 };
+
 #endif
