@@ -224,7 +224,8 @@ class _Builder:
         return short if len(short) <= NAME_LENGTH else short[: NAME_LENGTH - 3] + "..."
 
     def stretch(self, node: ast.expr | ast.stmt, end: ast.AST | None = None, defines: tuple[str, ...] = ()) -> Node:
-        return Node(VertexKind.COMP, self.place(node, self.text(node.lineno, node.col_offset), end), defines=defines)
+        name = self.text(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        return Node(VertexKind.COMP, self.place(node, name, end), defines=defines)
 
     # statements
 
@@ -245,9 +246,9 @@ class _Builder:
             last = nodes[-1]
             last.defines = tuple(dict.fromkeys((*defines, *last.defines)))
             # Only this one call, with nothing to compute before it: its time is all of the statement's.
-            last.whole = len(nodes) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords))
-            if last.whole:
-                last.place = self.place(statement, last.place.name)
+            if len(nodes) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
+                last.whole = True
+                last.statement = self.place(statement, last.place.name)
         return [self.stretch(statement, defines=defines), *nodes]
 
     def on_FunctionDef(self, statement: FunctionNode | ast.ClassDef) -> list[Node]:

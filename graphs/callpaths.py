@@ -212,7 +212,7 @@ class Placer:
         if state.chain and state.chain not in _STARTERS:
             return state
         here = self.psg[state.vertex]
-        name = frame.qualname
+        name = "import" if frame.filename.startswith("<frozen importlib") else frame.qualname
         if state.vertex == 0:
             module = os.path.basename(frame.filename.strip("<>").replace("frozen ", "")).removesuffix(".py") + ".py"
             if module in _STARTERS:

@@ -61,9 +61,10 @@ class Spans:
 def build_spans(events: Events) -> Spans:
     """Turn recorded events into calls."""
     order = np.lexsort((-events.exit_ns, events.enter_ns, events.thread))
-    inner = _innermost(events, order)
-    left_out = np.setdiff1d(order, inner, assume_unique=True)
-    kept = inner
+    starts = _starts_call(events, order)
+    lead = order[starts]
+    kept = _innermost(events, lead)
+    left_out = np.setdiff1d(lead, kept, assume_unique=True)
     thread, enter, leave = events.thread[kept], events.enter_ns[kept], events.exit_ns[kept].copy()
     # Whatever still overlaps (clocks read out of order) ends where the next begins.
     same = thread[1:] == thread[:-1]
@@ -76,7 +77,9 @@ def build_spans(events: Events) -> Spans:
     post = np.where(is_wait, -1, kept)
     waits_for = np.where(is_wait, completes, np.where(blocking, kept, -1))
 
-    joined = _joined(thread, enter, leave, post, completes, is_wait, events)
+    size = np.diff(np.r_[np.flatnonzero(starts), len(order)])
+    several = np.isin(kept, lead[size > 1])
+    joined = _joined(thread, enter, leave, post, np.where(several, -1, completes), is_wait, events)
     first, second = joined, joined + 1
     leave[first] = leave[second]
     waits_for[first] = kept[first]
@@ -85,7 +88,15 @@ def build_spans(events: Events) -> Spans:
     keep = np.ones(len(kept), np.bool_)
     keep[second] = False
 
-    has_wait = keep & (waits_for >= 0)
+    # What each call waits for: itself, the post that it completes, or all those of a waitall.
+    position = np.full(len(events), -1, np.int64)
+    position[kept[keep]] = np.arange(int(keep.sum()))
+    single = keep & (waits_for >= 0)
+    leader = np.repeat(lead, size)
+    more = np.flatnonzero((leader != order) & (position[leader] >= 0) & (events.completes[order] >= 0))
+    owner = np.concatenate((position[kept[single]], position[leader[more]]))
+    waited = np.concatenate((waits_for[single], events.completes[order[more]]))
+    by_owner = np.argsort(owner, kind="stable")
     return Spans(
         thread=thread[keep],
         operation=events.operation[kept][keep],
@@ -96,10 +107,20 @@ def build_spans(events: Events) -> Spans:
         cpu_exit_ns=cpu_exit[keep],
         nbytes=events.nbytes[kept][keep],
         post=post[keep],
-        wait_first=np.r_[0, np.cumsum(has_wait[keep])].astype(np.int64),
-        waits=waits_for[has_wait],
+        wait_first=np.searchsorted(owner[by_owner], np.arange(int(keep.sum()) + 1)).astype(np.int64),
+        waits=waited[by_owner],
         outer=left_out,
     )
+
+
+def _starts_call(events: Events, order: IntArray) -> BoolArray:
+    """Which rows of ``order`` start a call: completions with the same times are one call that completes several."""
+    starts = np.ones(len(order), np.bool_)
+    completes = events.completes[order] >= 0
+    starts[1:] = ~(completes[1:] & completes[:-1])
+    for column in (events.thread, events.enter_ns, events.exit_ns):
+        starts[1:] |= column[order[1:]] != column[order[:-1]]
+    return starts
 
 
 def _innermost(events: Events, order: IntArray) -> IntArray:

@@ -15,11 +15,12 @@ from scalana.graphs.clocks import Clocks, estimate_clocks
 from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.tables import Events, Samples, Threads, concatenate, take
 from scalana.graphs.timeline import IntArray
-from scalana.runtime.operations import BY_NAME, OPERATIONS, Waits
+from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_LEVEL_SHIFT, OpenColumns, ProcessRecord
 
 WAIT = BY_NAME["wait"].code
-_MEETS_BY_POLLING = frozenset(BY_NAME[name].code for name in ("init_process_group", "new_group"))
+_TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "reduce_scatter", "alltoall")]
+"""Operations that release all members together, and at once."""
 _OPEN_NS = 3_000_000_000
 """A record is flushed every second: calls open in none of the last flushes had ended by then."""
 
@@ -400,10 +401,7 @@ def _guess(records: list[ProcessRecord], host: IntArray, hosts: int) -> IntArray
 
 def _ticks(events: Events, host: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """When operations that release all members together were complete: tick, host, own clock."""
-    everyone = np.zeros(max(row.code for row in OPERATIONS) + 1, np.bool_)
-    for row in OPERATIONS:
-        everyone[row.code] = row.waits == Waits.ALL and row.code not in _MEETS_BY_POLLING
-    rows = np.flatnonzero(everyone[events.operation] & (events.communicator >= 0) & (events.cpu_enter_ns >= 0))
+    rows = np.flatnonzero(np.isin(events.operation, _TICKS) & (events.communicator >= 0) & (events.cpu_enter_ns >= 0))
     blocking = (events.flags[rows] & EVENT_BLOCKING) > 0
     complete = np.where(blocking, events.exit_ns[rows], events.done_ns[rows])
     # Without a callback, the wait tells; if it was late itself, the other ranks' waits are the earlier ones.

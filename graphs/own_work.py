@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.tables import Samples, Threads
+from scalana.graphs.tables import Samples, Threads, to_seconds
 from scalana.graphs.timeline import Activities, FloatArray, IntArray, OwnWork
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
@@ -136,7 +136,7 @@ def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int)
     since = np.empty_like(time)
     since[:1] = time[:1] - half
     since[1:] = np.where(stretches.follows[:-1], stretches.border_ns[:-1], time[1:] - half)
-    return np.where(_active(samples, places, stretches), (until - since) * _NS, 0.0)
+    return np.where(_active(samples, places, stretches), to_seconds(until - since), 0.0)
 
 
 def _catalogue(places: Places, gaps: Gaps) -> tuple[IntArray, IntArray, IntArray]:
@@ -197,7 +197,7 @@ def _sampled(
     joins_last[1:] = joins_next[:-1]
     right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
     left = np.where(joins_last, stretches.border_ns[np.maximum(rows - 1, 0)], gaps.start_ns[gap])
-    seconds = (right - left) * _NS
+    seconds = to_seconds(right - left)
     cpu = _integral(rows, time, left, right, stretches, samples, "cpu", period_ns)
     wait = _integral(rows, time, left, right, stretches, samples, "wait", period_ns)
     wait = np.minimum(wait, np.maximum(seconds - cpu, 0.0))
@@ -363,8 +363,10 @@ def _grouped(rows: _Rows) -> _Rows:
     return _Rows(
         key[first] // width,
         key[first] % width,
-        *(np.add.reduceat(column[order], first) for column in (rows.seconds, rows.cpu_s, rows.core_wait_s)),
-        samples=np.add.reduceat(rows.samples[order], first),
+        np.add.reduceat(rows.seconds[order], first),
+        np.add.reduceat(rows.cpu_s[order], first),
+        np.add.reduceat(rows.core_wait_s[order], first),
+        np.add.reduceat(rows.samples[order], first),
     )
 
 
@@ -378,7 +380,7 @@ def _exact_cpu(rows: _Rows, cpu_ns: IntArray) -> None:
     known = cpu_ns[rows.gap[first]] >= 0
     rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
     told = np.add.reduceat(rows.cpu_s, first)
-    total = np.where(known, np.minimum(cpu_ns[rows.gap[first]] * _NS, length), told)
+    total = np.where(known, np.minimum(to_seconds(cpu_ns[rows.gap[first]]), length), told)
     scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
     cpu = np.minimum(rows.cpu_s * np.repeat(scale, size), rows.seconds)
     # What the samples' CPU cannot hold spreads over the seconds that are left.
@@ -410,7 +412,7 @@ def _inferred(gaps: Gaps, rows: _Rows, base_of_gap: IntArray, activities: int, p
     for profile, key in ((own, own_kind), (common, kind)):
         rows_of_gaps, left = profile.divide(left, key, length)
         pieces.append(rows_of_gaps)
-    seconds = length[left] * _NS
+    seconds = to_seconds(length[left])
     nothing = np.zeros(len(left))
     # With no like gap known, all of it was on a CPU or none, as the clocks say.
     pieces.append(_Rows(left, 2 * base_of_gap[left], seconds, nothing, nothing.copy(), nothing.copy()))
@@ -442,7 +444,7 @@ class _Profiles:
         size = self.first[at + 1] - self.first[at]
         gap = np.repeat(chosen, size)
         row = np.repeat(self.first[at] - (np.cumsum(size) - size), size) + np.arange(len(gap))
-        seconds = length_ns[gap] * _NS * self.share[row]
+        seconds = to_seconds(length_ns[gap]) * self.share[row]
         inferred = _Rows(
             gap, self.activity[row], seconds, seconds * self.cpu[row], seconds * self.wait[row], np.zeros(len(gap))
         )

@@ -25,6 +25,7 @@ from scalana.graphs.metrics import add_to, timeline_metrics
 from scalana.graphs.own_work import Gaps, Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.tables import to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Locations, Timeline
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _locate(spans: Spans, data: Gathered) -> tuple[Spans, Locations]:
     start[other], end[other] = first[rows][other], last[rows][other]
     start = np.minimum(start, np.where(speaks[rows], first[rows], start))
     end = np.maximum(end, np.where(speaks[rows], last[rows], end))
-    return spans, Locations(threads.rank[rows], threads.is_main[rows], start * _NS, end * _NS)
+    return spans, Locations(threads.rank[rows], threads.is_main[rows], to_seconds(start), to_seconds(end))
 
 
 def _lifetimes(spans: Spans, data: Gathered) -> tuple[IntArray, IntArray]:
@@ -276,9 +277,9 @@ def _calls(spans: Spans, data: Gathered, vertex: IntArray, instance_of_event: In
         location=location,
         vertex=vertex,
         operation=spans.operation,
-        enter_s=spans.enter_ns * _NS,
-        exit_s=spans.exit_ns * _NS,
-        cpu_s=np.minimum(inside, spans.exit_ns - spans.enter_ns) * _NS,
+        enter_s=to_seconds(spans.enter_ns),
+        exit_s=to_seconds(spans.exit_ns),
+        cpu_s=to_seconds(np.minimum(inside, spans.exit_ns - spans.enter_ns)),
         nbytes=spans.nbytes,
         posts=posts,
         first=np.searchsorted(location, np.arange(locations + 1)).astype(np.int64),
@@ -389,7 +390,7 @@ def _add_totals(metrics: dict[str, FloatArray], data: Gathered, spans: Spans, ve
     for name, amount in (
         ("calls", totals.calls[rows].astype(np.float64)),
         ("bytes", totals.nbytes[rows].astype(np.float64)),
-        ("comm_s", totals.wall_ns[rows] * _NS),
+        ("comm_s", to_seconds(totals.wall_ns[rows])),
     ):
         metrics[name][:, data.rank[thinned]] = 0.0
         add_to(metrics[name], vertex[rows], data.rank[totals.process[rows]], amount)
@@ -404,7 +405,7 @@ def _steps(data: Gathered) -> FloatArray:
     location = threads.location[intervals.thread[rows]]
     location = np.where(location >= 0, location, main[intervals.rank[rows]])
     order = np.lexsort((intervals.start_ns[rows], location))
-    return np.stack((location, intervals.start_ns[rows] * _NS, intervals.end_ns[rows] * _NS), axis=1)[order]
+    return np.stack((location, to_seconds(intervals.start_ns[rows]), to_seconds(intervals.end_ns[rows])), axis=1)[order]
 
 
 def _regions(data: Gathered, places: Places) -> list[Region]:
@@ -415,9 +416,9 @@ def _regions(data: Gathered, places: Places) -> list[Region]:
             intervals.type.tolist(),
             intervals.name,
             intervals.rank.tolist(),
-            (intervals.start_ns * _NS).tolist(),
-            (intervals.end_ns * _NS).tolist(),
-            (intervals.cpu_ns * _NS).tolist(),
+            to_seconds(intervals.start_ns).tolist(),
+            to_seconds(intervals.end_ns).tolist(),
+            to_seconds(intervals.cpu_ns).tolist(),
             places.vertex[intervals.path].tolist(),
             strict=True,
         )
@@ -436,10 +437,10 @@ def _open_calls(data: Gathered, places: Places, placer: Placer) -> list[OpenCall
                 rank=int(threads.rank[events.thread[row]]),
                 operation=int(events.operation[what]),
                 vertex=vertex,
-                since_s=float(events.enter_ns[row] * _NS),
+                since_s=float(events.enter_ns[row]) * _NS,
                 communicator=int(events.communicator[row]),
                 seq=int(events.seq[row]),
-                seconds=float((events.exit_ns[row] - events.enter_ns[row]) * _NS),
+                seconds=float(events.exit_ns[row] - events.enter_ns[row]) * _NS,
                 peer=int(events.peer[what]),
             )
         )

@@ -36,6 +36,8 @@ class Node:
     """Names that a communication call's buffers or a loop's bound are computed from."""
     targets: tuple[Target, ...] = ()
     """Of a settled call site: what it calls."""
+    statement: Place | None = None
+    """Of a call site that is :attr:`whole`: its statement, where that is more than the call itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -187,10 +189,11 @@ def _settle(nodes: list[Node], decide: Callable[[Node], Decision]) -> list[Node]
                 result.append(node)
         elif decision is not None:
             if decision.kind is not VertexKind.COMP:
+                inlined = decision.kind is VertexKind.FUNCTION
                 result.append(
                     Node(
                         decision.kind,
-                        node.place,
+                        node.place if inlined or node.statement is None else node.statement,
                         operation=decision.operation,
                         defines=node.defines,
                         uses=node.uses,

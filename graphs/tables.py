@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.timeline import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -98,6 +98,11 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.process)
+
+
+def to_seconds(time_ns: IntArray) -> FloatArray:
+    """Nanoseconds as seconds."""
+    return np.asarray(time_ns * 1e-9, dtype=np.float64)
 
 
 def take(columns: _Columns, rows: npt.NDArray[np.generic]) -> _Columns:
