@@ -68,6 +68,23 @@ def test_call_between_post_and_wait_keeps_them_apart():
     assert [call[0] for call in _calls(build_spans(events))] == ["allreduce", "send", "wait"]
 
 
+def test_completions_with_the_same_times_are_one_call():
+    waitall = {"op": "wait", "enter": 1.03, "exit": 9, "flags": 4}
+    events = make_events(
+        {"op": "send", "enter": 1, "exit": 1.01, "flags": 2},
+        {"op": "recv", "enter": 1.01, "exit": 1.02, "flags": 2},
+        {**waitall, "completes": 1},
+        {**waitall, "completes": 0},
+        {**waitall, "completes": 0, "thread": 1},
+    )
+    assert _calls(build_spans(events)) == [
+        ("send", 1, 1.01, 0, []),
+        ("recv", 1.01, 1.02, 1, []),
+        ("wait", 1.03, 9, -1, [1, 0]),
+        ("wait", 1.03, 9, -1, [0]),
+    ]
+
+
 def test_outer_calls_give_way_to_what_is_inside():
     events = make_events(
         {"op": "batch_isend_irecv", "enter": 1, "exit": 5},
