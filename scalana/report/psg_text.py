@@ -1,9 +1,8 @@
-"""The static graph for people and for programs: ``scalana psg``."""
+"""The structure graph as a tree, for people."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from scalana.graphs.psg import PSG, Vertex, VertexKind, attributes
 
@@ -19,11 +18,21 @@ _COLORS = {
 _RESET = "\x1b[0m"
 
 
-def render_psg(psg: PSG, *, color: bool = False, root: str | os.PathLike[str] = "") -> str:
+def render(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.PathLike[str] = "") -> str:
+    """The graph contracted to what matters for communication and loops, as :func:`render_psg` shows it."""
+    from scalana.graphs.contraction import contract
+
+    small = contract(psg).psg
+    text = render_psg(small, width=width, color=color, root=root)
+    return f"{text}(contracted from {len(psg)} vertices)\n" if len(small) < len(psg) else text
+
+
+def render_psg(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.PathLike[str] = "") -> str:
     """The graph as an indented tree, one vertex a line, with the lines of its source.
 
     Args:
         psg: the graph, contracted or not.
+        width: columns to which lines are cut; 0 for none.
         color: whether to use the terminal's colours.
         root: folder to which the names of files are relative; by default the working directory.
     """
@@ -33,7 +42,12 @@ def render_psg(psg: PSG, *, color: bool = False, root: str | os.PathLike[str] = 
     while stack:
         index, lead, below, file = stack.pop()
         vertex = psg[index]
-        lines.append(lead + _describe(psg, vertex, file, folder, color))
+        text = lead + _describe(psg, vertex, file, folder)
+        text = text if not width or len(text) <= width else text[: max(width - 3, 8)] + "..."
+        if color and vertex.kind in _COLORS:
+            head = lead + vertex.kind.value
+            text = f"{lead}{_COLORS[vertex.kind]}{vertex.kind.value}{_RESET}{text[len(head) :]}"
+        lines.append(text)
         children = vertex.children
         for position in range(len(children) - 1, -1, -1):
             is_last = position == len(children) - 1
@@ -42,36 +56,10 @@ def render_psg(psg: PSG, *, color: bool = False, root: str | os.PathLike[str] = 
             stack.append((children[position], below + branch, below + rest, inside))
     lines.append("")
     lines.append(_summary(psg))
-    lines.extend(f"warning: {warning}" for warning in psg.warnings)
     return "\n".join(lines) + "\n"
 
 
-def psg_json(psg: PSG) -> dict[str, Any]:
-    """The graph as plain values: ``vertices`` (each with its index, parent and place), ``edges`` and ``warnings``.
-
-    Edges of control and order follow from the vertices; only those of data and recursion are listed.
-    """
-    return {
-        "schema": "scalana.psg/1",
-        "vertices": [
-            {
-                "vertex": vertex.index,
-                "parent": vertex.parent,
-                **attributes(vertex),
-                **({"call_line": vertex.site.line} if vertex.site is not None else {}),
-            }
-            for vertex in psg.vertices
-        ],
-        "edges": [
-            {"from": source, "to": target, "type": kind}
-            for source, target, kind in psg.edges()
-            if kind in ("data", "recursion")
-        ],
-        "warnings": list(psg.warnings),
-    }
-
-
-def _describe(psg: PSG, vertex: Vertex, file: str, folder: str, color: bool) -> str:
+def _describe(psg: PSG, vertex: Vertex, file: str, folder: str) -> str:
     place = vertex.place
     operation = attributes(vertex)["operation"]
     word = operation if vertex.kind is VertexKind.COMM else ""
@@ -80,8 +68,6 @@ def _describe(psg: PSG, vertex: Vertex, file: str, folder: str, color: bool) -> 
         span += f"-{place.end_line}"
     where = f"{_relative(place.file, folder)}:{span}" if place.file != file else f":{span}"
     head = f"{vertex.kind.value} {word}".rstrip()
-    if color and vertex.kind in _COLORS:
-        head = f"{_COLORS[vertex.kind]}{head}{_RESET}"
     parts = [head, place.name if vertex.kind is not VertexKind.COMP else "", where]
     if vertex.site is not None:
         parts.append(f"(called in line {vertex.site.line})")
