@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from scalana.graphs.tables import Samples, Threads, to_seconds
 from scalana.graphs.timeline import Activities, FloatArray, IntArray, OwnWork
+from scalana.graphs.unsampled import unsampled
+from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
     STATE_DISK,
@@ -32,36 +34,6 @@ BoolArray = npt.NDArray[np.bool_]
 _NS = 1e-9
 _MOST_TICKS = 4096
 """A stretch in which a location waits is looked at no more often than this."""
-_SHORT_PERIODS = 4
-"""Gaps up to this many sampling periods are alike enough to tell what an unsampled one holds."""
-_OWN_EVIDENCE = 10
-"""Sampled like gaps from which a location's unsampled ones follow itself rather than all locations."""
-_LIKELY = 6
-"""Activities that an unsampled gap is divided over at most."""
-
-
-@dataclass(slots=True)
-class Gaps:
-    """Stretches between calls, sorted by (location, start). Every location has one more than it has calls."""
-
-    location: IntArray
-    """``[gaps]``"""
-    start_ns: IntArray
-    """Aligned ``[gaps]``."""
-    end_ns: IntArray
-    """Aligned, not before the start ``[gaps]``."""
-    cpu_ns: IntArray
-    """Exact CPU time of the thread in the gap, -1 where no clock was read ``[gaps]``."""
-    before: IntArray
-    """Vertex of the call before, -1 at the start of the record ``[gaps]``."""
-    after: IntArray
-    """Vertex of the call after, -1 at the end of the record ``[gaps]``."""
-    number: IntArray
-    """The gap's number in :class:`~scalana.graphs.timeline.OwnWork` ``[gaps]``."""
-    default_vertex: IntArray
-    """Where a gap goes of which nothing is known ``[gaps]``."""
-    default_line: IntArray
-    """Its line, 0 where unknown ``[gaps]``."""
 
 
 @dataclass(slots=True)
@@ -74,21 +46,6 @@ class Places:
     """Innermost line of the user's own code, 0 if the path has none ``[paths]``."""
     waits: BoolArray
     """Whether the innermost frame is library code that waits for other threads or processes ``[paths]``."""
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Rows of own work before they are numbered; ``gap`` is a row in :class:`Gaps`."""
-
-    gap: IntArray
-    activity: IntArray
-    seconds: FloatArray
-    cpu_s: FloatArray
-    core_wait_s: FloatArray
-    samples: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.gap)
 
 
 @dataclass(slots=True)
@@ -119,9 +76,9 @@ def own_work(
     catalogue, base_of_path, base_of_gap = _catalogue(places, gaps)
     stretches = _stretches(samples, period_ns)
     rows = _sampled(gaps, samples, threads, places, stretches, base_of_path, period_ns)
-    _exact_cpu(rows, gaps.cpu_ns)
-    inferred = _inferred(gaps, rows, base_of_gap, 2 * len(catalogue), period_ns)
-    _exact_cpu(inferred, gaps.cpu_ns)
+    exact_cpu(rows, gaps.cpu_ns)
+    inferred = unsampled(gaps, rows, base_of_gap, period_ns)
+    exact_cpu(inferred, gaps.cpu_ns)
     return _numbered(gaps, rows, inferred, catalogue)
 
 
@@ -184,7 +141,7 @@ def _sampled(
     stretches: _Stretches,
     base_of_path: IntArray,
     period_ns: int,
-) -> _Rows:
+) -> Rows:
     """Rows of the gaps that hold samples, CPU as the samples have it."""
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
     rows = np.flatnonzero(gap_of_sample >= 0)
@@ -218,8 +175,8 @@ def _sampled(
     activity = np.concatenate((2 * base_of_path[samples.path[rows]], 2 * base_of_path[helped_path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
-    return _grouped(
-        _Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
+    return grouped(
+        Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
     )
 
 
@@ -351,167 +308,9 @@ def _helpers(
     return helped, row, samples.path[at], 1.0 / (several[tick] * ticks[row])
 
 
-def _grouped(rows: _Rows) -> _Rows:
-    """One row per (gap, activity), sorted by these."""
-    if len(rows) == 0:
-        return rows
-    width = int(rows.activity.max()) + 1
-    key = rows.gap * width + rows.activity
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-    return _Rows(
-        key[first] // width,
-        key[first] % width,
-        np.add.reduceat(rows.seconds[order], first),
-        np.add.reduceat(rows.cpu_s[order], first),
-        np.add.reduceat(rows.core_wait_s[order], first),
-        np.add.reduceat(rows.samples[order], first),
-    )
-
-
-def _exact_cpu(rows: _Rows, cpu_ns: IntArray) -> None:
-    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds."""
-    if len(rows) == 0:
-        return
-    first = np.flatnonzero(np.r_[True, rows.gap[1:] != rows.gap[:-1]])
-    size = np.diff(np.r_[first, len(rows)])
-    length = np.add.reduceat(rows.seconds, first)
-    known = cpu_ns[rows.gap[first]] >= 0
-    rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
-    told = np.add.reduceat(rows.cpu_s, first)
-    total = np.where(known, np.minimum(to_seconds(cpu_ns[rows.gap[first]]), length), told)
-    scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
-    cpu = np.minimum(rows.cpu_s * np.repeat(scale, size), rows.seconds)
-    # What the samples' CPU cannot hold spreads over the seconds that are left.
-    rest = total - np.add.reduceat(cpu, first)
-    room = np.add.reduceat(rows.seconds - cpu, first)
-    fill = np.divide(rest, room, out=np.zeros_like(rest), where=room > 1e-12)
-    rows.cpu_s = np.minimum(cpu + (rows.seconds - cpu) * np.repeat(np.clip(fill, 0.0, 1.0), size), rows.seconds)
-    rows.core_wait_s = np.minimum(rows.core_wait_s, rows.seconds - rows.cpu_s)
-
-
-def _inferred(gaps: Gaps, rows: _Rows, base_of_gap: IntArray, activities: int, period_ns: int) -> _Rows:
-    """Rows of the gaps without samples, divided like sampled short gaps between the same two calls."""
-    length = gaps.end_ns - gaps.start_ns
-    sampled = np.zeros(len(length), np.bool_)
-    sampled[rows.gap] = True
-    empty = np.flatnonzero(~sampled & (length > 0))
-    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 2
-    kind = (gaps.before + 1) * vertices + gaps.after + 1
-    _, kind = np.unique(kind, return_inverse=True)
-    kind = kind.reshape(-1).astype(np.int64)
-    kinds = int(kind.max(initial=-1)) + 1
-    short = length[rows.gap] <= _SHORT_PERIODS * period_ns
-
-    own_kind = gaps.location * kinds + kind
-    own = _profiles(own_kind, rows, short, activities, _OWN_EVIDENCE)
-    common = _profiles(kind, rows, short, activities, 1)
-    pieces: list[_Rows] = []
-    left = empty
-    for profile, key in ((own, own_kind), (common, kind)):
-        rows_of_gaps, left = profile.divide(left, key, length)
-        pieces.append(rows_of_gaps)
-    seconds = to_seconds(length[left])
-    nothing = np.zeros(len(left))
-    # With no like gap known, all of it was on a CPU or none, as the clocks say.
-    pieces.append(_Rows(left, 2 * base_of_gap[left], seconds, nothing, nothing.copy(), nothing.copy()))
-    return _sorted(_concatenated(pieces))
-
-
-@dataclass(slots=True)
-class _Profiles:
-    """How sampled gaps of a kind divide over activities; shares of a kind add up to 1."""
-
-    keys: IntArray
-    """Kinds, ascending ``[kinds]``."""
-    first: IntArray
-    """``[kinds + 1]`` into the rows below."""
-    activity: IntArray
-    share: FloatArray
-    cpu: FloatArray
-    """CPU a second ``[rows]``."""
-    wait: FloatArray
-
-    def divide(self, gaps: IntArray, key: IntArray, length_ns: IntArray) -> tuple[_Rows, IntArray]:
-        """Rows of those ``gaps`` whose kind is known, and the other gaps."""
-        if len(self.keys) == 0:
-            none = np.zeros(0)
-            return _Rows(gaps[:0], gaps[:0], none, none, none, none), gaps
-        at = np.minimum(np.searchsorted(self.keys, key[gaps]), len(self.keys) - 1)
-        known = self.keys[at] == key[gaps]
-        chosen, at = gaps[known], at[known]
-        size = self.first[at + 1] - self.first[at]
-        gap = np.repeat(chosen, size)
-        row = np.repeat(self.first[at] - (np.cumsum(size) - size), size) + np.arange(len(gap))
-        seconds = to_seconds(length_ns[gap]) * self.share[row]
-        inferred = _Rows(
-            gap, self.activity[row], seconds, seconds * self.cpu[row], seconds * self.wait[row], np.zeros(len(gap))
-        )
-        return inferred, gaps[~known]
-
-
-def _profiles(key_of_gap: IntArray, rows: _Rows, chosen: BoolArray, activities: int, evidence: int) -> _Profiles:
-    """Profiles of the kinds of gaps with at least ``evidence`` samples among the ``chosen`` rows."""
-    pick = np.flatnonzero(chosen)
-    grouped = _grouped(
-        _Rows(
-            key_of_gap[rows.gap[pick]],
-            rows.activity[pick],
-            rows.seconds[pick],
-            rows.cpu_s[pick],
-            rows.core_wait_s[pick],
-            rows.samples[pick],
-        )
-    )
-    # The likeliest activities of each kind; the rest would cost more rows than it tells.
-    order = np.lexsort((-grouped.seconds, grouped.gap))
-    key, seconds = grouped.gap[order], grouped.seconds[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
-    place = np.arange(len(key)) - np.repeat(first, size)
-    heard = np.add.reduceat(grouped.samples[order], first) if len(key) else np.zeros(0)
-    keep = (place < _LIKELY) & (np.repeat(heard, size) >= evidence) & (seconds > 0)
-    order, key, seconds = order[keep], key[keep], seconds[keep]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
-    total = np.add.reduceat(seconds, first) if len(key) else np.zeros(0)
-    return _Profiles(
-        keys=key[first],
-        first=np.r_[first, len(key)].astype(np.int64),
-        activity=grouped.activity[order],
-        share=seconds / np.repeat(total, size),
-        cpu=grouped.cpu_s[order] / seconds,
-        wait=grouped.core_wait_s[order] / seconds,
-    )
-
-
-def _concatenated(parts: list[_Rows]) -> _Rows:
-    return _Rows(
-        np.concatenate([part.gap for part in parts]),
-        np.concatenate([part.activity for part in parts]),
-        np.concatenate([part.seconds for part in parts]),
-        np.concatenate([part.cpu_s for part in parts]),
-        np.concatenate([part.core_wait_s for part in parts]),
-        np.concatenate([part.samples for part in parts]),
-    )
-
-
-def _sorted(rows: _Rows) -> _Rows:
-    order = np.argsort(rows.gap, kind="stable")
-    return _Rows(
-        rows.gap[order],
-        rows.activity[order],
-        rows.seconds[order],
-        rows.cpu_s[order],
-        rows.core_wait_s[order],
-        rows.samples[order],
-    )
-
-
-def _numbered(gaps: Gaps, rows: _Rows, inferred: _Rows, catalogue: IntArray) -> tuple[OwnWork, Activities]:
+def _numbered(gaps: Gaps, rows: Rows, inferred: Rows, catalogue: IntArray) -> tuple[OwnWork, Activities]:
     """Rows by the timeline's gap numbers, and the activities that occur."""
-    merged = _concatenated([rows, inferred])
+    merged = concatenated([rows, inferred])
     number = gaps.number[merged.gap]
     order = np.argsort(number, kind="stable")
     occurs = np.flatnonzero(np.bincount(merged.activity, minlength=2 * len(catalogue)))

@@ -18,15 +18,17 @@ import numpy as np
 
 from scalana.graphs.callpaths import Placer
 from scalana.graphs.calls import Spans, build_spans, select
-from scalana.graphs.gather import WAIT, Communicator, Gathered, gather
-from scalana.graphs.load import RankRecords, choose_records
+from scalana.graphs.gather import WAIT, Gathered, gather
+from scalana.graphs.load import choose_records
 from scalana.graphs.matching import match
 from scalana.graphs.metrics import add_to, timeline_metrics
-from scalana.graphs.own_work import Gaps, Places, active_s, own_work
+from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
 from scalana.graphs.tables import to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Locations, Timeline
+from scalana.graphs.work_rows import Gaps
 
 if TYPE_CHECKING:
     import networkx
@@ -40,26 +42,6 @@ _STEP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCall:
-    """A communication call that had not returned when the record of its rank stopped."""
-
-    rank: int
-    operation: int
-    """Code of the table of operations; of a wait, that of what it waits for, if known."""
-    vertex: int
-    since_s: float
-    """Aligned time at which it was entered."""
-    communicator: int
-    """Row in :attr:`RunInfo.communicators`, -1 for none."""
-    seq: int
-    """Count of the operation in its communicator or channel."""
-    seconds: float
-    """How long it had lasted when the record stopped."""
-    peer: int = -1
-    """World rank of partner or root, -1 for none."""
-
-
-@dataclass(frozen=True, slots=True)
 class Region:
     """A stretch of time that the user named, or a step, phase, module or pipeline action."""
 
@@ -70,41 +52,6 @@ class Region:
     end_s: float
     cpu_s: float
     vertex: int
-
-
-@dataclass(slots=True)
-class RunInfo:
-    """What a run was, and what its record lacks."""
-
-    command: list[str] = field(default_factory=list)
-    cwd: str = ""
-    """Working directory of the job."""
-    seconds: float = 0.0
-    """Wall-clock time of the job; where nobody measured that, of its record."""
-    exit_code: int | None = None
-    rate_hz: float = 0.0
-    """Samples a second and thread."""
-    start_unix_s: float | None = None
-    ranks: int = 0
-    """Ranks of the job, those without a record included."""
-    missing_ranks: list[int] = field(default_factory=list)
-    killed_ranks: list[int] = field(default_factory=list)
-    """Ranks whose record stops without an end."""
-    host_of_rank: list[str] = field(default_factory=list)
-    """``[ranks]``, "" where unknown."""
-    cores_of_rank: list[int] = field(default_factory=list)
-    """Cores that a rank may use ``[ranks]``, 0 where unknown."""
-    communicators: list[Communicator] = field(default_factory=list)
-    open_calls: list[OpenCall] = field(default_factory=list)
-    """Where ranks were stuck when their records stopped: the evidence of a hang."""
-    thinned_ranks: list[int] = field(default_factory=list)
-    """Ranks whose events were thinned out to stay within the size budget."""
-    launchers: list[str] = field(default_factory=list)
-    """Processes that started the others."""
-    notes: list[str] = field(default_factory=list)
-    """What the recorders could not record, as they say."""
-    warnings: list[str] = field(default_factory=list)
-    """What a reader of the results should know."""
 
 
 @dataclass(slots=True)
@@ -192,7 +139,7 @@ def build_ppg(
     calls = _calls(spans, data, vertex, matching.of_event)
     done("dividing own work")
     gaps = _gaps(spans, data, locations, calls, places, psg)
-    period_ns = round(1e9 / _rate_hz(folder, data))
+    period_ns = round(1e9 / rate_hz(folder, data))
     open_calls = _open_calls(data, places, placer)
     total_vertex = _total_vertices(data, places, placer, spans, vertex)
     own, activities = own_work(gaps, data.samples, data.threads, places, period_ns)
@@ -203,7 +150,7 @@ def build_ppg(
     _add_samples(metrics, data, places, spans, period_ns)
     if data.thinned[data.is_own].any():
         _add_totals(metrics, data, spans, total_vertex)
-    run = _run_info(folder, chosen, data, open_calls, timeline, ranks)
+    run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
     if matching.mixed:
         run.warnings.append(f"ranks called different operations at the same place {matching.mixed} times")
     return PPG(psg, timeline, metrics, run, _regions(data, places))
@@ -341,18 +288,6 @@ def _outside_communication(psg: PSG) -> IntArray:
     return result
 
 
-def _rate_hz(folder: RunFolder, data: Gathered) -> float:
-    """Samples a second: what the records say, else what the run was started with."""
-    for text in (*(record.meta.get("rate_hz") for record in data.records), folder.info.get("rate_hz")):
-        try:
-            rate = float(text)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            continue
-        if rate > 0:
-            return rate
-    return 200.0
-
-
 def _add_samples(metrics: dict[str, FloatArray], data: Gathered, places: Places, spans: Spans, period_ns: int) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
     samples, threads = data.samples, data.threads
@@ -405,7 +340,9 @@ def _steps(data: Gathered) -> FloatArray:
     location = threads.location[intervals.thread[rows]]
     location = np.where(location >= 0, location, main[intervals.rank[rows]])
     order = np.lexsort((intervals.start_ns[rows], location))
-    return np.stack((location, to_seconds(intervals.start_ns[rows]), to_seconds(intervals.end_ns[rows])), axis=1)[order]
+    return np.stack(
+        (location.astype(np.float64), to_seconds(intervals.start_ns[rows]), to_seconds(intervals.end_ns[rows])), axis=1
+    )[order]
 
 
 def _regions(data: Gathered, places: Places) -> list[Region]:
@@ -445,80 +382,3 @@ def _open_calls(data: Gathered, places: Places, placer: Placer) -> list[OpenCall
             )
         )
     return sorted(result, key=lambda call: (call.rank, call.since_s))
-
-
-def _run_info(
-    folder: RunFolder, chosen: RankRecords, data: Gathered, open_calls: list[OpenCall], timeline: Timeline, ranks: int
-) -> RunInfo:
-    info = folder.info
-    own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
-    rank_of = data.rank[data.is_own].tolist()
-    hosts, cores = [""] * ranks, [0] * ranks
-    for rank, record in zip(rank_of, own, strict=True):
-        hosts[rank] = record.meta.get("host", "")
-        cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
-    span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
-    run = RunInfo(
-        command=[str(word) for word in info.get("command") or []],
-        cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
-        seconds=float(info.get("seconds") or span),
-        exit_code=info.get("exit_code"),
-        rate_hz=_rate_hz(folder, data),
-        start_unix_s=info.get("start_unix_s"),
-        ranks=ranks,
-        missing_ranks=chosen.missing,
-        killed_ranks=[r for r, killed in zip(rank_of, data.killed[data.is_own].tolist(), strict=True) if killed],
-        host_of_rank=hosts,
-        cores_of_rank=cores,
-        communicators=data.communicators,
-        open_calls=open_calls,
-        thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
-        launchers=chosen.launchers,
-        notes=_notes(folder, data),
-        warnings=[*folder.troubles, *chosen.warnings],
-    )
-    run.warnings += _warnings(run, data, timeline)
-    return run
-
-
-def _notes(folder: RunFolder, data: Gathered) -> list[str]:
-    """What the recorders noted, with the ranks that did, each note once."""
-    told: dict[str, list[int]] = {}
-    for record, rank in zip(data.records, data.rank.tolist(), strict=True):
-        for note in (*record.notes, *record.troubles):
-            told.setdefault(note, []).append(rank)
-    notes = [f"rank{'s' if len(set(r)) > 1 else ''} {_listed(r)}: {note}" for note, r in told.items()]
-    return [*notes, *folder.notes()]
-
-
-def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
-    warnings = []
-    if run.killed_ranks:
-        warnings.append(
-            f"the record of rank{'s' if len(run.killed_ranks) > 1 else ''} {_listed(run.killed_ranks)} stops without "
-            "an end: the process was killed or crashed, and its last second may be missing"
-        )
-    if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
-        names = ", ".join(data.hosts[h] for h in alone)
-        warnings.append(
-            f"the clock of {names} could only be aligned by the time of day: nothing that all its ranks wait for "
-            "together with the others was recorded"
-        )
-    if run.thinned_ranks:
-        warnings.append(
-            f"rank{'s' if len(run.thinned_ranks) > 1 else ''} {_listed(run.thinned_ranks)} reached the size budget: "
-            "of later communication only a part was kept (sums per call path are exact)"
-        )
-    if run.ranks > 1 and len(timeline.calls) == 0:
-        warnings.append("no communication between the ranks was recorded")
-    if len(data.samples) == 0 and len(timeline.locations):
-        warnings.append("no samples were recorded: what ranks did between communication calls is not known")
-    incomplete = int((~timeline.instances.complete).sum())
-    if incomplete and not run.thinned_ranks and not run.missing_ranks:
-        warnings.append(f"{incomplete} of {len(timeline.instances)} operations lack members and are left out of waits")
-    return warnings
-
-
-def _listed(ranks: list[int]) -> str:
-    numbers = sorted(set(ranks))
-    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")

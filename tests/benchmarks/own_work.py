@@ -13,8 +13,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.graphs.own_work import Gaps, Places, own_work  # noqa: E402
+from scalana.graphs.own_work import Places, own_work  # noqa: E402
 from scalana.graphs.tables import Samples, Threads  # noqa: E402
+from scalana.graphs.work_rows import Gaps  # noqa: E402
 
 
 def synthetic(ranks: int, seconds: float, rate_hz: float, calls: int, paths: int = 400, helpers: int = 2):

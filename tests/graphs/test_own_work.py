@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.own_work import Gaps, Places, active_s, own_work
+from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.tables import Samples, Threads
+from scalana.graphs.work_rows import Gaps
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
     STATE_IPC,

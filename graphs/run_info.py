@@ -1,0 +1,159 @@
+"""What a run was, and what its record lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalana.graphs.gather import Communicator, Gathered
+from scalana.graphs.load import RankRecords
+from scalana.graphs.timeline import Timeline
+
+if TYPE_CHECKING:
+    from scalana.runtime.record_format import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A communication call that had not returned when the record of its rank stopped."""
+
+    rank: int
+    operation: int
+    """Code of the table of operations; of a wait, that of what it waits for, if known."""
+    vertex: int
+    since_s: float
+    """Aligned time at which it was entered."""
+    communicator: int
+    """Row in :attr:`RunInfo.communicators`, -1 for none."""
+    seq: int
+    """Count of the operation in its communicator or channel."""
+    seconds: float
+    """How long it had lasted when the record stopped."""
+    peer: int = -1
+    """World rank of partner or root, -1 for none."""
+
+
+@dataclass(slots=True)
+class RunInfo:
+    """What a run was, and what its record lacks."""
+
+    command: list[str] = field(default_factory=list)
+    cwd: str = ""
+    """Working directory of the job."""
+    seconds: float = 0.0
+    """Wall-clock time of the job; where nobody measured that, of its record."""
+    exit_code: int | None = None
+    rate_hz: float = 0.0
+    """Samples a second and thread."""
+    start_unix_s: float | None = None
+    ranks: int = 0
+    """Ranks of the job, those without a record included."""
+    missing_ranks: list[int] = field(default_factory=list)
+    killed_ranks: list[int] = field(default_factory=list)
+    """Ranks whose record stops without an end."""
+    host_of_rank: list[str] = field(default_factory=list)
+    """``[ranks]``, "" where unknown."""
+    cores_of_rank: list[int] = field(default_factory=list)
+    """Cores that a rank may use ``[ranks]``, 0 where unknown."""
+    communicators: list[Communicator] = field(default_factory=list)
+    open_calls: list[OpenCall] = field(default_factory=list)
+    """Where ranks were stuck when their records stopped: the evidence of a hang."""
+    thinned_ranks: list[int] = field(default_factory=list)
+    """Ranks whose events were thinned out to stay within the size budget."""
+    launchers: list[str] = field(default_factory=list)
+    """Processes that started the others."""
+    notes: list[str] = field(default_factory=list)
+    """What the recorders could not record, as they say."""
+    warnings: list[str] = field(default_factory=list)
+    """What a reader of the results should know."""
+
+
+def describe_run(
+    folder: RunFolder, chosen: RankRecords, data: Gathered, open_calls: list[OpenCall], timeline: Timeline, ranks: int
+) -> RunInfo:
+    info = folder.info
+    own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
+    rank_of = data.rank[data.is_own].tolist()
+    hosts, cores = [""] * ranks, [0] * ranks
+    for rank, record in zip(rank_of, own, strict=True):
+        hosts[rank] = record.meta.get("host", "")
+        cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
+    span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
+    run = RunInfo(
+        command=[str(word) for word in info.get("command") or []],
+        cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
+        seconds=float(info.get("seconds") or span),
+        exit_code=info.get("exit_code"),
+        rate_hz=rate_hz(folder, data),
+        start_unix_s=info.get("start_unix_s"),
+        ranks=ranks,
+        missing_ranks=chosen.missing,
+        killed_ranks=[r for r, killed in zip(rank_of, data.killed[data.is_own].tolist(), strict=True) if killed],
+        host_of_rank=hosts,
+        cores_of_rank=cores,
+        communicators=data.communicators,
+        open_calls=open_calls,
+        thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
+        launchers=chosen.launchers,
+        notes=_notes(folder, data),
+        warnings=[*folder.troubles, *chosen.warnings],
+    )
+    run.warnings += _warnings(run, data, timeline)
+    return run
+
+
+def _notes(folder: RunFolder, data: Gathered) -> list[str]:
+    """What the recorders noted, with the ranks that did, each note once."""
+    told: dict[str, list[int]] = {}
+    for record, rank in zip(data.records, data.rank.tolist(), strict=True):
+        for note in (*record.notes, *record.troubles):
+            told.setdefault(note, []).append(rank)
+    notes = [f"rank{'s' if len(set(r)) > 1 else ''} {_listed(r)}: {note}" for note, r in told.items()]
+    return [*notes, *folder.notes()]
+
+
+def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
+    warnings = []
+    if run.killed_ranks:
+        warnings.append(
+            f"the record of rank{'s' if len(run.killed_ranks) > 1 else ''} {_listed(run.killed_ranks)} stops without "
+            "an end: the process was killed or crashed, and its last second may be missing"
+        )
+    if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
+        names = ", ".join(data.hosts[h] for h in alone)
+        warnings.append(
+            f"the clock of {names} could only be aligned by the time of day: nothing that all its ranks wait for "
+            "together with the others was recorded"
+        )
+    if run.thinned_ranks:
+        warnings.append(
+            f"rank{'s' if len(run.thinned_ranks) > 1 else ''} {_listed(run.thinned_ranks)} reached the size budget: "
+            "of later communication only a part was kept (sums per call path are exact)"
+        )
+    if run.ranks > 1 and len(timeline.calls) == 0:
+        warnings.append("no communication between the ranks was recorded")
+    if len(data.samples) == 0 and len(timeline.locations):
+        warnings.append("no samples were recorded: what ranks did between communication calls is not known")
+    incomplete = int((~timeline.instances.complete).sum())
+    if incomplete and not run.thinned_ranks and not run.missing_ranks:
+        warnings.append(f"{incomplete} of {len(timeline.instances)} operations lack members and are left out of waits")
+    return warnings
+
+
+def _listed(ranks: list[int]) -> str:
+    numbers = sorted(set(ranks))
+    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+
+
+def rate_hz(folder: RunFolder, data: Gathered) -> float:
+    """Samples a second: what the records say, else what the run was started with."""
+    for text in (*(record.meta.get("rate_hz") for record in data.records), folder.info.get("rate_hz")):
+        try:
+            rate = float(text)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        if rate > 0:
+            return rate
+    return 200.0

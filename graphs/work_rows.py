@@ -1,0 +1,100 @@
+"""Rows of own work on their way from samples to the timeline: gap, activity, seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from scalana.graphs.tables import to_seconds
+from scalana.graphs.timeline import FloatArray, IntArray
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Stretches between calls, sorted by (location, start). Every location has one more than it has calls."""
+
+    location: IntArray
+    """``[gaps]``"""
+    start_ns: IntArray
+    """Aligned ``[gaps]``."""
+    end_ns: IntArray
+    """Aligned, not before the start ``[gaps]``."""
+    cpu_ns: IntArray
+    """Exact CPU time of the thread in the gap, -1 where no clock was read ``[gaps]``."""
+    before: IntArray
+    """Vertex of the call before, -1 at the start of the record ``[gaps]``."""
+    after: IntArray
+    """Vertex of the call after, -1 at the end of the record ``[gaps]``."""
+    number: IntArray
+    """The gap's number in :class:`~scalana.graphs.timeline.OwnWork` ``[gaps]``."""
+    default_vertex: IntArray
+    """Where a gap goes of which nothing is known ``[gaps]``."""
+    default_line: IntArray
+    """Its line, 0 where unknown ``[gaps]``."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of own work before they are numbered; ``gap`` is a row in :class:`Gaps`."""
+
+    gap: IntArray
+    activity: IntArray
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+    samples: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+def grouped(rows: Rows) -> Rows:
+    """One row per (gap, activity), sorted by these."""
+    if len(rows) == 0:
+        return rows
+    width = int(rows.activity.max()) + 1
+    key = rows.gap * width + rows.activity
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    return Rows(
+        key[first] // width,
+        key[first] % width,
+        np.add.reduceat(rows.seconds[order], first),
+        np.add.reduceat(rows.cpu_s[order], first),
+        np.add.reduceat(rows.core_wait_s[order], first),
+        np.add.reduceat(rows.samples[order], first),
+    )
+
+
+def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
+    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds."""
+    if len(rows) == 0:
+        return
+    first = np.flatnonzero(np.r_[True, rows.gap[1:] != rows.gap[:-1]])
+    size = np.diff(np.r_[first, len(rows)])
+    length = np.add.reduceat(rows.seconds, first)
+    known = cpu_ns[rows.gap[first]] >= 0
+    rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
+    told = np.add.reduceat(rows.cpu_s, first)
+    total = np.where(known, np.minimum(to_seconds(cpu_ns[rows.gap[first]]), length), told)
+    scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
+    cpu = np.minimum(rows.cpu_s * np.repeat(scale, size), rows.seconds)
+    # What the samples' CPU cannot hold spreads over the seconds that are left.
+    rest = total - np.add.reduceat(cpu, first)
+    room = np.add.reduceat(rows.seconds - cpu, first)
+    fill = np.divide(rest, room, out=np.zeros_like(rest), where=room > 1e-12)
+    rows.cpu_s = np.minimum(cpu + (rows.seconds - cpu) * np.repeat(np.clip(fill, 0.0, 1.0), size), rows.seconds)
+    rows.core_wait_s = np.minimum(rows.core_wait_s, rows.seconds - rows.cpu_s)
+
+
+def concatenated(parts: list[Rows]) -> Rows:
+    """Rows of several tables after each other."""
+    return Rows(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)))
+
+
+def sorted_by_gap(rows: Rows) -> Rows:
+    """The same rows in order of their gaps."""
+    order = np.argsort(rows.gap, kind="stable")
+    return Rows(*(getattr(rows, column.name)[order] for column in fields(Rows)))
