@@ -225,6 +225,7 @@ def _open(parent_record: str) -> None:
     core = _native
     _describe(host, parent_record)
     _start_sampler(native_sampler)
+    core.flush()  # however the process ends, it is known who it was
     for function in _on_start:
         try:
             function()
@@ -283,7 +284,7 @@ def _tell_children(initialised: bool) -> None:
 
 def _boot_id() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return ""
