@@ -18,6 +18,7 @@ import io
 import tokenize
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from scalana.graphs.psg import Place, VertexKind
@@ -62,38 +63,54 @@ def parse_python_text(data: bytes | str, path: str) -> FileStructure:
         raise SourceError(f"{path}: cannot be parsed: {error}") from error
     # Not splitlines(): it also splits at form feeds and the like, which are no ends of lines to Python.
     lines = raw.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
-    module = _function(tree, "<module>", path, lines)
-    functions = list(_definitions(tree, "", path, lines))
+    file = _File(path, lines, frozenset(_imported(tree)))
+    module = _function(tree, "<module>", file)
+    functions = list(_definitions(tree, "", file))
     return FileStructure(
         path,
         module,
         functions,
         source=tree,
-        more=lambda: [function for scope in (module, *functions) for function in _lambdas(scope, path, lines)],
+        more=lambda: [function for scope in (module, *functions) for function in _lambdas(scope, file)],
     )
 
 
-def _function(node: Scope, qualname: str, file: str, lines: list[str]) -> FunctionStructure:
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    lines: list[str]
+    imported: frozenset[str]
+    """Names of modules: no data flows through them."""
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for statement in statements(tree):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            for alias in statement.names:
+                yield alias.asname or alias.name.partition(".")[0]
+
+
+def _function(node: Scope, qualname: str, file: _File) -> FunctionStructure:
     if isinstance(node, ast.Module):
-        place = Place(file, 1, max(len(lines), 1), 0, qualname)
+        place = Place(file.path, 1, max(len(file.lines), 1), 0, qualname)
     else:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        place = Place(file, first, node.end_lineno or first, node.col_offset, qualname, node.end_col_offset or -1)
-    return FunctionStructure(place, lambda: _Builder(file, lines).build(node), source=node)
+        place = Place(file.path, first, node.end_lineno or first, node.col_offset, qualname, node.end_col_offset or -1)
+    return FunctionStructure(place, lambda: _Builder(file).build(node), source=node)
 
 
-def _definitions(scope: Scope, prefix: str, file: str, lines: list[str]) -> Iterator[FunctionStructure]:
+def _definitions(scope: Scope, prefix: str, file: _File) -> Iterator[FunctionStructure]:
     """Functions and class bodies that are statements, at any depth; ``prefix`` is that of their qualified names."""
     for statement in statements(scope):
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _function(statement, prefix + statement.name, file, lines)
-            yield from _definitions(statement, f"{prefix}{statement.name}.<locals>.", file, lines)
+            yield _function(statement, prefix + statement.name, file)
+            yield from _definitions(statement, f"{prefix}{statement.name}.<locals>.", file)
         elif isinstance(statement, ast.ClassDef):
-            yield _function(statement, prefix + statement.name, file, lines)
-            yield from _definitions(statement, f"{prefix}{statement.name}.", file, lines)
+            yield _function(statement, prefix + statement.name, file)
+            yield from _definitions(statement, f"{prefix}{statement.name}.", file)
 
 
-def _lambdas(scope: FunctionStructure, file: str, lines: list[str]) -> Iterator[FunctionStructure]:
+def _lambdas(scope: FunctionStructure, file: _File) -> Iterator[FunctionStructure]:
     """Lambdas in the code of one function, those inside them included."""
     source = scope.source
     assert isinstance(source, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
@@ -111,7 +128,7 @@ def _lambdas(scope: FunctionStructure, file: str, lines: list[str]) -> Iterator[
                 stack.append(node.args)
             continue
         if isinstance(node, ast.Lambda):
-            yield _function(node, f"{prefix}<lambda>", file, lines)
+            yield _function(node, f"{prefix}<lambda>", file)
         stack.extend(ast.iter_child_nodes(node))
 
 
@@ -193,9 +210,10 @@ _DEEPER = (ast.Call, ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
 class _Builder:
     """Makes the nodes of one scope."""
 
-    def __init__(self, file: str, lines: list[str]) -> None:
-        self.file = file
-        self.lines = lines
+    def __init__(self, file: _File) -> None:
+        self.file = file.path
+        self.lines = file.lines
+        self.imported = file.imported
 
     def build(self, scope: Scope) -> list[Node]:
         try:
@@ -408,6 +426,7 @@ class _Builder:
 
     def call_site(self, node: ast.Call) -> Node:
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        used = names_in(*values, node.func.value if isinstance(node.func, ast.Attribute) else None)
         # In-place operations and collectives write what they are given; x.add_(y) writes x.
         changed: tuple[str, ...] = ()
         if node.args:
@@ -417,7 +436,7 @@ class _Builder:
             self.place(node, dotted(node.func)),
             call=node,
             defines=changed,
-            uses=names_in(*values, node.func.value if isinstance(node.func, ast.Attribute) else None),
+            uses=tuple(name for name in used if name not in self.imported),
         )
 
     def _comprehension(
