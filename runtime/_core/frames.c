@@ -119,15 +119,16 @@ uint32_t frames_path_of_self(path_cache *cache)
     return public_path_of_self();
 }
 
-size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity)
+size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole)
 {
     (void)access, (void)threads, (void)capacity;
+    *whole = false;
     return 0;
 }
 
-bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack)
+bool frames_of_thread(enum memory_access access, python_thread *thread, frame_stack *stack, path_cache *cache)
 {
-    (void)access, (void)thread, (void)stack;
+    (void)access, (void)thread, (void)stack, (void)cache;
     return false;
 }
 
@@ -156,7 +157,9 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
 #define LONGEST_TABLE (1u << 20)
 #define MOST_STEPS 16384u
 #define MOST_THREADS 4096u
-#define WINDOW_PAGES 3u
+#define WINDOW_PAGES 2u
+/* A code object of a file that keeps its place in the stack is checked once in so many samples. */
+#define TRUSTED_STACKS 16u
 #define PAGE ((uintptr_t)4096)
 
 static bool prepared, usable;
@@ -209,17 +212,6 @@ static bool fingerprint_of(const uint8_t *code, uint64_t *print)
     }
     *print = hash;
     return true;
-}
-
-/* Versions of code objects tell them apart; without them, the hash that a name carries stands in. */
-static bool needs_name_hash(void)
-{
-    return layout.code_version == FRAMES_NONE;
-}
-
-static uint64_t with_name_hash(uint64_t print, uint64_t name_hash)
-{
-    return print + name_hash * UINT64_C(0xE7037ED1A0B428DB);
 }
 
 typedef struct {
@@ -353,30 +345,36 @@ static bool read_table(enum memory_access access, uintptr_t object, size_t *size
 
 static bool read_fingerprint(enum memory_access access, uintptr_t address, uint8_t *code, uint64_t *print)
 {
-    if (!memory_read(access, code, address, layout.code_size) || !fingerprint_of(code, print)) {
-        return false;
-    }
-    if (needs_name_hash()) {
-        uintptr_t name = word_at(code, layout.code_qualname);
-        uint64_t name_hash;
-        if (!plausible(name) || !memory_read(access, &name_hash, name + offsetof(PyASCIIObject, hash), sizeof name_hash)) {
-            return false;
-        }
-        *print = with_name_hash(*print, name_hash);
-    }
-    return true;
+    return memory_read(access, code, address, layout.code_size) && fingerprint_of(code, print);
+}
+
+/* The hash that a name carries. Where code objects have no version, it tells generated ones apart that came to lie at
+ * the same address with all their parts: they are made and freed in turns of the same allocations. */
+static bool read_name_hash(enum memory_access access, uintptr_t code, uint64_t *hash)
+{
+    uintptr_t name;
+    *hash = 0;
+    return layout.code_version != FRAMES_NONE ||
+           (memory_read(access, &name, code + layout.code_qualname, sizeof name) && plausible(name) &&
+            memory_read(access, hash, name + offsetof(PyASCIIObject, hash), sizeof *hash));
+}
+
+static bool is_generated(const char *file, size_t size)
+{
+    return size > 0 && file[0] == '<' && !(size > 8 && memcmp(file, "<frozen ", 8) == 0);
 }
 
 /* Under the recorder's lock. Reads and interns the code object of `frame` into `row`. */
 static bool read_code_locked(enum memory_access access, const frame_reference *frame, code_address *row)
 {
     uint8_t code[FRAMES_CODE_SIZE];
-    uint64_t before, after;
+    uint64_t before, after, name_hash;
     size_t file_size, name_size, table_size;
     if (!read_fingerprint(access, frame->code, code, &before) || before != frame->fingerprint ||
         !read_text(access, word_at(code, layout.code_file), LONGEST_FILE, file_text, &file_size) ||
         !read_text(access, word_at(code, layout.code_qualname), LONGEST_NAME, name_text, &name_size) ||
         !read_table(access, word_at(code, layout.code_table), &table_size) ||
+        !read_name_hash(access, frame->code, &name_hash) ||
         !read_fingerprint(access, frame->code, code, &after) || after != before) {
         return false; /* it went away meanwhile */
     }
@@ -394,7 +392,20 @@ static bool read_code_locked(enum memory_access access, const frame_reference *f
     row->id = recorder_code_locked(&view);
     row->fingerprint = before;
     row->own = is_own(file_text, file_size);
+    row->generated = is_generated(file_text, file_size);
+    row->name_hash = name_hash;
     return row->id != 0;
+}
+
+/* Whether `row` still stands for the code object of `frame`; if not it is read anew. */
+static bool code_is_known_locked(enum memory_access access, const frame_reference *frame, code_address *row)
+{
+    uint64_t name_hash;
+    if (row->id != 0 && row->fingerprint == frame->fingerprint &&
+        (!row->generated || (read_name_hash(access, frame->code, &name_hash) && name_hash == row->name_hash))) {
+        return true;
+    }
+    return read_code_locked(access, frame, row);
 }
 
 /* ---- interning a stack ---- */
@@ -421,7 +432,7 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
         const frame_reference *frame = &stack->frames[stack->count - 1 - outer];
         const cached_step *known = &cache->steps[outer];
         if (known->frame.code != frame->code || known->frame.fingerprint != frame->fingerprint ||
-            known->frame.lasti != frame->lasti) {
+            known->frame.lasti != frame->lasti || known->generated) {
             break;
         }
         at = known->path;
@@ -434,8 +445,7 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
     for (; outer < stack->count; outer++) {
         const frame_reference *frame = &stack->frames[stack->count - 1 - outer];
         code_address *row = recorder_code_at_locked(frame->code);
-        if (row == NULL ||
-            ((row->id == 0 || row->fingerprint != frame->fingerprint) && !read_code_locked(access, frame, row))) {
+        if (row == NULL || !code_is_known_locked(access, frame, row)) {
             whole = false;
             break;
         }
@@ -446,7 +456,7 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
         }
         beyond = row->own ? beyond : at;
         if (outer < PATH_CACHE) {
-            cache->steps[outer] = (cached_step){*frame, at, row->own};
+            cache->steps[outer] = (cached_step){*frame, at, row->own, row->generated};
             cache->count = outer + 1;
         }
         if (stack->cut && outer + 1 == FRAMES_OUTERMOST) {
@@ -525,10 +535,6 @@ static void stack_of_self(frame_stack *stack)
             continue;
         }
         place->code = raw.code;
-        if (needs_name_hash()) {
-            const uint8_t *name = (const uint8_t *)word_at(code, layout.code_qualname);
-            place->fingerprint = with_name_hash(place->fingerprint, word_at(name, offsetof(PyASCIIObject, hash)));
-        }
         seen++;
     }
     finish_stack(stack, seen);
@@ -604,7 +610,6 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
 
 static uint8_t codes[FRAMES_MAX][FRAMES_CODE_SIZE];
 static raw_frame raws[FRAMES_MAX];
-static uint64_t name_hashes[FRAMES_MAX];
 
 /* Follows the chain of frames into `raws`, innermost first; false when it breaks. */
 static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
@@ -630,12 +635,11 @@ static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
     return true;
 }
 
-/* Copies the code objects of `count` frames, neighbours of the same code once. */
+/* Copies the code objects of the innermost `count` frames, neighbours of the same code once. */
 static bool read_codes(enum memory_access access, size_t count)
 {
     memory_range ranges[FRAMES_MAX];
     size_t wanted = 0;
-    ranges[0] = (memory_range){0};
     for (size_t i = 0; i < count; i++) {
         if (!plausible(raws[i].code)) {
             return false;
@@ -644,7 +648,7 @@ static bool read_codes(enum memory_access access, size_t count)
             ranges[wanted++] = (memory_range){raws[i].code, codes[i], layout.code_size};
         }
     }
-    if (memory_read_ranges(access, ranges, wanted) != wanted) {
+    if (wanted > 0 && memory_read_ranges(access, ranges, wanted) != wanted) {
         return false;
     }
     for (size_t i = 1; i < count; i++) {
@@ -655,30 +659,21 @@ static bool read_codes(enum memory_access access, size_t count)
     return true;
 }
 
-static bool read_name_hashes(enum memory_access access, size_t count)
+/* How many of the outermost frames are where they were in the previous stack, in code that is not generated. */
+static size_t unchanged(const path_cache *cache, size_t kept)
 {
-    memory_range ranges[FRAMES_MAX];
-    size_t wanted = 0;
-    ranges[0] = (memory_range){0};
-    for (size_t i = 0; i < count; i++) {
-        uintptr_t name = word_at(codes[i], layout.code_qualname);
-        if (!plausible(name)) {
-            return false;
+    size_t same = 0;
+    while (same < kept && same < cache->count) {
+        const raw_frame *raw = &raws[kept - 1 - same];
+        const cached_step *step = &cache->steps[same];
+        uint32_t lasti = layout.instruction_is_index ? (raw->index > 0 ? (uint32_t)raw->index * 2 : 0)
+                                                     : (uint32_t)(raw->instruction - raw->code - layout.code_body);
+        if (step->frame.code != raw->code || step->frame.lasti != lasti || step->generated) {
+            break;
         }
-        if (i == 0 || raws[i].code != raws[i - 1].code) {
-            ranges[wanted++] =
-                (memory_range){name + offsetof(PyASCIIObject, hash), &name_hashes[i], sizeof name_hashes[i]};
-        }
+        same++;
     }
-    if (memory_read_ranges(access, ranges, wanted) != wanted) {
-        return false;
-    }
-    for (size_t i = 1; i < count; i++) {
-        if (raws[i].code == raws[i - 1].code) {
-            name_hashes[i] = name_hashes[i - 1];
-        }
-    }
-    return true;
+    return same;
 }
 
 /* Turns the ring of the outermost frames in `raws`, so that they follow the innermost in order. */
@@ -693,42 +688,56 @@ static void unroll_raws(size_t seen)
     }
 }
 
-bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack)
+static bool read_current_frame(enum memory_access access, python_thread *thread, uintptr_t *frame)
+{
+    if (layout.cframe_frame == FRAMES_NONE) {
+        return memory_read(access, frame, thread->state + layout.thread_frame, sizeof *frame);
+    }
+    uintptr_t holder = 0;
+    const memory_range ranges[] = {{thread->state + layout.thread_frame, &holder, sizeof holder},
+                                   {thread->guess + layout.cframe_frame, frame, sizeof *frame}};
+    size_t got = memory_read_ranges(access, ranges, thread->guess ? 2 : 1);
+    if (got == 2 && holder == thread->guess) {
+        return true;
+    }
+    thread->guess = holder;
+    *frame = 0;
+    return got > 0 && (holder == 0 || memory_read(access, frame, holder + layout.cframe_frame, sizeof *frame));
+}
+
+bool frames_of_thread(enum memory_access access, python_thread *thread, frame_stack *stack, path_cache *cache)
 {
     uintptr_t at;
+    size_t seen;
     stack->count = 0;
     stack->cut = false;
-    if (!memory_read(access, &at, thread->state + layout.thread_frame, sizeof at) ||
-        (layout.cframe_frame != FRAMES_NONE && at && !memory_read(access, &at, at + layout.cframe_frame, sizeof at))) {
-        return false;
-    }
-    size_t seen;
-    if (!read_chain(access, at, &seen)) {
+    if (!read_current_frame(access, thread, &at) || !read_chain(access, at, &seen)) {
         return false;
     }
     unroll_raws(seen);
     size_t kept = seen < FRAMES_MAX ? seen : FRAMES_MAX;
-    if (kept == 0) {
-        return true;
+    size_t same = 0;
+    if (cache->generation == recorder_generation() && seen <= FRAMES_MAX && ++cache->trusted < TRUSTED_STACKS) {
+        same = unchanged(cache, kept);
+    } else {
+        cache->trusted = 0;
     }
-    if (!read_codes(access, kept) || (needs_name_hash() && !read_name_hashes(access, kept))) {
+    if (!read_codes(access, kept - same)) {
         return false;
     }
     size_t count = 0;
     for (size_t i = 0; i < kept; i++) {
         frame_reference *frame = &stack->frames[count];
         bool damaged;
-        if (!fingerprint_of(codes[i], &frame->fingerprint)) {
+        if (i >= kept - same) {
+            *frame = cache->steps[kept - 1 - i].frame;
+        } else if (!fingerprint_of(codes[i], &frame->fingerprint)) {
             return false;
-        }
-        if (!instruction_of(&raws[i], codes[i], &frame->lasti, &damaged)) {
+        } else if (!instruction_of(&raws[i], codes[i], &frame->lasti, &damaged)) {
             if (damaged) {
                 return false;
             }
             continue;
-        }
-        if (needs_name_hash()) {
-            frame->fingerprint = with_name_hash(frame->fingerprint, name_hashes[i]);
         }
         frame->code = raws[i].code;
         count++;
@@ -775,12 +784,13 @@ static bool tid_of(enum memory_access access, const uint8_t *span, pid_t *tid)
     return number > 0;
 }
 
-size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity)
+size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole)
 {
     memory_range ranges[EXPECTED_THREADS + 1];
     uintptr_t at = 0;
     uint32_t size = thread_span();
     uint8_t one[THREAD_SPAN];
+    *whole = false;
     if (!usable) {
         return 0;
     }
@@ -804,6 +814,7 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
         }
         if (tid_of(access, span, &threads[count].tid)) {
             threads[count].state = at;
+            threads[count].guess = 0;
             count++;
         }
         if (steps < EXPECTED_THREADS) {
@@ -815,6 +826,7 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
         }
         at = word_at(span, layout.thread_next);
     }
+    *whole = at == 0;
     return count;
 }
 

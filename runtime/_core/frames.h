@@ -68,12 +68,13 @@ typedef struct {
 typedef struct {
     frame_reference frame;
     uint32_t path;
-    bool own;
+    bool own, generated;
 } cached_step;
 
 typedef struct {
     uint64_t generation; /* recorder_generation() that the paths belong to */
     size_t count;
+    unsigned trusted; /* stacks read since all code objects were checked */
     cached_step steps[PATH_CACHE]; /* outermost first */
 } path_cache;
 
@@ -89,14 +90,18 @@ void frames_set_own_directory(const char *directory);
 
 typedef struct {
     uintptr_t state; /* PyThreadState */
+    uintptr_t guess; /* where the record that holds the current frame was last */
     pid_t tid;
 } python_thread;
 
-/* Threads of the main interpreter, by guarded reads. Returns how many were found, at most `capacity`. */
-size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity);
+/* Threads of the main interpreter, by guarded reads. Returns how many were found, at most `capacity`; `whole` says
+ * whether the list was read to its end. */
+size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole);
 
-/* Reads the frames of another thread. False when they changed underfoot. Not to be called by two threads at once. */
-bool frames_of_thread(enum memory_access access, const python_thread *thread, frame_stack *stack);
+/* Reads the frames of another thread. False when they changed underfoot. Not to be called by two threads at once. What
+ * `cache` holds of this thread's previous stack saves reads: code objects of files that stand where they stood, at the
+ * same instruction, are checked only once in a while. */
+bool frames_of_thread(enum memory_access access, python_thread *thread, frame_stack *stack, path_cache *cache);
 
 /* Interns a stack, without its inner frames of scalana's runtime. False when a code object has gone. */
 bool frames_intern(enum memory_access access, const frame_stack *stack, path_cache *cache, uint32_t *path);

@@ -19,7 +19,9 @@ typedef struct {
     uint64_t address;
     uint64_t fingerprint;
     uint32_t id;
-    bool own; /* code of scalana's own runtime */
+    bool own;       /* code of scalana's own runtime */
+    bool generated; /* not from a file: may come and go */
+    uint64_t name_hash;
 } code_address;
 
 typedef struct {

@@ -22,6 +22,8 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NATIVE_SCAN_NS (100 * NS_PER_MS)
+/* The interpreter's list of threads is not walked more often than this. */
+#define WALK_NS (9 * NS_PER_MS / 2)
 #define MOST_PYTHON_THREADS 1024
 #define STACK_TRIES 3
 #define THREAD_STACK ((size_t)512 << 10)
@@ -29,7 +31,8 @@
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */
 typedef struct {
     pid_t tid;
-    bool python;    /* has a Python thread state */
+    bool python;    /* has had a Python thread state */
+    bool listed;    /* has one now */
     bool ignored;   /* one of scalana's own */
     bool unsettled; /* where it is is not known: read its stack even if it has not run */
     bool held;      /* has not run since the sample that says where it is */
@@ -37,7 +40,8 @@ typedef struct {
     uint32_t index; /* in the record */
     uint32_t path, state;
     uint64_t pass;        /* latest scan of the kernel's list that saw it */
-    uint64_t python_ns;   /* latest pass that found its Python thread state */
+    uint64_t walk;        /* latest walk along the interpreter's list that saw it */
+    python_thread in_python;
     uint64_t cpu_ns;      /* at the latest look at which it had run */
     uint64_t look_ns;     /* time of that look */
     uint64_t held_ns;     /* latest look at which it had not */
@@ -49,7 +53,8 @@ typedef struct {
 typedef struct {
     watched **rows;
     size_t count, capacity;
-    uint64_t pass, ticks;
+    uint64_t pass, walk, ticks;
+    uint64_t next_walk_ns;
     bool first_pass;
     enum memory_access access;
     frame_stack stack;
@@ -185,39 +190,42 @@ static uint64_t take_us(uint64_t now_ns, uint64_t *reported_ns)
 }
 
 /* Where the thread is: false when its stack kept changing underfoot. */
-static bool locate(watched *w, const python_thread *python)
+static bool locate(watched *w)
 {
-    for (int i = 0; python && i < STACK_TRIES; i++) {
+    bool no_frames = false;
+    for (int i = 0; w->listed && i < STACK_TRIES; i++) {
         uint32_t path = 0;
-        if (!frames_of_thread(state->access, python, &state->stack)) {
+        if (!frames_of_thread(state->access, &w->in_python, &state->stack, &w->cache)) {
+            w->cache.count = 0; /* trust nothing at the next try */
             continue;
         }
         if (state->stack.count == 0) {
+            no_frames = true;
             break;
         }
         if (frames_intern(state->access, &state->stack, &w->cache, &path)) {
             w->path = path;
             return true;
         }
+        w->cache.count = 0;
     }
-    if (python && state->stack.count > 0) {
+    if (w->listed && !no_frames) {
         return false;
     }
     w->path = native_path(w->tid);
     return true;
 }
 
+enum sight { HAS_ENDED, AT_REST, HAS_RUN };
+
 /* The look proper, with the clock read before the stack: if the clock stands still at the next look, the thread was at
- * rest when its stack was read. `given` is the path when another sampler found it. Returns false when the thread has ended. */
-static bool look(watched *w, const python_thread *python, const uint32_t *given, uint32_t given_state)
+ * rest when its stack was read. `given` is the path when another sampler found it. */
+static enum sight look(watched *w, const uint32_t *given, uint32_t given_state)
 {
     uint64_t now = clock_wall_ns();
     uint64_t cpu;
-    if (!clock_thread_cpu_ns(w->tid, &cpu)) {
-        return false;
-    }
-    if (cpu < w->cpu_ns) { /* another thread by the same kernel id */
-        return false;
+    if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) { /* or its kernel id is another thread's now */
+        return HAS_ENDED;
     }
     bool ran = cpu != w->cpu_ns, first = w->unsettled;
     if (!ran && !w->unsettled && (given == NULL || *given == w->path)) {
@@ -226,7 +234,7 @@ static bool look(watched *w, const python_thread *python, const uint32_t *given,
         }
         w->held = true;
         w->held_ns = now;
-        return true;
+        return AT_REST;
     }
     emit_held(w);
     uint64_t passed = now > w->look_ns ? now - w->look_ns : 0;
@@ -236,13 +244,13 @@ static bool look(watched *w, const python_thread *python, const uint32_t *given,
     w->look_ns = now;
     if (given) {
         w->path = *given;
-    } else if (!locate(w, python)) {
+    } else if (!locate(w)) {
         w->unsettled = true;
-        return true;
+        return HAS_RUN;
     }
     w->unsettled = false;
     if (w->path == 0) {
-        return true; /* nothing but scalana's own runtime */
+        return HAS_RUN; /* nothing but scalana's own runtime */
     }
     if (given && given_state <= STATE_UNKNOWN) {
         w->state = given_state;
@@ -254,33 +262,63 @@ static bool look(watched *w, const python_thread *python, const uint32_t *given,
         wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
     }
     emit(w, now, take_us(cpu, &w->reported_cpu_ns), wait_us);
-    return true;
+    return HAS_RUN;
 }
 
 /* ---- passes ---- */
 
-static void forget_ended(watched *w)
+/* Rows move when one is forgotten: backwards, so that none is missed. */
+static bool look_at_listed(void)
 {
-    for (size_t i = 0; i < state->count; i++) {
-        if (state->rows[i] == w) {
-            forget_thread(i);
-            return;
+    bool any_ran = false;
+    for (size_t i = state->count; i > 0; i--) {
+        watched *w = state->rows[i - 1];
+        if (w->listed && !w->ignored) {
+            enum sight seen = look(w, NULL, 0);
+            if (seen == HAS_ENDED) {
+                forget_thread(i - 1);
+            }
+            any_ran = any_ran || seen == HAS_RUN;
+        }
+    }
+    return any_ran;
+}
+
+/* Finds threads that are new to Python, and those that are no longer in it. */
+static void walk_thread_list(void)
+{
+    bool whole;
+    size_t count = frames_threads(state->access, state->threads, MOST_PYTHON_THREADS, &whole);
+    state->walk++;
+    for (size_t i = 0; i < count; i++) {
+        watched *w = watch(state->threads[i].tid, true);
+        if (w == NULL) {
+            continue;
+        }
+        w->walk = state->walk;
+        if (!w->listed || w->in_python.state != state->threads[i].state) {
+            w->in_python = state->threads[i];
+            w->listed = true;
+            w->unsettled = true;
+        }
+        if (w->unsettled && !w->ignored) {
+            look(w, NULL, 0);
+        }
+    }
+    for (size_t i = 0; whole && i < state->count; i++) {
+        if (state->rows[i]->walk != state->walk) {
+            state->rows[i]->listed = false;
         }
     }
 }
 
-static void pass_over_python(void)
+/* While no thread has run, no thread can have come. */
+static void pass_over_python(uint64_t now, bool scan)
 {
-    size_t count = frames_threads(state->access, state->threads, MOST_PYTHON_THREADS);
-    uint64_t now = clock_wall_ns();
-    for (size_t i = 0; i < count; i++) {
-        watched *w = watch(state->threads[i].tid, true);
-        if (w && !w->ignored) {
-            w->python_ns = now;
-            if (!look(w, &state->threads[i], NULL, 0)) {
-                forget_ended(w);
-            }
-        }
+    bool any_ran = look_at_listed();
+    if ((any_ran || scan) && now >= state->next_walk_ns) {
+        walk_thread_list();
+        state->next_walk_ns = now + WALK_NS;
     }
 }
 
@@ -308,8 +346,7 @@ static void look_at_native(pid_t tid, uint64_t now)
         w->look_ns = now - (state->first_pass ? 0 : NATIVE_SCAN_NS);
     }
     w->pass = state->pass;
-    bool lately = now - w->python_ns < 2 * NATIVE_SCAN_NS;
-    if (!w->ignored && !lately && !look(w, NULL, NULL, 0)) {
+    if (!w->ignored && !w->listed && look(w, NULL, 0) == HAS_ENDED) {
         w->pass = 0;
     }
 }
@@ -411,10 +448,11 @@ static void *sampler_main(void *unused)
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);
         if ((state->ticks++ & skip) == 0) {
+            bool scan = now >= next_scan;
             if (sample_python) {
-                pass_over_python();
+                pass_over_python(now, scan);
             }
-            if (now >= next_scan) {
+            if (scan) {
                 pass_over_native(now);
                 next_scan = now + NATIVE_SCAN_NS;
                 state->first_pass = false;
@@ -540,10 +578,8 @@ void sampler_add(pid_t tid, uint32_t path, uint32_t activity)
         watched *w = watch(tid, true);
         if (w) {
             w->ignored = false;
-            w->python_ns = clock_wall_ns();
-            if (!look(w, NULL, &path, activity)) {
-                forget_ended(w);
-            }
+            w->listed = true;
+            look(w, &path, activity);
         }
     }
     pthread_mutex_unlock(&table_lock);
