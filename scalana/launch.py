@@ -16,13 +16,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from scalana.witness import Witness
+
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-
-_FROM_KERNEL = 0x80
-"""``si_code`` of a signal that the terminal driver sent (SI_KERNEL of siginfo.h)."""
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def create_run_folder(wanted: str | None) -> str:
@@ -78,31 +77,39 @@ def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
     Raises:
         OSError: the command cannot be started.
     """
-    ours = [s for s in (signal.SIGINT, *_FORWARDED) if signal.getsignal(s) is not signal.SIG_IGN]
+    ours = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
     early: list[int] = []
     # Handlers, not "ignore": an ignored signal would stay ignored in the job, a handled one does not.
     before = {number: signal.signal(number, lambda n, _frame: early.append(n)) for number in ours}
     try:
-        # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
-        process = subprocess.Popen(command, env=env, close_fds=False)
-        watched = {*ours, signal.SIGCHLD}
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+        witness = Witness(ours)
         try:
-            for number in early:
-                if number != signal.SIGINT:
-                    process.send_signal(number)
-            while process.poll() is None:
-                info = signal.sigtimedwait(watched, 1.0)
-                if info is not None and info.si_signo in _FORWARDED and info.si_code != _FROM_KERNEL:
-                    process.send_signal(info.si_signo)
-            while signal.sigtimedwait(watched, 0) is not None:
-                pass  # meant for a job that is gone
+            # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
+            process = subprocess.Popen(command, env=env, close_fds=False)
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*ours, signal.SIGCHLD})
+            try:
+                _attend(process, ours, early, witness)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            witness.close()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     return process.returncode
+
+
+def _attend(process: subprocess.Popen[bytes], ours: Sequence[int], early: Sequence[int], witness: Witness) -> None:
+    """Wait for the job, and send on what is meant for it and did not reach it. The signals are blocked meanwhile."""
+    arrived = list(early)
+    while process.poll() is None:
+        for number in arrived:
+            if not witness.saw(number):
+                process.send_signal(number)
+        info = signal.sigtimedwait({*ours, signal.SIGCHLD}, 1.0)
+        arrived = [info.si_signo] if info is not None and info.si_signo != signal.SIGCHLD else []
+    while signal.sigtimedwait(ours, 0) is not None:
+        pass  # meant for a job that is gone
 
 
 def shell_code(returncode: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Protocol
 
+from scalana.commands.psg import PsgCommand
 from scalana.commands.report import ReportCommand
 from scalana.commands.run import RunCommand
 from scalana.errors import CommandError
@@ -32,4 +33,5 @@ class Command(Protocol):
 COMMANDS: dict[str, Command] = {
     "run": RunCommand(),
     "report": ReportCommand(),
+    "psg": PsgCommand(),
 }

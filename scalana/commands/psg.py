@@ -22,6 +22,9 @@ examples:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("paths", metavar="PATH", nargs="+", help="Python file, or folder with Python files")
+        parser.add_argument(
+            "--full", action="store_true", help="show every vertex, not only what matters for communication"
+        )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
@@ -39,9 +42,9 @@ examples:
             raise CommandError(f"no structure found in {', '.join(args.paths)}")
         if args.format == "json":
             text = psg_json.render(psg, os.getcwd())
-        elif args.output:
-            text = psg_text.render(psg)
         else:
-            text = psg_text.render(psg, width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+            render = psg_text.render_psg if args.full else psg_text.render
+            page = 0 if args.output or not console.is_terminal(sys.stdout) else console.width(sys.stdout)
+            text = render(psg, width=page, color=not args.output and console.wants_color(sys.stdout))
         console.deliver(text, args.output)
         return 0

@@ -116,7 +116,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"])
 def test_signals_are_sent_on(tmp_path: Path, name: str) -> None:
     process = scalana(record(sys.executable, "-c", CATCHES, name), tmp_path, start_new_session=True)
     wait_for(tmp_path / "ready")
@@ -126,14 +126,68 @@ def test_signals_are_sent_on(tmp_path: Path, name: str) -> None:
     assert (tmp_path / "caught").read_text().split() == [str(int(signal.Signals[name]))]
 
 
-def test_interrupt_of_the_group_reaches_the_job_once(tmp_path: Path) -> None:
-    process = scalana(record(sys.executable, "-c", CATCHES, "SIGINT"), tmp_path, start_new_session=True)
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
+def test_signal_to_the_group_reaches_the_job_once(tmp_path: Path, name: str) -> None:
+    process = scalana(record(sys.executable, "-c", CATCHES, name), tmp_path, start_new_session=True)
     wait_for(tmp_path / "ready")
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.Signals[name])
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 40 + signal.SIGINT
-    assert (tmp_path / "caught").read_text().split() == ["2"]
+    assert process.returncode == 40 + signal.Signals[name]
+    assert (tmp_path / "caught").read_text().split() == [str(int(signal.Signals[name]))]
     assert b"recorded" in err and b"Traceback" not in err
+
+
+COUNTS = """\
+import pathlib, signal, sys
+seen = 0
+def caught(number, frame):
+    global seen
+    seen += 1
+    pathlib.Path(f"caught{seen}").touch()
+    if seen == 3:
+        sys.exit(0)
+signal.signal(signal.SIGUSR1, caught)
+pathlib.Path("ready").touch()
+while True:
+    signal.pause()
+"""
+
+
+def test_every_signal_counts_to_the_group_or_to_us(tmp_path: Path) -> None:
+    process = scalana(record(sys.executable, "-c", COUNTS), tmp_path, start_new_session=True)
+    wait_for(tmp_path / "ready")
+    for number, send in enumerate((os.killpg, os.kill, os.killpg), 1):
+        send(process.pid, signal.SIGUSR1)
+        wait_for(tmp_path / f"caught{number}")
+        time.sleep(0.2)
+        assert not (tmp_path / f"caught{number + 1}").exists()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
+    process = scalana(record("sh", "-c", "touch ready; exec sleep 60"), tmp_path, start_new_session=True)
+    wait_for(tmp_path / "ready")
+    process.kill()
+    process.wait(timeout=60)
+    until = time.monotonic() + 10
+    while len(members(process.pid)) > 1 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert [command.split(b"\0")[0] for command in members(process.pid)] == [b"sleep"]  # the job goes on, as it would
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def members(group: int) -> list[bytes]:
+    """Command lines of the processes of a group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getpgid(int(entry.name)) == group:
+                    found.append((entry / "cmdline").read_bytes())
+            except OSError:
+                continue
+    return [command for command in found if command]
 
 
 def test_interrupt_ends_us_as_it_ends_the_job(tmp_path: Path) -> None:
