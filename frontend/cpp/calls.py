@@ -1,0 +1,368 @@
+"""Expressions of C and C++: the calls in them, in order of evaluation, and the variables that they read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from scalana.frontend.cpp.clang import is_dynamic_call
+from scalana.frontend.cpp.unit import CallSite
+from scalana.graphs.psg import Place, VertexKind
+from scalana.graphs.structure import Node
+from scalana.runtime.operations import mpi_call
+
+if TYPE_CHECKING:
+    from clang.cindex import Cursor, Type
+
+    from scalana.frontend.cpp.reader import Reader
+    from scalana.frontend.cpp.statements import Builder
+
+FUNCTIONS = frozenset(
+    {"FUNCTION_DECL", "CXX_METHOD", "CONSTRUCTOR", "DESTRUCTOR", "CONVERSION_FUNCTION", "FUNCTION_TEMPLATE"}
+)
+_THROUGH = frozenset({"UNEXPOSED_EXPR", "PAREN_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CSTYLE_CAST_EXPR"})
+_CASTS = frozenset({"CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR", "CXX_CONST_CAST_EXPR", "CXX_DYNAMIC_CAST_EXPR"})
+_KEEPS = frozenset(
+    "atexit at_quick_exit signal sigaction set_terminate set_unexpected set_new_handler ref cref bind bind_front "
+    "make_pair make_tuple tie forward_as_tuple move forward swap exchange get addressof mem_fn not_fn make_unique "
+    "make_shared make_any make_optional".split()
+)
+"""Functions of the standard library that keep or pass on what they are given, and do not call it."""
+_STARTS = frozenset({"thread", "jthread"})
+"""Classes whose constructor calls what it is given."""
+_HOLDERS = frozenset({"function", "move_only_function", "copyable_function", "function_ref", "packaged_task"})
+"""Class templates that hold a function of the type of their first argument."""
+_PLAIN = frozenset(
+    {"DECL_REF_EXPR", "MEMBER_REF_EXPR", "CXX_THIS_EXPR", "CXX_NULL_PTR_LITERAL_EXPR", "GNU_NULL_EXPR", "TYPE_REF"}
+)
+
+
+class Calls:
+    """Finds call sites."""
+
+    def __init__(self, reader: Reader, builder: Builder) -> None:
+        self.reader = reader
+        self.builder = builder
+        self.texts = reader.texts
+
+    def of(self, cursor: Cursor) -> list[Node]:
+        """The calls in an expression, those that are made first in front."""
+        kind = cursor.kind.name
+        if kind == "CALL_EXPR":
+            return self.call(cursor)
+        if kind == "LAMBDA_EXPR":
+            return self.lambda_expression(cursor)
+        if kind == "CONDITIONAL_OPERATOR":
+            return self.conditional(cursor)
+        if kind == "BINARY_OPERATOR":
+            return self.binary(cursor)
+        if kind == "CXX_DELETE_EXPR":
+            return self.delete(cursor)
+        if kind in ("COMPOUND_STMT", "StmtExpr"):  # a statement expression of GNU C
+            return self.children(cursor) if kind == "StmtExpr" else self.builder.statement(cursor)
+        if kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+            self.note_taken(cursor)
+            if kind == "DECL_REF_EXPR":
+                return []
+        return self.children(cursor)
+
+    def children(self, cursor: Cursor) -> list[Node]:
+        """The calls in all parts of something."""
+        return [node for child in cursor.get_children() for node in self.of(child)]
+
+    # kinds of expressions
+
+    def conditional(self, cursor: Cursor) -> list[Node]:
+        """``a ? b : c``"""
+        children = list(cursor.get_children())
+        nodes = self.of(children[0]) if children else []
+        return nodes + [arm for part in children[1:] for arm in self.arm(part)]
+
+    def binary(self, cursor: Cursor) -> list[Node]:
+        """``a && b`` and ``a || b`` may leave out ``b``."""
+        children = list(cursor.get_children())
+        if len(children) != 2:
+            return [node for child in children for node in self.of(child)]
+        left, right = children
+        first, second = self.of(left), self.of(right)
+        if second and self.texts.gap(left, right)[:2] in (b"&&", b"||"):
+            return [*first, Node(VertexKind.BRANCH, self.texts.named(right), second, optional=True)]
+        return first + second
+
+    def arm(self, cursor: Cursor) -> list[Node]:
+        """Part of an expression that may be left out."""
+        nodes = self.of(cursor)
+        return [Node(VertexKind.BRANCH, self.texts.named(cursor), nodes, optional=True)] if nodes else []
+
+    def delete(self, cursor: Cursor) -> list[Node]:
+        """``delete p`` calls the destructor."""
+        nodes = self.children(cursor)
+        children = list(cursor.get_children())
+        if children:
+            pointee = children[-1].type.get_canonical().get_pointee()
+            for function in self.reader.destroyed(pointee):
+                name = self.reader.name_of(function)
+                kind = "virtual" if function in self.reader.virtual else "direct"
+                nodes.append(self.node(cursor, CallSite(kind, function, name)))
+        return nodes
+
+    def lambda_expression(self, cursor: Cursor) -> list[Node]:
+        """A lambda is a function of its own; what it captures is computed here."""
+        function = self.reader.closure(cursor)
+        self.reader.take(function, cursor)
+        return [
+            node
+            for child in cursor.get_children()
+            if child.kind.is_expression() and child.kind.name != "LAMBDA_EXPR"
+            for node in self.of(child)
+        ]
+
+    # calls
+
+    def call(self, cursor: Cursor) -> list[Node]:
+        """A call, behind those in its arguments."""
+        children = list(cursor.get_children())
+        callee = cursor.referenced
+        kind = callee.kind.name if callee is not None else ""
+        known = callee is not None and kind in FUNCTIONS
+        nodes: list[Node] = []
+        skipped = False
+        for child in children:
+            if known and not skipped and self._is_reference_to(child, callee):
+                skipped = True
+                if child.kind.name == "MEMBER_REF_EXPR":
+                    nodes += self.children(child)
+                continue
+            nodes += self.of(child)
+        site = self.site(cursor, children, callee if known else None)
+        if site is not None:
+            node = self.node(cursor, site)
+            self._data(node, cursor)
+            nodes.append(node)
+        elif known and kind == "CONSTRUCTOR" and callee is not None:
+            for function in self.reader.members_constructed(callee):
+                site = self.reader.direct(function, self.reader.name_of(function))
+                nodes.append(self.node(cursor, site))
+        return nodes
+
+    def node(self, cursor: Cursor, site: CallSite) -> Node:
+        """A call site."""
+        bare = self.texts.place(cursor)
+        place = Place(bare.file, bare.line, bare.end_line, bare.column, site.name, bare.end_column)
+        row = mpi_call(site.callee.rpartition("@")[2] if not site.name else site.name)
+        return Node(VertexKind.CALL, place, operation=row.operation if row is not None else 0, call=site)
+
+    def site(self, cursor: Cursor, children: list[Cursor], callee: Cursor | None) -> CallSite | None:
+        """What a call leads to; None if to nothing that could be of interest."""
+        if callee is None:
+            return self.indirect(cursor, children)
+        system = self.reader.is_foreign(callee)
+        name = callee.spelling
+        if system:
+            if mpi_call(name) is not None:
+                return CallSite("direct", callee.get_usr(), name, True)
+            held = self.held(callee)
+            if held:
+                return CallSite("pointer", held, self.text(cursor, children), True)
+            given = self.given(cursor, callee)
+            return CallSite("direct", callee.get_usr(), name, True, given) if given else None
+        function = self.reader.function(callee)
+        if function is None:  # written by the compiler
+            return None
+        name = self.reader.qualified(callee)
+        if is_dynamic_call(cursor) and callee.is_virtual_method() and not self._exact(children):
+            return CallSite("virtual", function, name)
+        return CallSite("direct", function, name, False, self.given(cursor, callee))
+
+    def indirect(self, cursor: Cursor, children: list[Cursor]) -> CallSite | None:
+        """A call through a pointer, or of a name that depends on template parameters."""
+        text = self.text(cursor, children)
+        signature = self.reader.function_type(children[0].type) if children else ""
+        core = self.core(children[0]) if children and not signature else None
+        if core is not None and core.kind.name == "BINARY_OPERATOR":  # (object.*pointer)()
+            signature = self.reader.function_type(list(core.get_children())[-1].type)
+        if signature:
+            return CallSite("pointer", signature, text)
+        name = text.rpartition("::")[2].partition("<")[0].strip()
+        return CallSite("name", name, text) if name else None
+
+    def text(self, cursor: Cursor, children: list[Cursor]) -> str:
+        """How the source writes what is called."""
+        if not children:
+            return cursor.spelling
+        place = self.texts.named(children[0])
+        end = cursor.extent.start
+        if place.line != place.end_line and end.line == place.line:
+            return place.name.partition("(")[0]
+        return place.name
+
+    def held(self, callee: Cursor) -> str:
+        """Of a call of a ``std::function``: the type of function that it holds; "" for anything else."""
+        if callee.spelling != "operator()":
+            return ""
+        holder = callee.semantic_parent
+        if holder is None or holder.spelling not in _HOLDERS:
+            return ""
+        kind = holder.type
+        if kind.get_num_template_arguments() < 1:
+            return ""
+        return self.reader.plain_type(kind.get_template_argument_type(0))
+
+    def given(self, cursor: Cursor, callee: Cursor) -> tuple[str, ...]:
+        """Functions that a function of somebody else's is given, and will call."""
+        kind, name = callee.kind.name, callee.spelling.partition("<")[0]
+        if kind == "CONSTRUCTOR":
+            if name not in _STARTS:
+                return ()
+        elif kind != "FUNCTION_DECL" or name in _KEEPS or name.startswith(("MPI_", "PMPI_", "operator")):
+            return ()
+        found: dict[str, None] = {}
+        for argument in cursor.get_arguments():
+            if argument is None:
+                continue
+            core = self.core(argument)
+            if core is None:
+                continue
+            if core.kind.name == "LAMBDA_EXPR":
+                found[self.reader.closure(core)] = None
+                continue
+            target = core.referenced if core.kind.name in ("DECL_REF_EXPR", "UNARY_OPERATOR") else None
+            if core.kind.name == "UNARY_OPERATOR":
+                parts = list(core.get_children())
+                inner = self.core(parts[0]) if parts else None
+                target = inner.referenced if inner is not None and inner.kind.name == "DECL_REF_EXPR" else None
+            if target is not None and target.kind.name in FUNCTIONS:
+                function = None if self.reader.is_foreign(target) else self.reader.function(target)
+                if function is not None:
+                    found[function] = None
+                continue
+            for function in self.reader.call_operators(argument.type):
+                found[function] = None
+        return tuple(found)
+
+    def note_taken(self, cursor: Cursor) -> None:
+        """A function that is named without being called: its address is taken."""
+        target = cursor.referenced
+        if target is not None and target.kind.name in FUNCTIONS and not self.reader.is_foreign(target):
+            function = self.reader.function(target)
+            if function is not None:
+                self.reader.take_typed(function, target.type)
+
+    def core(self, cursor: Cursor | None) -> Cursor | None:
+        """An expression without the casts and temporaries around it."""
+        while cursor is not None and (cursor.kind.name in _THROUGH or cursor.kind.name in _CASTS):
+            children = [child for child in cursor.get_children() if not child.kind.is_reference()]
+            if not children:
+                return cursor
+            cursor = children[-1]
+        if cursor is not None and cursor.kind.name == "CALL_EXPR":
+            callee = cursor.referenced  # the copy of an argument
+            if callee is not None and callee.kind.name == "CONSTRUCTOR":
+                children = list(cursor.get_children())
+                if len(children) == 1 and callee.is_move_constructor() | callee.is_copy_constructor():
+                    return self.core(children[0])
+        return cursor
+
+    def _is_reference_to(self, cursor: Cursor, callee: Cursor | None) -> bool:
+        inner: Cursor | None = cursor
+        while inner is not None and inner.kind.name in _THROUGH:
+            inner = next(iter(inner.get_children()), None)
+        if inner is None or inner.kind.name not in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+            return False
+        return inner.referenced == callee
+
+    def _exact(self, children: list[Cursor]) -> bool:
+        """Whether the object of a method call is a variable whose class is known for sure."""
+        if not children or children[0].kind.name != "MEMBER_REF_EXPR":
+            return False
+        receiver = next(iter(children[0].get_children()), None)
+        if receiver is None or receiver.kind.name != "DECL_REF_EXPR":
+            return False
+        variable = receiver.referenced
+        return variable is not None and variable.type.get_canonical().kind.name == "RECORD"
+
+    # data
+
+    def names(self, cursors: Iterable[Cursor]) -> tuple[str, ...]:
+        """Variables that expressions read, each once, in order."""
+        found: dict[str, None] = {}
+        stack = list(reversed(list(cursors)))
+        while stack:
+            cursor = stack.pop()
+            kind = cursor.kind.name
+            if kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+                target = cursor.referenced
+                if target is not None and target.kind.name in ("VAR_DECL", "PARM_DECL", "FIELD_DECL"):
+                    if not target.spelling.startswith("__"):  # the compiler's own
+                        found[target.spelling] = None
+            if kind != "LAMBDA_EXPR":
+                stack.extend(reversed(list(cursor.get_children())))
+        return tuple(found)
+
+    def written(self, cursor: Cursor) -> tuple[str, ...]:
+        """Variables that a statement assigns to; ``x[i]``, ``*x`` and ``x.a`` change ``x``."""
+        found: dict[str, None] = {}
+        stack = [cursor]
+        while stack:
+            part = stack.pop()
+            kind = part.kind.name
+            children = list(part.get_children())
+            if kind == "BINARY_OPERATOR" and len(children) == 2:
+                operator = self.texts.gap(*children)
+                if operator.startswith(b"=") and not operator.startswith(b"=="):
+                    found.update(dict.fromkeys(self.base(children[0])))
+            elif kind == "COMPOUND_ASSIGNMENT_OPERATOR" and children:
+                found.update(dict.fromkeys(self.base(children[0])))
+            elif kind == "UNARY_OPERATOR" and children:
+                end = part.extent.end
+                before = self.texts.at(part)
+                after = self.texts[self.texts.path(end.file.name)].slice(end.offset - 2, end.offset) if end.file else b""
+                if before in (b"++", b"--") or after in (b"++", b"--"):
+                    found.update(dict.fromkeys(self.base(children[0])))
+            if kind != "LAMBDA_EXPR":
+                stack.extend(children)
+        return tuple(found)
+
+    def base(self, cursor: Cursor) -> tuple[str, ...]:
+        """The variable that an expression is part of."""
+        while True:
+            kind = cursor.kind.name
+            if kind == "DECL_REF_EXPR":
+                return (cursor.spelling,)
+            children = list(cursor.get_children())
+            if kind == "MEMBER_REF_EXPR" and (not children or children[0].kind.name == "CXX_THIS_EXPR"):
+                return (cursor.spelling,)
+            if not children:
+                return ()
+            cursor = children[0]
+
+    def _data(self, node: Node, cursor: Cursor) -> None:
+        """What a call may write: what it is given by address. What communication reads: all its arguments."""
+        arguments = [argument for argument in cursor.get_arguments() if argument is not None]
+        defines: dict[str, None] = {}
+        for argument in arguments:
+            if self._address(argument):
+                core = self.core(argument)
+                if core is not None:
+                    defines.update(dict.fromkeys(self.base(core)))
+        node.defines = tuple(defines)
+        if node.operation:
+            node.uses = self.names(arguments)
+
+    def _address(self, cursor: Cursor) -> bool:
+        core = self.core(cursor)
+        if core is None:
+            return False
+        kind: Type = core.type.get_canonical()
+        if kind.kind.name == "POINTER":
+            return not kind.get_pointee().is_const_qualified()
+        return kind.kind.name in ("CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY")
+
+    def computes(self, cursor: Cursor | None) -> bool:
+        """Whether an argument takes time of its own to compute."""
+        core = self.core(cursor)
+        if core is None or core.kind.name in _PLAIN or core.kind.name.endswith("_LITERAL"):
+            return False
+        if core.kind.name == "CALL_EXPR":
+            return True
+        return any(self.computes(child) for child in core.get_children())

@@ -1,0 +1,322 @@
+"""The body of one C or C++ function to its nodes.
+
+What becomes what:
+
+* ``for``, ``while``, ``do``, range ``for`` and parallel regions of OpenMP: loops;
+* the arms of ``if`` and ``switch``, and ``catch``: branches, one a sibling of the other;
+* arms of ``?:``, ``&&`` and ``||``: branches, if they hold a call of interest;
+* calls of functions, methods, constructors, destructors, operators and lambdas: call sites, for the linker to judge;
+* every other simple statement: a stretch of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from scalana.frontend.cpp import pragmas
+from scalana.frontend.cpp.calls import Calls
+from scalana.graphs.psg import Place, VertexKind
+from scalana.graphs.structure import Node
+
+if TYPE_CHECKING:
+    from clang.cindex import Cursor
+
+    from scalana.frontend.cpp.reader import Reader
+
+_WRITES = frozenset({"COMPOUND_ASSIGNMENT_OPERATOR"})
+
+
+class Builder:
+    """Makes the nodes of functions."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.texts = reader.texts
+        self.expressions = Calls(reader, self)
+        self._methods: dict[str, Any] = {
+            "COMPOUND_STMT": self.compound,
+            "DECL_STMT": self.declaration,
+            "FOR_STMT": self.loop,
+            "WHILE_STMT": self.loop,
+            "CXX_FOR_RANGE_STMT": self.loop,
+            "DO_STMT": self.do_loop,
+            "IF_STMT": self.branch,
+            "SWITCH_STMT": self.switch,
+            "CXX_TRY_STMT": self.try_block,
+            "CASE_STMT": self.inside,
+            "DEFAULT_STMT": self.inside,
+            "LABEL_STMT": self.inside,
+            "NULL_STMT": lambda cursor: [],
+            "BREAK_STMT": lambda cursor: [],
+            "CONTINUE_STMT": lambda cursor: [],
+        }
+
+    def function(self, cursor: Cursor) -> list[Node]:
+        """The nodes of a function, its member initializers included."""
+        nodes: list[Node] = []
+        for child in cursor.get_children():
+            kind = child.kind.name
+            if kind in ("COMPOUND_STMT", "CXX_TRY_STMT"):
+                nodes += self.statement(child)
+            elif kind == "CALL_EXPR" or child.kind.is_expression():
+                if cursor.kind.name == "CONSTRUCTOR" or self._constructor_template(cursor):
+                    nodes += self._stretch_and(child, self.expressions.of(child))
+        if cursor.kind.name == "DESTRUCTOR":
+            end = cursor.extent.end
+            for destroyed in self.reader.members_destroyed(cursor.semantic_parent):
+                nodes += self._destroy(destroyed, end.line, end.column - 1, cursor)
+        return nodes
+
+    def _constructor_template(self, cursor: Cursor) -> bool:
+        parent = cursor.semantic_parent
+        name = cursor.spelling.partition("<")[0]
+        return cursor.kind.name == "FUNCTION_TEMPLATE" and parent is not None and parent.spelling == name
+
+    def lambda_body(self, cursor: Cursor) -> list[Node]:
+        """The nodes of a lambda that is known only by its expression."""
+        children = [child for child in cursor.get_children() if child.kind.name == "COMPOUND_STMT"]
+        return self.statement(children[-1]) if children else []
+
+    # statements
+
+    def statement(self, cursor: Cursor) -> list[Node]:
+        """The nodes of one statement."""
+        method = self._methods.get(cursor.kind.name)
+        nodes: list[Node] = self.simple(cursor) if method is None else method(cursor)
+        return nodes
+
+    def body(self, cursor: Cursor, after_line: int) -> list[Node]:
+        """A statement below the head of a loop or branch that ends in a line."""
+        return self._below(self.texts.before(cursor, after_line), cursor)
+
+    def compound(self, cursor: Cursor) -> list[Node]:
+        """A block: its statements, and the destructors of its variables."""
+        nodes: list[Node] = []
+        variables: list[Cursor] = []
+        line = cursor.extent.start.line
+        for child in cursor.get_children():
+            nodes += _joined(nodes, self._below(self.texts.before(child, line), child))
+            line = child.extent.end.line
+            if child.kind.name == "DECL_STMT":
+                variables += [part for part in child.get_children() if part.kind.name == "VAR_DECL"]
+        end = cursor.extent.end
+        for variable in reversed(variables):
+            for destroyed in self.reader.destroyed(variable.type):
+                nodes += self._destroy(destroyed, end.line, max(end.column - 2, 0), cursor)
+        return nodes
+
+    def _destroy(self, function: str, line: int, column: int, inside: Cursor) -> list[Node]:
+        file = self.texts.place(inside).file
+        name = self.reader.name_of(function)
+        place = Place(file, line, line, column, name, column + 1)
+        return [Node(VertexKind.CALL, place, call=self.reader.direct(function, name))]
+
+    def _below(self, directives: list[pragmas.Pragma], cursor: Cursor) -> list[Node]:
+        """A statement with the directives of OpenMP that stand before it."""
+        nodes = self.statement(cursor)
+        for directive in reversed(directives):
+            first = nodes[0] if nodes else None
+            loop = directive.words & pragmas.LOOPS
+            if loop and len(nodes) == 1 and first is not None and first.kind is VertexKind.LOOP:
+                old = first.place
+                first.place = Place(
+                    old.file, directive.line, old.end_line, directive.column, directive.text, old.end_column
+                )
+                continue
+            kind = VertexKind.LOOP if loop or directive.words & pragmas.REGIONS else VertexKind.BRANCH
+            span = self.texts.place(cursor)
+            place = Place(
+                span.file, directive.line, span.end_line, directive.column, directive.text, span.end_column
+            )
+            nodes = [Node(kind, place, nodes)]
+        return nodes
+
+    def inside(self, cursor: Cursor) -> list[Node]:
+        """A label or case that stands by itself: what it labels."""
+        children = list(cursor.get_children())
+        return self.statement(children[-1]) if children else []
+
+    def declaration(self, cursor: Cursor) -> list[Node]:
+        """Variables, with what computes their first values; local classes hold functions of their own."""
+        calls: list[Node] = []
+        defines: list[str] = []
+        for child in cursor.get_children():
+            if child.kind.name == "VAR_DECL":
+                found = self.expressions.children(child)
+                if found or any(True for _ in child.get_children()):
+                    defines.append(child.spelling)
+                calls += found
+            elif child.kind.is_declaration():
+                self.reader.declare(child)
+        if calls:
+            calls[-1].defines = (*calls[-1].defines, *defines)
+        return self._stretch_and(cursor, calls, tuple(defines))
+
+    def simple(self, cursor: Cursor) -> list[Node]:
+        """An expression, ``return``, ``throw`` ..."""
+        calls = self.expressions.of(cursor)
+        nodes = self._stretch_and(cursor, calls, self.expressions.written(cursor))
+        core = self.expressions.core(cursor)
+        if len(calls) == 1 and core is not None and core.kind.name == "CALL_EXPR":
+            calls[0].whole = not any(self.expressions.computes(argument) for argument in core.get_arguments())
+        return nodes
+
+    def _stretch_and(self, cursor: Cursor, calls: list[Node], defines: tuple[str, ...] = ()) -> list[Node]:
+        names = tuple(dict.fromkeys((*defines, *(name for call in calls for name in call.defines))))
+        return [Node(VertexKind.COMP, self.texts.named(cursor), defines=names), *calls]
+
+    def loop(self, cursor: Cursor) -> list[Node]:
+        """``for``, ``while`` and range ``for``: the body stands last."""
+        children = list(cursor.get_children())
+        if not children:
+            return []
+        *head, body = children
+        nodes: list[Node] = []
+        defines: list[str] = []
+        for part in head:
+            if part.kind.name in ("DECL_STMT", "VAR_DECL"):
+                variables = part.get_children() if part.kind.name == "DECL_STMT" else [part]
+                for variable in variables:
+                    defines.append(variable.spelling)
+                    nodes += self.expressions.children(variable)
+            else:
+                nodes += self.expressions.of(part)
+        uses = self.expressions.names(head)
+        head_end = head[-1].extent.end.line if head else cursor.extent.start.line
+        nodes += self.body(body, head_end)
+        place = self.texts.named(cursor, head=body)
+        return [
+            Node(
+                VertexKind.LOOP,
+                place,
+                nodes,
+                defines=tuple(defines),
+                uses=tuple(name for name in uses if name not in defines),
+            )
+        ]
+
+    def do_loop(self, cursor: Cursor) -> list[Node]:
+        """``do ... while``: the body stands first."""
+        children = list(cursor.get_children())
+        if not children:
+            return []
+        body, *condition = children
+        nodes = self.body(body, cursor.extent.start.line)
+        for part in condition:
+            nodes += self.expressions.of(part)
+        place = self.texts.named(cursor, head=body)
+        return [Node(VertexKind.LOOP, place, nodes, uses=self.expressions.names(condition))]
+
+    def branch(self, cursor: Cursor) -> list[Node]:
+        """``if``, ``else if`` and ``else``, one a sibling of the other."""
+        nodes: list[Node] = []
+        arm: Cursor | None = cursor
+        prefix = ""
+        while arm is not None:
+            head, then, otherwise = self._parts(arm)
+            inside: list[Node] = []
+            for part in head:
+                inside += self.statement(part) if part.kind.is_statement() else self.expressions.of(part)
+            line = head[-1].extent.end.line if head else arm.extent.start.line
+            if then is None:
+                nodes += inside
+                break
+            inside += self.body(then, line)
+            place = self.texts.named(arm, end=then, head=then)
+            place = Place(
+                place.file, place.line, place.end_line, place.column, prefix + place.name, place.end_column
+            )
+            nodes.append(Node(VertexKind.BRANCH, place, inside))
+            prefix = "else "
+            arm = None
+            if otherwise is not None:
+                if otherwise.kind.name == "IF_STMT":
+                    arm = otherwise
+                else:
+                    place = self.texts.place(otherwise, "else")
+                    nodes.append(Node(VertexKind.BRANCH, place, self.body(otherwise, then.extent.end.line)))
+        return nodes
+
+    def _parts(self, cursor: Cursor) -> tuple[list[Cursor], Cursor | None, Cursor | None]:
+        """Head, statement and ``else`` of an ``if``; a head has up to three parts, and an arm can be left out."""
+        children = list(cursor.get_children())
+        if len(children) < 2:
+            return children, None, None
+        declared = sum(1 for child in children[:2] if child.kind.name in ("VAR_DECL", "DECL_STMT"))
+        arms = children[min(declared + 1, len(children) - 1) :]
+        if len(arms) >= 2:
+            between = self.texts.gap(arms[-2], arms[-1])
+            if len(arms) == 2 and (b"else" in between or arms[-2].kind.is_statement()):
+                return children[: -len(arms)], arms[-2], arms[-1]
+            if b"else" in between:
+                return children[:-2], arms[-2], arms[-1]
+        return children[:-1], children[-1], None
+
+    def switch(self, cursor: Cursor) -> list[Node]:
+        """``switch``: an arm begins with each group of labels."""
+        *head, body = list(cursor.get_children()) or [None]
+        nodes: list[Node] = []
+        for part in head:
+            if part is not None:
+                nodes += self.statement(part) if part.kind.is_statement() else self.expressions.of(part)
+        if head and head[0] is not None:
+            nodes.insert(0, Node(VertexKind.COMP, self.texts.named(cursor, end=head[-1])))
+        if body is None:
+            return nodes
+        if body.kind.name != "COMPOUND_STMT":
+            return nodes + self.statement(body)
+        arm: Node | None = None
+        line = body.extent.start.line
+        for child in body.get_children():
+            if child.kind.name in ("CASE_STMT", "DEFAULT_STMT"):
+                inner = child
+                while inner.kind.name in ("CASE_STMT", "DEFAULT_STMT"):
+                    parts = list(inner.get_children())
+                    inner = parts[-1]
+                place = self.texts.named(child, head=inner)
+                arm = Node(VertexKind.BRANCH, place, self.statement(inner))
+                nodes.append(arm)
+            else:
+                found = self._below(self.texts.before(child, line), child)
+                if arm is None:
+                    nodes += found
+                else:
+                    arm.children += _joined(arm.children, found)
+                    span, last = arm.place, self.texts.place(child)
+                    arm.place = Place(
+                        span.file, span.line, last.end_line, span.column, span.name, last.end_column
+                    )
+            line = child.extent.end.line
+        return nodes
+
+    def try_block(self, cursor: Cursor) -> list[Node]:
+        """``try``: its body always runs; each ``catch`` is a branch."""
+        nodes: list[Node] = []
+        for child in cursor.get_children():
+            if child.kind.name == "CXX_CATCH_STMT":
+                parts = [part for part in child.get_children() if part.kind.name == "COMPOUND_STMT"]
+                place = self.texts.named(child, head=parts[-1] if parts else None)
+                nodes.append(Node(VertexKind.BRANCH, place, self.statement(parts[-1]) if parts else []))
+            else:
+                nodes += self.statement(child)
+        return nodes
+
+
+def _joined(before: list[Node], found: list[Node]) -> list[Node]:
+    """What is to be appended to ``before``: a stretch of code that continues one before it is merged into that."""
+    if not before or not found or before[-1].kind is not VertexKind.COMP or found[0].kind is not VertexKind.COMP:
+        return found
+    if len(found) > 1 and found[1].whole:
+        return found  # dropped if the call stays, so it must stay apart
+    first, second = before[-1].place, found[0].place
+    if first.file != second.file:
+        return found
+    before[-1] = Node(
+        VertexKind.COMP,
+        Place(first.file, first.line, max(second.end_line, first.end_line), first.column, first.name, second.end_column),
+        defines=tuple(dict.fromkeys((*before[-1].defines, *found[0].defines))),
+    )
+    return found[1:]
+
+
