@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.graphs.callpaths import FrameRef, Placer
 from scalana.graphs.gather import Gathered
@@ -32,20 +34,20 @@ def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG,
 
 def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Placer]:
     """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
-    frames = _Frames()
-    trees = [frames.of(record) for record in data.records]
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
-    programs = _programs(data, trees, lib_dirs)
+    programs = _programs(data, lib_dirs)
     psg, parse = front_end(programs, lib_dirs)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
+    frames = _Frames(placer)
     size = int(data.path_first[-1])
     vertex, line, waits = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
     # Ranks first: what they add comes before what only their children do.
-    for process in sorted(range(len(trees)), key=lambda process: not data.is_own[process]):
-        tree, parents = trees[process], data.records[process].paths.parent
+    for process in sorted(range(len(data.records)), key=lambda process: not data.is_own[process]):
+        record = data.records[process]
+        tree, waiting = frames.of(record)
         rows = slice(int(data.path_first[process]), int(data.path_first[process]) + len(tree))
-        vertex[rows], line[rows], _ = placer.place_tree(list(parents), tree)
-        waits[rows] = [placer.is_library(frame) and waits_for_others(frame.filename) for frame in tree]
+        vertex[rows], line[rows], _ = placer.place_tree(list(record.paths.parent), tree)
+        waits[rows] = waiting
     return psg, Places(vertex, line, waits), placer
 
 
@@ -72,51 +74,84 @@ def waits_for_others(file: str) -> bool:
 
 
 class _Frames:
-    """Decodes the innermost frame of every path; equal frames of all processes are one object."""
+    """Decodes the innermost frame of every path; equal frames of all processes are one object.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Code, str], dict[int, FrameRef]] = {}
+    Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
+    """
 
-    def of(self, record: ProcessRecord) -> list[FrameRef]:
+    def __init__(self, placer: Placer) -> None:
+        self._placer = placer
+        self._known: dict[tuple[Code, str], _CodeFrames] = {}
+
+    def of(self, record: ProcessRecord) -> tuple[list[FrameRef], npt.NDArray[np.bool_]]:
+        """The frames ``[paths]``, and whether each is library code that waits for others."""
         cwd = record.meta.get("cwd", "")
-        by_code = {number: (code, self._decoded(code, cwd)) for number, code in record.codes.items()}
-        result = []
-        for number, lasti in zip(record.paths.code, record.paths.lasti, strict=True):
-            found = by_code.get(number)
-            if found is None:
-                result.append(_LOST)
-                continue
-            code, decoded = found
-            frame = decoded.get(lasti)
-            if frame is None:
-                position = code.position(lasti)
-                file = _absolute(code.filename, cwd)
-                frame = FrameRef(file, code.name, code.first_line, position.line, position.column)
-                decoded[lasti] = frame
-            result.append(frame)
-        return result
+        codes = {number: self._code(code, cwd) for number, code in record.codes.items()}
+        lost = _CodeFrames(None, _LOST, True, False)
+        steps = np.array(record.paths.code, np.int64) << 32 | np.array(record.paths.lasti, np.int64)
+        unique, inverse = np.unique(steps, return_inverse=True)
+        chosen = [(codes.get(step >> 32, lost), step & 0xFFFFFFFF) for step in unique.tolist()]
+        frames = [code.frame(lasti) for code, lasti in chosen]
+        waits = np.array([code.waits for code, _ in chosen], np.bool_)
+        inverse = inverse.reshape(-1)
+        return [frames[row] for row in inverse.tolist()], waits[inverse]
 
-    def _decoded(self, code: Code, cwd: str) -> dict[int, FrameRef]:
-        return self._known.setdefault((code._replace(id=0), "" if os.path.isabs(code.filename) else cwd), {})
+    def _code(self, code: Code, cwd: str) -> _CodeFrames:
+        key = (code._replace(id=0), "" if os.path.isabs(code.filename) else cwd)
+        found = self._known.get(key)
+        if found is None:
+            frame = FrameRef(_absolute(code.filename, cwd), code.name, code.first_line, code.first_line)
+            library = self._placer.is_library(frame)
+            found = _CodeFrames(code, frame, library, library and waits_for_others(frame.filename))
+            self._known[key] = found
+        return found
+
+
+@dataclass(slots=True)
+class _CodeFrames:
+    """Frames of one code object, by instruction."""
+
+    code: Code | None
+    anywhere: FrameRef
+    library: bool
+    waits: bool
+    known: dict[int, FrameRef] = field(default_factory=dict)
+
+    def frame(self, lasti: int) -> FrameRef:
+        if self.library or self.code is None:
+            return self.anywhere
+        found = self.known.get(lasti)
+        if found is None:
+            position = self.code.position(lasti)
+            found = self.known[lasti] = self.anywhere._replace(line=position.line, column=position.column)
+        return found
 
 
 def _absolute(file: str, cwd: str) -> str:
-    if not file or file.startswith("<") or os.path.isabs(file) or not cwd:
+    if not file or file.startswith(("<", "[")) or os.path.isabs(file) or not cwd:
         return file
     return os.path.normpath(os.path.join(cwd, file))
 
 
-def _programs(data: Gathered, trees: list[list[FrameRef]], lib_dirs: list[str]) -> list[str]:
+def _programs(data: Gathered, lib_dirs: list[str]) -> list[str]:
     """Files that the ranks ran: where the first module outside of the libraries is at the top of paths."""
     libraries = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs)
     found: dict[str, None] = {}
     for process in np.flatnonzero(data.is_own).tolist():
-        tree, parents = trees[process], data.records[process].paths.parent
-        below_library = [True] * len(tree)  # whether there is nothing but library code up to and with the path
-        for path in range(1, len(tree)):
-            frame = tree[path]
-            library = frame.filename.startswith(("<", *libraries))
-            if below_library[parents[path]] and not library and frame.qualname == "<module>":
-                found[frame.filename] = None
-            below_library[path] = below_library[parents[path]] and library
+        record = data.records[process]
+        cwd = record.meta.get("cwd", "")
+        kinds: dict[int, tuple[bool, str]] = {0: (True, "")}
+        for number, code in record.codes.items():
+            file = _absolute(code.filename, cwd)
+            library = file.startswith(("<", "[", *libraries))
+            kinds[number] = library, file if code.name == "<module>" and not library else ""
+        # Whether there is nothing but library code from the root to the path.
+        below = [True] * len(record.paths)
+        for path, (parent, number) in enumerate(zip(record.paths.parent, record.paths.code, strict=True)):
+            if below[parent]:
+                below[path], file = kinds.get(number, (True, ""))
+                if file:
+                    found[file] = None
+            else:
+                below[path] = False
     return list(found)
