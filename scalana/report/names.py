@@ -21,6 +21,17 @@ def relative(file: str, cwd: str) -> str:
     return normal[len(below) :] if normal.startswith(below) else file
 
 
+def shortest(files: Iterable[str]) -> dict[str, str]:
+    """For each file its name without folders, or the whole of it where another file has the same name.
+
+    >>> shortest(["src/train.py", "lib/util.py", "src/util.py"])
+    {'src/train.py': 'train.py', 'lib/util.py': 'lib/util.py', 'src/util.py': 'src/util.py'}
+    """
+    different = list(dict.fromkeys(files))
+    bases = [os.path.basename(file) for file in different]
+    return {file: base if bases.count(base) == 1 else file for file, base in zip(different, bases, strict=True)}
+
+
 def place(file: str, line: int) -> str:
     """``file:line``, as editors and terminals make links of; the file alone where the line is unknown.
 

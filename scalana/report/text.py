@@ -146,11 +146,15 @@ def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
         return []
     left, line, right = rule("Where the time goes", "seconds of an average rank", width)
     head = f"  {'share':>6} {'work':>7} {'stalled':>7} {'waiting':>7} {'transfer':>8} {'least..most':>13}  place"
-    rows = [_hot_row(place, place.time_s / whole, ppg.run.cwd, ppg.run.ranks, width, paint) for place in shown]
+    files = names.shortest(names.relative(place.file, ppg.run.cwd) for place in shown)
+    rows = []
+    for place in shown:
+        where = names.place(files[names.relative(place.file, ppg.run.cwd)], place.line)
+        rows.append(_hot_row(place, where, place.time_s / whole, ppg.run.ranks, width, paint))
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
 
-def _hot_row(place: HotPlace, share: float, cwd: str, ranks: int, width: int, paint: Paint) -> str:
+def _hot_row(place: HotPlace, where: str, share: float, ranks: int, width: int, paint: Paint) -> str:
     cells = f"  {names.percent(share):>6}"
     columns = ((place.work_s, 7, ""), (place.stall_s, 7, "yellow"), (place.wait_s, 7, "red"), (place.transfer_s, 8, ""))
     for value, size, style in columns:
@@ -159,7 +163,7 @@ def _hot_row(place: HotPlace, share: float, cwd: str, ranks: int, width: int, pa
     span = f"{_short(place.least_s)}..{_short(place.most_s)}" if ranks > 1 else ""
     cells += f" {span:>13}  "
     room = width - _BEFORE_PLACE
-    where = clip_left(names.place(names.relative(place.file, cwd), place.line), room)
+    where = clip_left(where, room)
     return cells + paint(where, "cyan") + clip(f" {place.name}" if place.name else "", max(0, room - len(where)))
 
 

@@ -1,0 +1,15 @@
+"""The examples in docstrings of the reports are true."""
+
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from scalana.report import names, paint
+
+
+@pytest.mark.parametrize("module", [names, paint], ids=lambda module: module.__name__)
+def test_examples(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
