@@ -19,8 +19,8 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def program(folder: Path, main: str, **files: str) -> PSG:
-    """The graph of ``main.py``, with other files (``a__b`` is ``a/b.py``) beside it; only what is called is in it."""
-    write(folder, {"main.py": main, **{name.replace("__", "/") + ".py": text for name, text in files.items()}})
+    """The graph of ``main.py``, with other files (by name without ``.py``) beside it; only what is called is in it."""
+    write(folder, {"main.py": main, **{name + ".py": text for name, text in files.items()}})
     return build_psg([folder / "main.py"], uncalled=False)
 
 
