@@ -24,9 +24,10 @@ def advise(finding: Finding, ranks: int) -> str:
         return "Only this rank works while all others wait: share the work, or move it off the critical path."
     if len(finding.ranks) > 1 and len(finding.ranks) >= ranks / 2:
         return "A different rank is late each time: balance this work within every step, not only over the run."
-    if isinstance(cpu, float):
-        if cpu < 0.3:
+    waiting = evidence.get("core_wait_share")
+    if isinstance(cpu, float) and isinstance(waiting, float):
+        if cpu + waiting < 0.3:
             return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on this rank."
-        if cpu > 0.7 and evidence.get("seconds_others"):
+        if cpu + waiting > 0.7 and evidence.get("seconds_others"):
             return "The same code computes longer here than on other ranks: balance its input, or check this core."
     return ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
+from scalana.detectors.savings import stretch_excess
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
@@ -18,8 +19,6 @@ class PlaceTime:
     """Own time at a finding's place, by rank ``[ranks]``, in seconds over the whole run."""
 
     wall_s: FloatArray
-    cpu_s: FloatArray
-    core_wait_s: FloatArray
     helper_s: FloatArray
     """Of the wall time, that in which another thread or a child process did the work."""
 
@@ -36,7 +35,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> P
         return np.bincount(rank[hit], weights=seconds[hit], minlength=timeline.ranks)
 
     helper = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
-    return PlaceTime(by_rank(own.seconds), by_rank(own.cpu_s), by_rank(own.core_wait_s), by_rank(helper))
+    return PlaceTime(by_rank(own.seconds), by_rank(helper))
 
 
 def occurrences(candidate: Candidate, table: BlameTable) -> int:
@@ -63,16 +62,15 @@ def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
-    excess = wall - (others or 0.0)
-    if excess > 0.0:
-
-        def part(seconds: FloatArray) -> float:
-            over = float(seconds[here].mean()) - (float(seconds[~here].mean()) if (~here).any() else 0.0)
-            return min(1.0, max(0.0, over / excess))
-
-        evidence["cpu_share"] = part(time.cpu_s)
-        evidence["core_wait_share"] = part(time.core_wait_s)
-        evidence["helper_share"] = part(time.helper_s)
+    excess = stretch_excess(candidate, table, timeline)
+    over = excess.over_s > 0.0
+    total = float(excess.over_s[over].sum())
+    if total > 0.0:
+        # Of the excess itself, stretch by stretch: over the run all ranks may have done the same.
+        evidence["cpu_share"] = min(1.0, max(0.0, float(excess.over_cpu_s[over].sum()) / total))
+        evidence["core_wait_share"] = min(1.0, max(0.0, float(excess.over_core_wait_s[over].sum()) / total))
+    if wall > 0.0:
+        evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     evidence["callers"] = callers(candidate.spot.vertex, psg)
     return evidence
 

@@ -101,8 +101,8 @@ def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG,
         return "unresolved"
     if kind == TargetKind.TRANSFER:
         return "slow-transfer"
-    core_wait = evidence.get("core_wait_share")
-    if isinstance(core_wait, float) and core_wait > 0.5:
+    cpu, core_wait = evidence.get("cpu_share"), evidence.get("core_wait_share")
+    if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
         return "waiting-for-core"
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
     alone = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here

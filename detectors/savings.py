@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numba
 import numpy as np
 
@@ -23,55 +25,91 @@ def saving_s(
 
 
 def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds).
-
-    The excess of a rank is measured in every instance in which the cause was blamed on anyone, against the members
-    that are not among the finding's ranks: two ranks that are slow in the same place are mended together.
-    """
+    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds)."""
     calls, locations = timeline.calls, timeline.locations
     gaps = len(calls) + len(locations)
     removed, earlier, shorter = np.zeros(gaps), np.zeros(len(locations)), np.zeros(len(calls))
     kind = candidate.spot.kind
-    targets = np.unique(table.target[candidate.entries])
     guilty = np.isin(locations.rank, candidate.ranks)
     if kind == TargetKind.CARRIED_IN:
         start = locations.start_s
         earlier[guilty] = start[guilty] - np.median(start[~guilty] if (~guilty).any() else start)
         return removed, np.maximum(earlier, 0.0), shorter
-    rows = _stretches_blamed(targets, table)
-    if not rows.any():
-        return removed, earlier, shorter
     if kind == TargetKind.TRANSFER:
         return removed, earlier, _transfer_excess(candidate, timeline, guilty)
+    excess = stretch_excess(candidate, table, timeline)
+    if not len(excess.call):
+        return removed, earlier, shorter
+    # What sampling adds to single stretches by chance cancels over all of a rank's.
+    over = excess.over_s
+    positive = np.maximum(over, 0.0)
+    net = np.bincount(excess.location, weights=over, minlength=len(locations))
+    gross = np.bincount(excess.location, weights=positive, minlength=len(locations))
+    scale = np.clip(net / np.maximum(gross, 1e-300), 0.0, 1.0)
+    ratio = np.where(excess.did_s > 0.0, positive * scale[excess.location] / np.maximum(excess.did_s, 1e-300), 0.0)
+    if kind == TargetKind.UNRESOLVED:
+        share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
+        ratio *= min(1.0, share)
+    own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
+    hit = excess.mask[timeline.own.activity]
+    _spread(excess.call, excess.begin, ratio, own_first, hit, timeline.own.gap, timeline.own.seconds, removed)
+    return removed, earlier, shorter
+
+
+@dataclass(slots=True)
+class StretchExcess:
+    """What the ranks of a candidate did too much of, in every stretch of which the cause was blamed on anyone.
+
+    It is measured against the members that are not among the candidate's ranks: two ranks that are slow in the same
+    place are mended together. One row per participant and event.
+    """
+
+    mask: np.ndarray
+    """The candidate's activities ``[activities]``."""
+    call: IntArray
+    """Call that ends the stretch ``[rows]``."""
+    begin: IntArray
+    """First gap of the stretch ``[rows]``."""
+    location: IntArray
+    """``[rows]``"""
+    did_s: FloatArray
+    """Seconds in the activities ``[rows]``."""
+    over_s: FloatArray
+    """Seconds above what is usual, negative if below; 0 for those not guilty ``[rows]``."""
+    over_cpu_s: FloatArray
+    """The same of CPU time ``[rows]``."""
+    over_core_wait_s: FloatArray
+    """The same of time runnable without a core ``[rows]``."""
+
+
+def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) -> StretchExcess:
+    """Measure the excess of a candidate on own work; of what is not resolved, that of all own work."""
+    calls, own = timeline.calls, timeline.own
+    targets = np.unique(table.target[candidate.entries])
     mask = np.ones(len(timeline.activities), dtype=bool)
-    if kind == TargetKind.OWN:
+    if candidate.spot.kind == TargetKind.OWN:
         mask[:] = False
         mask[targets] = True
+    rows = _stretches_blamed(targets, table)
     stretches = table.stretches
     event = np.stack([stretches.instance, stretches.culprit, stretches.since_culprit], axis=1)[rows]
     number, first = number_rows(event)
     call = np.concatenate([stretches.call[rows], stretches.culprit[rows][first]])
     since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[rows][first]])
     event_of = np.concatenate([number, np.arange(len(first))])
-    own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
-    begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
-    hit = mask[timeline.own.activity]
-    cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, timeline.own.seconds, 0.0))])
-    did = cumulative[own_first[call + 1]] - cumulative[own_first[begin]]
     location = calls.location[call]
-    usual = _usual(event_of, did, guilty[location])
-    over = np.where(guilty[location], did - usual, 0.0)
-    positive = np.maximum(over, 0.0)
-    # What sampling adds to single stretches by chance cancels over all of a rank's.
-    net = np.bincount(location, weights=over, minlength=len(locations))
-    gross = np.bincount(location, weights=positive, minlength=len(locations))
-    scale = np.clip(net / np.maximum(gross, 1e-300), 0.0, 1.0)
-    ratio = np.where(did > 0.0, positive * scale[location] / np.maximum(did, 1e-300), 0.0)
-    if kind == TargetKind.UNRESOLVED:
-        share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
-        ratio *= min(1.0, share)
-    _spread(call, begin, ratio, own_first, hit, timeline.own.gap, timeline.own.seconds, removed)
-    return removed, earlier, shorter
+    begin = np.where(since >= 0, since + 1, calls.first[location])
+    guilty = np.isin(timeline.locations.rank, candidate.ranks)[location]
+    own_first = np.searchsorted(own.gap, np.arange(len(calls) + 1)).astype(np.int64)
+    hit = mask[own.activity]
+
+    def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, seconds, 0.0))])
+        did = cumulative[own_first[call + 1]] - cumulative[own_first[begin]]
+        return did, np.where(guilty, did - _usual(event_of, did, guilty), 0.0)
+
+    did, over_s = over(own.seconds)
+    return StretchExcess(mask, call, begin, location, did, over_s, over(own.cpu_s)[1], over(own.core_wait_s)[1])
 
 
 def _stretches_blamed(targets: IntArray, table: BlameTable) -> np.ndarray:
@@ -84,6 +122,8 @@ def _stretches_blamed(targets: IntArray, table: BlameTable) -> np.ndarray:
 
 def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray) -> FloatArray:
     """What members do there ordinarily: the median of those not guilty, of all others where all are ``[rows]``."""
+    if not len(event):
+        return np.zeros(0)
     _, everyone = quantile_by_key(event, did, 0.5)
     usual = everyone
     events, innocent = median_by_key(event[~guilty], did[~guilty])
