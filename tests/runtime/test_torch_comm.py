@@ -1,0 +1,188 @@
+"""Communication of real torch jobs: every call recorded once, and the job none the wiser."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from . import jobs
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+
+def as_expected(record: jobs.ProcessRecord) -> list[list[object]]:
+    """What ``every_call.py`` writes down, from the record."""
+    made = jobs.calls(record)
+    waits = Counter(call.completes for call in made if call.completes)
+    received = jobs.sources(record)
+    rows: list[list[object]] = []
+    for call in made:
+        if not call.completes:
+            peer = "any" if call.id in received else call.peer
+            rows.append([call.operation, call.members, call.nbytes, peer, call.tag, call.flags, waits[call.id]])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def every_call(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("every_call")
+    done = jobs.torchrun(4, "every_call.py", folder, record=folder / "run")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"end of rank {rank}" for rank in range(4)]
+    return folder
+
+
+def test_every_call_is_recorded_with_its_group_bytes_peer_and_wait(every_call: Path) -> None:
+    records = jobs.ranks(every_call / "run")
+    assert [record.rank for record in records] == [0, 1, 2, 3]
+    for record in records:
+        truth = json.loads((every_call / f"{record.rank}.json").read_text())
+        seen = as_expected(record)
+        # A mesh makes groups as it likes, and objects travel as torch likes: those calls are skipped.
+        mesh, objects = truth.index("mesh"), truth.index("objects")
+        after_mesh = truth[mesh + 1 : objects]
+        assert seen[:mesh] == truth[:mesh]
+        skipped = next(n for n, row in enumerate(seen) if n >= mesh and row[0] != "new_group")
+        assert seen[skipped : skipped + len(after_mesh)] == after_mesh
+        assert {row[0] for row in seen[mesh:skipped]} <= {"new_group"}
+        for_objects = [row[0] for row in seen[skipped + len(after_mesh) : -1]]
+        assert {"allgather", "broadcast", "gather"} == set(for_objects)
+        assert seen[-1:] == truth[objects + 1 :]
+
+
+def test_matching_calls_have_equal_numbers_on_all_members(every_call: Path) -> None:
+    records = jobs.ranks(every_call / "run")
+    members: dict[tuple[str, tuple[int, ...], int], list[tuple[int, str]]] = {}
+    sent: Counter[tuple[object, ...]] = Counter()
+    received: Counter[tuple[object, ...]] = Counter()
+    for record in records:
+        for call in jobs.calls(record):
+            if call.completes:
+                continue
+            if call.operation == "send":
+                sent[(call.group, record.rank, call.peer, call.tag, call.seq)] += 1
+            elif call.operation == "recv":
+                if call.id not in jobs.sources(record):
+                    received[(call.group, call.peer, record.rank, call.tag, call.seq)] += 1
+            else:
+                key = (call.group, tuple(call.members), call.seq)
+                members.setdefault(key, []).append((record.rank, call.operation))
+    for (_, ranks, _), rows in members.items():
+        assert tuple(rank for rank, _ in rows) == ranks
+        assert len({operation for _, operation in rows}) == 1
+    assert all(number == 1 for number in sent.values())
+    to_anybody = {key for key in sent if key[3] == 3}
+    assert set(sent) - to_anybody == set(received) and len(to_anybody) == 3
+
+
+def test_receives_from_anybody_learn_the_source(every_call: Path) -> None:
+    first = jobs.ranks(every_call / "run")[0]
+    assert sorted(jobs.sources(first).values()) == [1, 2, 3]
+
+
+def test_calls_are_found_at_the_users_line(every_call: Path) -> None:
+    source = (jobs.PROGRAMS / "every_call.py").read_text().splitlines()
+    for record in jobs.ranks(every_call / "run"):
+        for call in jobs.calls(record):
+            frames = record.frames(call.path)
+            assert not any(frame.code.filename.startswith(str(jobs.ROOT / "runtime")) for frame in frames)
+            users = [frame.line for frame in frames if frame.code.filename.endswith("every_call.py")]
+            assert users, call
+            line = source[users[-1] - 1]
+            if call.operation == "alltoall":
+                assert "all_to_all" in line
+            elif call.operation == "barrier":
+                assert "barrier" in line
+
+
+def blocked_s(record: jobs.ProcessRecord, skip_steps: int) -> list[float]:
+    """Seconds blocked in each step but the first ones, by the optimizer's marks."""
+    steps = record.intervals
+    spans = [(a, a + d) for kind, a, d in zip(steps.type, steps.start_ns, steps.duration_ns, strict=True) if kind == 2]
+    made = [call for call in jobs.calls(record) if call.completes or call.flags & 1]
+    return [sum(call.seconds for call in made if a <= call.enter_ns < b) for a, b in spans[skip_steps:]]
+
+
+@pytest.mark.parametrize("kind", ["reducer", "hook", "fsdp"])
+def test_a_sleep_in_backward_is_waited_for_by_the_others_alone(tmp_path: Path, kind: str) -> None:
+    sleep_s, steps = 0.2, 5
+    plain = jobs.torchrun(4, "planted_ddp.py", steps, sleep_s, kind) if kind == "reducer" else None
+    done = jobs.torchrun(4, "planted_ddp.py", steps, sleep_s, kind, record=tmp_path)
+    assert done.returncode == 0, done.stderr
+    if plain is not None:
+        assert sorted(done.stdout.split()) == sorted(plain.stdout.split())  # to the last digit
+    records = jobs.ranks(tmp_path)
+    blocked = {record.rank: sorted(blocked_s(record, 1)) for record in records}
+    median = {rank: values[len(values) // 2] for rank, values in blocked.items()}
+    for rank in (0, 1, 3):
+        # Against the sleeper, so that what the machine adds to everybody cancels out.
+        assert median[rank] - median[2] == pytest.approx(sleep_s, rel=0.4), median
+    for record in records:
+        made = [call for call in jobs.calls(record) if call.completes or call.flags & 3]
+        made.sort(key=lambda call: call.enter_ns)
+        for before, after in zip(made, made[1:], strict=False):
+            assert before.exit_ns <= after.enter_ns or after.exit_ns <= before.exit_ns, (before, after)
+
+
+def test_buckets_of_the_reducer_are_marked_as_posted_by_cpp(tmp_path: Path) -> None:
+    assert jobs.torchrun(2, "planted_ddp.py", 3, 0, "reducer", record=tmp_path).returncode == 0
+    for record in jobs.ranks(tmp_path):
+        made = [call for call in jobs.calls(record) if not call.completes]
+        assert {call.flags for call in made if call.operation == "allreduce"} == {2 | 8}
+        waits = [call for call in jobs.calls(record) if call.completes]
+        assert waits and all(call.flags == 4 | 8 for call in waits)
+
+
+def test_exceptions_of_communication_reach_the_program_unchanged(tmp_path: Path) -> None:
+    plain = jobs.torchrun(2, "failing_calls.py")
+    recorded = jobs.torchrun(2, "failing_calls.py", record=tmp_path)
+    assert plain.returncode == recorded.returncode == 0, recorded.stderr
+    assert sorted(recorded.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    assert "ValueError" in plain.stdout and "RuntimeError" in plain.stdout
+    assert len(jobs.ranks(tmp_path)) == 2
+
+
+def test_a_failing_rank_ends_the_job_as_ever(tmp_path: Path) -> None:
+    plain = jobs.torchrun(2, "failing_rank.py")
+    recorded = jobs.torchrun(2, "failing_rank.py", record=tmp_path)
+    assert plain.returncode == recorded.returncode != 0
+    assert "planted failure" in recorded.stderr
+    assert {record.role for record in jobs.records(tmp_path)} == {"launcher", "rank"}
+
+
+def test_groups_made_anew_are_other_groups(tmp_path: Path) -> None:
+    assert jobs.torchrun(3, "groups_anew.py", tmp_path, record=tmp_path / "run").returncode == 0
+    rows: dict[tuple[str, int], set[tuple[int, ...]]] = {}
+    for record in jobs.ranks(tmp_path / "run"):
+        for call in jobs.calls(record):
+            if call.operation == "allreduce":
+                rows.setdefault((call.group, call.seq), set()).add(tuple(call.members))
+    assert all(len(members) == 1 for members in rows.values()), rows
+    assert len(rows) == 4
+
+
+def test_spawned_ranks_learn_their_rank_from_torch(tmp_path: Path) -> None:
+    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "spawned_ranks.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = jobs.records(tmp_path)
+    assert [(record.role, record.rank) for record in found] == [("rank", 0), ("rank", 1), ("process", -1)]
+    assert all(record.meta["rank_source"] == "init_process_group" for record in found[:2])
+
+
+@pytest.mark.parametrize("arguments", [("fork",), ("spawn",), ("forkserver",), ("fork", "persistent")])
+def test_loader_workers_are_children_of_their_rank(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    extra = {"RANK": "0", "WORLD_SIZE": "1"}
+    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "loaders.py", *arguments], tmp_path, extra=extra)
+    assert done.returncode == 0 and done.stderr == ""
+    workers = json.loads(done.stdout)
+    found = {record.number("pid"): record for record in jobs.records(tmp_path)}
+    (rank,) = [record for record in found.values() if record.role == "rank"]
+    assert len(workers) == (2 if "persistent" in arguments else 4)
+    for worker in workers:
+        assert found[worker].role == "child" and found[worker].rank == -1
+        assert found[worker].meta["parent_record"] == rank.file.name
+        assert found[worker].ended or "persistent" in arguments
