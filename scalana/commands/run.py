@@ -87,8 +87,11 @@ def _report(folder: str, command: list[str], form: str) -> None:
     from scalana.progress import Progress
     from scalana.runtime.record_format import RunFolder
 
-    if not RunFolder(folder).record_files():
-        console.complain(f"nothing was recorded: {nothing_recorded.explain(command)} (run folder: {shown(folder)})")
+    records = RunFolder(folder)
+    if not records.record_files():
+        console.complain(
+            f"nothing was recorded: {nothing_recorded.explain(command, records.notes())} (run folder: {shown(folder)})"
+        )
         return
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)

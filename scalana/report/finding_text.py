@@ -12,7 +12,7 @@ from scalana.report.source import changed_since, excerpt
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Finding
-    from scalana.graphs.ppg import RunInfo
+    from scalana.graphs.run_info import RunInfo
 
 _MOST_HOPS = 8
 _MOST_CALLERS = 6

@@ -14,7 +14,7 @@ from scalana.report.finding_text import claim, cost
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Analysis, Finding, Hop
-    from scalana.graphs.ppg import RunInfo
+    from scalana.graphs.run_info import RunInfo
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -11,8 +11,9 @@ from scalana.detectors.blame import BlameTable
 from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.metrics import METRICS
-from scalana.graphs.ppg import PPG, RunInfo
+from scalana.graphs.ppg import PPG
 from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.run_info import RunInfo
 from scalana.graphs.timeline import Activities, Calls, Instances, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 
