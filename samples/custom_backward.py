@@ -35,8 +35,8 @@ WIDTH = 96
 
 def preprocess_grad(gradient: Tensor, budget_s: float) -> Tensor:
     deadline = time.perf_counter() + budget_s
-    while time.perf_counter() < deadline:
-        pass  # <- fault
+    while time.perf_counter() < deadline:  # <- fault
+        pass  # <- end of fault
     return gradient
 
 

@@ -41,7 +41,7 @@ def sweep(field: Tensor) -> Tensor:
 def refine(field: Tensor, budget_s: float) -> Tensor:
     until = time.perf_counter() + budget_s
     while time.perf_counter() < until:  # <- fault
-        field = sweep(field)  # <- end of fault
+        field[1:-1, 1:-1] += 1e-6 * (field[:-2, 1:-1] - field[2:, 1:-1])  # <- end of fault
     return field
 
 

@@ -38,15 +38,12 @@ class Neighbours:
 
     def __init__(self, positions: Tensor, cutoff: float = 1.5) -> None:
         self.cutoff = cutoff
-        self.pairs = self.search(positions)
-
-    def search(self, positions: Tensor) -> Tensor:
-        return (torch.cdist(positions, positions) < self.cutoff).nonzero()
+        self.pairs = (torch.cdist(positions, positions) < cutoff).nonzero()
 
     def rebuild(self, positions: Tensor) -> None:
         deadline = time.perf_counter() + REBUILD_S
         while time.perf_counter() < deadline:  # <- fault
-            self.pairs = self.search(positions)  # <- end of fault
+            self.pairs = (torch.cdist(positions, positions) < self.cutoff).nonzero()  # <- end of fault
 
 
 class Potential(nn.Module):
