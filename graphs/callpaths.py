@@ -414,7 +414,7 @@ class Placer:
         place = self._call_place(state, name)
         if not place.file:
             place = Place(frame.filename, frame.firstlineno, frame.firstlineno, -1, name)
-        return self._child(parent, ("call", state.line, name), VertexKind.CALL, place)
+        return self._child(parent, ("call", place.line, name), VertexKind.CALL, place)
 
     def _call_place(self, state: _State, name: str) -> Place:
         return Place(self.psg[state.user_vertex].place.file, state.line, state.line, -1, name)
