@@ -19,17 +19,18 @@ def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
         command: The job.
         notes: What the recorders themselves left behind, one sentence each.
     """
+    python, arguments = _python_of(command)
+    isolated = _isolated(arguments)
+    if python is not None and isolated:
+        return f"Python was started with {isolated}, which turns off what the recorder enters by"
+    other = _other_python(python) if python is not None else ""
+    if other:
+        return other
     if notes:
         return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
-    if not command:
-        return "the run folder does not tell its command"
-    python, arguments = _python_of(command)
     if python is None:
         return f"{command[0]} started no Python process, or started it without its environment"
-    isolated = _isolated(arguments)
-    if isolated:
-        return f"Python was started with {isolated}, which turns off what the recorder enters by"
-    return _other_python(python) or f"{os.path.basename(python)} ended before the recorder could start"
+    return f"{os.path.basename(python)} ended before the recorder could start"
 
 
 def _python_of(command: Sequence[str]) -> tuple[str | None, Sequence[str]]:

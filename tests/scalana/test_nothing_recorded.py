@@ -1,0 +1,44 @@
+"""The reasons for an empty run folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from scalana.nothing_recorded import explain
+
+
+def script(path: Path, first: str) -> str:
+    """An executable file that begins with a line."""
+    path.write_text(f"{first}\nprint(1)\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_programs_that_are_not_python(tmp_path: Path) -> None:
+    for command in (["true"], ["no-such-program"], [script(tmp_path / "job", "#!/bin/sh")]):
+        assert explain(command) == f"{command[0]} started no Python process, or started it without its environment"
+
+
+def test_options_that_keep_the_recorder_out(tmp_path: Path) -> None:
+    for option, shown in (("-I", "-I"), ("-uE", "-E"), ("-BS", "-S")):
+        assert f"started with {shown}," in explain([sys.executable, option, "train.py"])
+    assert "started with -I," in explain([script(tmp_path / "job", f"#!{sys.executable} -I")])
+    for fine in (["-X", "dev", "train.py", "-I"], ["-c", "pass", "-E"], ["-Wignore", "train.py"], ["-m", "mod", "-S"]):
+        assert "ended before the recorder" in explain([sys.executable, *fine])
+
+
+def test_another_python(tmp_path: Path) -> None:
+    other = script(tmp_path / "python3.99", "#!/bin/sh\necho 3.99.1 .cpython-399-x86_64-linux-gnu.so; exit; ")
+    assert explain([other, "train.py"]) == (
+        f"{other} is Python 3.99.1, for which this scalana has no recorder: install scalana there"
+    )
+    entry = script(tmp_path / "torchrun", f"#!{other}")
+    assert "Python 3.99.1" in explain([entry], ["process 7 is not recorded"])
+    broken = script(tmp_path / "python3.98", "#!/no/such/interpreter")
+    assert "cannot be started" in explain([broken])
+
+
+def test_what_the_recorders_noted() -> None:
+    assert explain(["true"], ["disk full"]) == "disk full"
+    assert explain(["true"], ["disk full", "disk full too"]) == "disk full (and 1 more like it)"
