@@ -63,18 +63,20 @@ def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns:
     if hosts < 2 or len(tick) == 0:
         return clocks
     seen = _first_completions(tick, host, time_ns, hosts)
+    present = seen >= 0
+    shared = present.astype(np.float64) @ present.T.astype(np.float64)
     # The best connected host joins first, to the one that it shares most ticks with.
-    joined, left = [0], set(range(1, hosts))
-    present = [row >= 0 for row in seen]
-    while left:
-        count, far, near = max((int(np.sum(present[h] & present[j])), -h, -j) for h in left for j in joined)
-        if count == 0:
+    best, near = shared[0].copy(), np.zeros(hosts, np.int64)
+    best[0] = -1.0
+    for _ in range(hosts - 1):
+        far = int(best.argmax())
+        if best[far] <= 0:
             break
-        far, near = -far, -near
-        common = present[far] & present[near]
-        _fit(clocks, far, seen[far][common], clocks.align(near, seen[near][common]))
-        joined.append(far)
-        left.remove(far)
+        common = present[far] & present[near[far]]
+        _fit(clocks, far, seen[far][common], clocks.align(int(near[far]), seen[near[far]][common]))
+        best[far] = -1.0
+        closer = (shared[far] > best) & (best >= 0)
+        best[closer], near[closer] = shared[far][closer], far
     return clocks
 
 

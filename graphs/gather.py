@@ -74,6 +74,10 @@ class Communicator:
     """World ranks, by rank in the communicator; empty where unknown."""
 
 
+_Communicators = dict[tuple[str, bytes], int]
+"""Row of each communicator, by its name and the bytes of its ranks: a large job names thousands of ranks in each."""
+
+
 @dataclass(slots=True)
 class Gathered:
     """Everything that was recorded of the analysed processes. Times are aligned, ns since :attr:`origin_ns`."""
@@ -123,7 +127,7 @@ def gather(chosen: RankRecords) -> Gathered:
     thread_first = _offsets([part.threads for part in parts])
     path_first = _offsets([part.paths for part in parts])
     threads = _threads(parts, thread_first, ranks, is_own)
-    communicators: dict[Communicator, int] = {}
+    communicators: _Communicators = {}
     samples = concatenate([part.samples(thread_first, path_first) for part in parts], Samples)
     events = concatenate(
         [part.events(thread_first, path_first, communicators) for part in parts if own[part.number]], Events
@@ -168,7 +172,9 @@ def gather(chosen: RankRecords) -> Gathered:
         open_events=np.arange(first_open, len(events)),
         intervals=intervals,
         totals=concatenate([part.totals(path_first) for part in parts if own[part.number]], Totals),
-        communicators=list(communicators),
+        communicators=[
+            Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in communicators
+        ],
         hosts=hosts,
         clocks=clocks,
         origin_ns=origin,
@@ -199,7 +205,7 @@ class _Part:
             state=_array(columns.state),
         )
 
-    def events(self, thread_first: IntArray, path_first: IntArray, communicators: dict[Communicator, int]) -> Events:
+    def events(self, thread_first: IntArray, path_first: IntArray, communicators: _Communicators) -> Events:
         columns = self.record.events
         identity = _array(columns.id)
         enter, cpu_enter = _array(columns.enter_ns), _array(columns.cpu_enter_ns)
@@ -227,7 +233,7 @@ class _Part:
             done_cpu_ns=done_cpu,
         )
 
-    def open(self, thread_first: IntArray, path_first: IntArray, communicators: dict[Communicator, int]) -> Events:
+    def open(self, thread_first: IntArray, path_first: IntArray, communicators: _Communicators) -> Events:
         """Calls under way when a record stops without an end, as events that last until then."""
         record, columns = self.record, self.record.open
         identity = _array(columns.event)
@@ -280,13 +286,13 @@ class _Part:
         path = _array(local)
         return np.where(path < self.paths, path, 0) + path_first[self.number]
 
-    def _communicators(self, known: dict[Communicator, int]) -> IntArray:
+    def _communicators(self, known: _Communicators) -> IntArray:
         """Run-wide communicator of each of the process' ids, -1 for unknown ones."""
         groups = self.record.groups
         used = max(_top(self.record.events.group), _top(self.record.open.group), max(groups, default=0))
         result = np.full(1 + used, -1, np.int64)
         for number, group in groups.items():
-            result[number] = known.setdefault(Communicator(group.name, tuple(group.ranks)), len(known))
+            result[number] = known.setdefault((group.name, group.ranks.tobytes()), len(known))
         return result
 
     def _done(self, identity: IntArray) -> tuple[IntArray, IntArray, IntArray]:

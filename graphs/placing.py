@@ -41,14 +41,24 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     frames = _Frames(placer)
     size = int(data.path_first[-1])
     vertex, line, waits = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    placed: dict[object, tuple[IntArray, IntArray, npt.NDArray[np.bool_]]] = {}
     # Ranks first: what they add comes before what only their children do.
     for process in sorted(range(len(data.records)), key=lambda process: not data.is_own[process]):
         record = data.records[process]
-        tree, waiting = frames.of(record)
-        rows = slice(int(data.path_first[process]), int(data.path_first[process]) + len(tree))
-        vertex[rows], line[rows], _ = placer.place_tree(list(record.paths.parent), tree)
-        waits[rows] = waiting
+        rows = slice(int(data.path_first[process]), int(data.path_first[process + 1]))
+        # Ranks that did the same, call for call, have the same tree.
+        key = _tree_key(record)
+        if key not in placed:
+            tree, waiting = frames.of(record)
+            placed[key] = (*placer.place_tree(list(record.paths.parent), tree)[:2], waiting)
+        vertex[rows], line[rows], waits[rows] = placed[key]
     return psg, Places(vertex, line, waits), placer
+
+
+def _tree_key(record: ProcessRecord) -> object:
+    """Equal for records with equal call paths."""
+    columns = (column.tobytes() for column in (record.paths.parent, record.paths.code, record.paths.lasti))
+    return (*columns, *record.codes.values(), record.meta.get("cwd", ""))
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
