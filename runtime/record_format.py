@@ -55,7 +55,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core
 from .line_tables import NO_LINE_TABLE, Position, position
 
 if TYPE_CHECKING:
@@ -413,6 +412,8 @@ class ProcessRecord:
         Raises:
             RecordError: it cannot be read, or is no record. Damage inside of it is in :attr:`troubles` instead.
         """
+        from . import _core  # only readers need the extension
+
         try:
             data = _core.read(os.fspath(file))
         except OSError as error:

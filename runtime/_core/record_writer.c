@@ -16,6 +16,7 @@
 /* What may pile up while the disk is stuck; beyond it records are dropped and counted. */
 #define LARGEST_BUFFER (8u << 20)
 #define VARINT_MAX 10u
+#define FIRST_DESCRIPTOR 512
 #define LONGEST_STRING (1u << 20)
 
 /* ---- encoding ---- */
@@ -353,6 +354,12 @@ int writer_open(record_writer *w, const char *path)
     w->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     if (w->fd < 0) {
         return errno;
+    }
+    /* A high number, out of the way of a program that counts on the lowest free one. */
+    int high = fcntl(w->fd, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (high >= 0) {
+        close(w->fd);
+        w->fd = high;
     }
     uint8_t header[RECORD_FILE_HEADER] = {0};
     memcpy(header, RECORD_FILE_MAGIC, 8);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checksum.h"
@@ -49,6 +49,9 @@ typedef struct {
 
 typedef struct {
     record_writer writer;
+    char *path;
+    dev_t device;
+    ino_t inode;
     uint64_t budget;
     uint64_t serial;
     uint64_t totals_ns;
@@ -88,6 +91,13 @@ static void after_fork_parent(void)
     pthread_mutex_unlock(&state_lock);
 }
 
+/* A program may close descriptors that are not its own, and open another file by the same number. */
+static bool is_our_file(int fd)
+{
+    struct stat info;
+    return fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == rec.device && info.st_ino == rec.inode;
+}
+
 static void forget(void)
 {
     code_table_free(&rec.codes);
@@ -97,6 +107,10 @@ static void forget(void)
     free(rec.groups);
     free(rec.open);
     free(rec.posts);
+    free(rec.path);
+    if (!is_our_file(rec.writer.fd)) {
+        rec.writer.fd = -1; /* the program's by now, not ours to close */
+    }
     writer_close(&rec.writer);
     memset(&rec, 0, sizeof rec);
     rec.writer.fd = -1;
@@ -197,6 +211,13 @@ uint64_t recorder_key_message(int64_t source, int64_t destination, int64_t tag, 
 
 /* ---- start, stop, flush ---- */
 
+static void meta_number_locked(const char *key, uint64_t number)
+{
+    char text[24];
+    int size = snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    record_meta(&rec.writer, key, strlen(key), text, size > 0 ? (size_t)size : 0);
+}
+
 int recorder_start(const char *path, uint64_t budget_bytes)
 {
     pthread_once(&fork_once, install_fork_handlers);
@@ -220,15 +241,21 @@ int recorder_start(const char *path, uint64_t budget_bytes)
     forget();
     rec.open = calloc(OPEN_CALLS, sizeof *rec.open);
     rec.posts = calloc(POSTS, sizeof *rec.posts);
-    if (rec.open == NULL || rec.posts == NULL) {
+    rec.path = realpath(path, NULL);
+    struct stat info;
+    if (rec.open == NULL || rec.posts == NULL || rec.path == NULL || fstat(writer.fd, &info) != 0) {
         forget();
         error = ENOMEM;
         writer_close(&writer);
         unlink(path);
     } else {
         rec.writer = writer;
+        rec.device = info.st_dev;
+        rec.inode = info.st_ino;
         rec.budget = budget_bytes > SMALLEST_BUDGET ? budget_bytes : SMALLEST_BUDGET;
         rec.totals_ns = clock_wall_ns();
+        meta_number_locked("start_ns", rec.totals_ns);
+        meta_number_locked("unix_ns", clock_ns(CLOCK_REALTIME));
         for (uint32_t i = 0; i < THREAD_BUCKETS; i++) {
             rec.buckets[i] = NO_THREAD;
         }
@@ -296,6 +323,21 @@ static void give_up(int fd, int error)
     }
 }
 
+/* Opens the record again whose descriptor was closed by the program. -1 when it is gone, and recording ends. */
+static int reopen_locked(void)
+{
+    int fd = open(rec.path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (!is_our_file(fd)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        fd = -1;
+        rec.writer.stopped = true;
+    }
+    rec.writer.fd = fd;
+    return fd;
+}
+
 /* io_lock is held. */
 static void flush_with_io(bool all_totals, bool ending, int64_t status)
 {
@@ -305,6 +347,9 @@ static void flush_with_io(bool all_totals, bool ending, int64_t status)
     int fd = rec.writer.fd;
     if (recorder_is_on() && !rec.writer.stopped) {
         uint64_t now = clock_wall_ns();
+        if (!is_our_file(fd)) {
+            fd = reopen_locked();
+        }
         if (rec.writer.lost) {
             char text[96];
             snprintf(text, sizeof text, "%llu records lost: the disk did not keep up",

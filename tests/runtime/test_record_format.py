@@ -1,0 +1,414 @@
+"""The record format: what is written is read, and damage costs no more than what it hit."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+import sys
+import time
+import types
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scalana.runtime import _core, record_format
+from scalana.runtime.record_format import (
+    ProcessRecord,
+    RecordError,
+    RecordWriter,
+    RunFolder,
+    new_record_path,
+    position,
+    write_run_info,
+)
+
+
+def write_events(file: Path, count: int, per_block: int) -> None:
+    with RecordWriter(file) as writer:
+        writer.meta("rank", "3")
+        writer.code(1, "a.py", "f", 10)
+        writer.call_path(1, 0, 1, 12)
+        for i in range(count):
+            writer.event(2 * i + 2, 2, 10**12 + i * 1000, 500, seq=i, path=1)
+            if (i + 1) % per_block == 0:
+                writer.flush()
+        writer.end(10**12 + count * 1000, 0)
+
+
+def block_offsets(data: bytes) -> list[int]:
+    offsets = [16]
+    while offsets[-1] < len(data):
+        (length,) = struct.unpack_from("<I", data, offsets[-1] + 4)
+        offsets.append(offsets[-1] + 16 + length)
+    return offsets
+
+
+# ---- round trips ----
+
+
+def test_every_field_comes_back(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    events = []
+    samples = []
+    file = tmp_path / "r.rec"
+
+    def wide(bits: int) -> int:
+        return rng.getrandbits(rng.randrange(1, bits))
+
+    def signed(bits: int) -> int:
+        return rng.choice((-1, 1)) * wide(bits)
+
+    start = 10**15
+    with RecordWriter(file, block_bytes=500) as writer:
+        for i in range(2000):
+            event = {
+                "thread": wide(31),
+                "group": wide(31),
+                "seq": wide(63),
+                "peer": signed(31),
+                "tag": signed(63),
+                "nbytes": wide(63),
+                "flags": wide(31),
+                "cpu_enter_ns": wide(63),
+                "cpu_ns": wide(63),
+                "path": wide(31),
+                "completes": wide(63),
+            }
+            events.append((i, wide(31), start + signed(48), wide(48), event))
+            samples.append((wide(31), start + signed(48) // 1000 * 1000, wide(31), wide(63), wide(63), rng.randrange(6)))
+            writer.event(*events[-1][:4], **event)
+            writer.sample(*samples[-1])
+    record = ProcessRecord.read(file)
+    assert record.troubles == [] and not record.ended
+    columns = record.events
+    for row, (id, operation, enter, duration, event) in enumerate(events):
+        assert (columns.id[row], columns.operation[row], columns.enter_ns[row], columns.duration_ns[row]) == (
+            id,
+            operation,
+            enter,
+            duration,
+        )
+        assert {name: getattr(columns, name)[row] for name in event} == event
+    for row, (thread, when, path, cpu, wait, state) in enumerate(samples):
+        s = record.samples
+        assert (s.thread[row], s.path[row], s.cpu_us[row], s.core_wait_us[row], s.state[row]) == (
+            thread,
+            path,
+            cpu,
+            wait,
+            state,
+        )
+        # Samples stand in steps of 1 us from the base of their block, which need not be a whole us.
+        assert abs(s.time_ns[row] - when) < 1000
+
+
+def test_all_kinds_of_records(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    with RecordWriter(file) as writer:
+        writer.meta("role", "rank")
+        writer.meta("rank", "7")
+        writer.meta("rank", "8")
+        writer.code(1, "/x/ü\udcff.py", "outer", 3, 11, b"\x80\x00")
+        writer.code(2, "/x/b.py", "inner")
+        writer.call_path(1, 0, 1, 0)
+        writer.call_path(2, 1, 2, 44)
+        writer.thread(0, 4711, "python")
+        writer.thread(1, 4712, "helper", 2)
+        writer.group(1, "world", 2, [0, 5, 9])
+        writer.done(2, 2_000_000, 17, 4)
+        writer.interval(3, "forward", 1_000_000, 500, cpu_ns=400, path=2)
+        writer.interval(3, "backward", 1_500_000, 500)
+        writer.interval(3, "forward", 3_000_000, 500)
+        writer.total(2, 2, 1, 5, 100, 1000, 900)
+        writer.total(1, 2, 1, 1, 1, 1, 1)
+        writer.total(2, 2, 1, 6, 120, 1200, 1000)
+        writer.open(9, 2, 1_900_000, 2_500_000, group=1, seq=4, peer=3, path=2)
+        writer.note("no hook for foo")
+        writer.end(4_000_000, 137)
+    record = ProcessRecord.read(file)
+    assert record.rank == 8 and record.role == "rank"
+    assert [(f.code.filename, f.code.name, f.lasti, f.line) for f in record.frames(2)] == [
+        ("/x/ü\udcff.py", "outer", 0, 3),
+        ("/x/b.py", "inner", 44, 44),
+    ]
+    assert record.threads[0].is_main and not record.threads[1].is_main
+    assert list(record.groups[1].ranks) == [0, 5, 9] and record.groups[1].my_rank == 2
+    assert (record.done.event[0], record.done.time_ns[0], record.done.cpu_ns[0], record.done.source[0]) == (
+        2,
+        2_000_000,
+        17,
+        4,
+    )
+    assert [record.names[i] for i in record.intervals.name] == ["forward", "backward", "forward"]
+    assert record.intervals.start_ns.tolist() == [1_000_000, 1_500_000, 3_000_000]
+    assert record.totals.calls.tolist() == [1, 6]
+    assert (record.open.event[0], record.open.enter_ns[0], record.open.as_of_ns[0]) == (9, 1_900_000, 2_500_000)
+    assert record.notes == ["no hook for foo"]
+    assert record.ended and record.status == 137
+    assert (record.first_ns, record.last_ns) == (1_000_000, 4_000_000)
+
+
+def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
+    """A second decoder, straight from the table of the format: kinds and raw fields."""
+    layouts = {1: "tt", 2: "uttuut", 3: "uuuu", 4: "uutu", 5: "u", 6: "usuuuu", 8: "uuuuussuusuuuuu"}
+    layouts |= {9: "usus", 10: "uutsuuu", 11: "uuuuuuu", 12: "uuuuusus", 13: "t", 14: "ss"}
+    offsets = block_offsets(data)
+    for number, (start, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
+        magic, length, checksum, block = struct.unpack_from("<IIII", data, start)
+        payload = data[start + 16 : end]
+        assert (magic, length, checksum, block) == (0x4B4C4253, len(payload), zlib.crc32(payload), number)
+        at = 0
+
+        def varint() -> int:
+            nonlocal at
+            value = shift = 0
+            while True:
+                byte = payload[at]
+                at += 1
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    return value
+
+        while at < len(payload):
+            kind = payload[at]
+            at += 1
+            fields: list[int | bytes] = []
+            for form in layouts.get(kind, "utuu"):
+                value = varint()
+                if form == "t":
+                    fields.append(payload[at : at + value])
+                    at += value
+                else:
+                    fields.append(value if form == "u" else (value >> 1) ^ -(value & 1))
+            if kind == 7:
+                fields.append(b"".join(struct.pack("<I", varint()) for _ in range(int(fields[3]))))
+            yield kind, fields
+
+
+def test_the_compiled_writer_agrees_with_a_plain_decoder(tmp_path: Path) -> None:
+    file = tmp_path / "c.rec"
+    _core.start(str(file), 0, 1 << 24)
+    try:
+        _core.meta("key", "value ü")
+        group = _core.group("world", 1, [3, 70000])
+        posted = _core.begin(10, group, 4, 70000, -5, 1 << 40, 2)
+        _core.end(posted)
+        _core.done(posted)
+        _core.interval(2, "step", 1000, 4000, 7)
+        _core.begin(1, group, 5, -1, 0, 0, 1)
+        _core.note("note")
+    finally:
+        _core.stop(9)
+    records = list(decode_plainly(file.read_bytes()))
+    by_kind = {kind: fields for kind, fields in records if kind != 1}
+    assert [b"key", "value ü".encode()] in [fields for kind, fields in records if kind == 1]
+    assert by_kind[7] == [group, b"world", 1, 2, struct.pack("<II", 3, 70000)]
+    assert by_kind[8][:9] == [posted, 0, 10, group, 4, 70000, -5, 1 << 40, 2]
+    assert by_kind[9][0] == posted
+    assert by_kind[10][0] == 2 and by_kind[10][2] == b"step" and by_kind[10][4:6] == [3000, 7]
+    assert by_kind[12][2:6] == [1, group, 5, -1]
+    assert by_kind[13] == [b"note"]
+    assert by_kind[14][1] == 9
+    kinds = [kind for kind, _ in records]
+    assert kinds.index(2) < kinds.index(3) < kinds.index(8), "definitions stand before their use"
+    record = ProcessRecord.read(file)
+    assert record.events.enter_ns[0] == by_kind[5][0] + by_kind[8][9] or kinds.count(5) > 1
+
+
+def test_reading_a_million_events_keeps_up(tmp_path: Path) -> None:
+    """Decoding is linear: ten times the events take about ten times as long."""
+    seconds = []
+    for count in (20_000, 200_000):
+        file = tmp_path / f"{count}.rec"
+        write_events(file, count, 5_000)
+        best = min(_timed(file) for _ in range(3))
+        seconds.append(best)
+    assert seconds[1] < 60 * seconds[0]
+
+
+def _timed(file: Path) -> float:
+    start = time.process_time()
+    ProcessRecord.read(file)
+    return time.process_time() - start
+
+
+# ---- damage ----
+
+
+def test_a_torn_file_loses_its_last_block_only(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.rec"
+    write_events(whole, 60, 20)
+    data = whole.read_bytes()
+    offsets = block_offsets(data)
+    for size in range(16, len(data)):
+        torn = tmp_path / "torn.rec"
+        torn.write_bytes(data[:size])
+        record = ProcessRecord.read(torn)
+        blocks = sum(offset <= size for offset in offsets) - 1
+        assert len(record.events) == min(blocks * 20, 60)
+        assert bool(record.troubles) == (size not in offsets)
+        assert not record.ended
+
+
+def test_a_damaged_block_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    write_events(file, 60, 20)
+    data = bytearray(file.read_bytes())
+    offsets = block_offsets(bytes(data))
+    for at in (offsets[1] + 16 + 7, offsets[1] + 8, offsets[1] + 4, offsets[1]):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x55
+        file.write_bytes(damaged)
+        record = ProcessRecord.read(file)
+        assert sorted(record.events.seq) == [*range(20), *range(40, 60)], f"damage at {at - offsets[1]}"
+        assert record.ended and len(record.troubles) == 1
+
+
+def test_lost_definitions_leave_holes_and_no_circles(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    with RecordWriter(file) as writer:
+        writer.code(1, "a.py", "f")
+        writer.call_path(1, 0, 1, 5)
+        writer.flush()
+        writer.code(2, "b.py", "g")
+        writer.call_path(2, 1, 2, 6)
+        writer.flush()
+        writer.code(3, "c.py", "h")
+        writer.call_path(3, 2, 3, 7)
+        writer.call_path(4, 5, 3, 7)
+        writer.call_path(5, 4, 3, 7)
+    data = bytearray(file.read_bytes())
+    data[block_offsets(bytes(data))[1] + 20] ^= 1
+    file.write_bytes(data)
+    record = ProcessRecord.read(file)
+    assert [frame.code.name for frame in record.frames(3)] == ["h"]
+    assert [frame.code.name for frame in record.frames(1)] == ["f"]
+    assert len(record.frames(5)) == 2
+    assert record.frames(2) == [] and record.frames(99) == [] and record.frames(-1) == []
+
+
+def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    write_events(file, 30, 10)
+    data = file.read_bytes()
+    offsets = block_offsets(data)
+    rng = random.Random(11)
+    for _ in range(3000):
+        damaged = bytearray(data)
+        for _ in range(rng.randrange(1, 6)):
+            damaged[rng.randrange(16, len(damaged))] = rng.randrange(256)
+        if rng.random() < 0.8:  # let the damage through to the decoder
+            for start, end in zip(offsets, offsets[1:], strict=False):
+                damaged[start : start + 8] = data[start : start + 8]
+                struct.pack_into("<I", damaged, start + 8, zlib.crc32(damaged[start + 16 : end]))
+        file.write_bytes(damaged)
+        record = ProcessRecord.read(file)
+        for path in range(len(record.paths)):
+            record.frames(path)
+
+
+def test_what_is_no_record_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="missing.rec"):
+        ProcessRecord.read(tmp_path / "missing.rec")
+    for name, data in {"empty": b"", "text": b"hello world, this is text", "short": b"SCALANA1\x01"}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(RecordError, match=name):
+            ProcessRecord.read(tmp_path / name)
+    (tmp_path / "later").write_bytes(b"SCALANA1" + struct.pack("<II", 2, 0))
+    with pytest.raises(RecordError, match=r"later.*version"):
+        ProcessRecord.read(tmp_path / "later")
+
+
+# ---- folders ----
+
+
+def test_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="nowhere"):
+        RunFolder(tmp_path / "nowhere")
+    folder = RunFolder(tmp_path)
+    assert folder.info == {}
+    with pytest.raises(RecordError, match="no records"):
+        folder.processes()
+    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 3})
+    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
+    assert folder.info["exit_code"] == 4
+    assert sorted(os.listdir(tmp_path)) == ["run.json"], "nothing temporary is left"
+    for rank in (1, 0, -1):
+        file = new_record_path(tmp_path)
+        with RecordWriter(file) as writer:
+            if rank >= 0:
+                writer.meta("rank", str(rank))
+    (tmp_path / "records" / "bad.rec").write_bytes(b"x")
+    assert [record.rank for record in folder.processes()] == [0, 1, -1]
+    assert len(folder.troubles) == 1 and "bad.rec" in folder.troubles[0]
+    (tmp_path / "run.json").write_text(json.dumps([1]))
+    with pytest.raises(RecordError, match=r"run\.json"):
+        _ = folder.info
+
+
+# ---- line tables ----
+
+
+def code_objects(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from code_objects(constant)
+
+
+def stdlib_codes() -> Iterator[types.CodeType]:
+    for name in ("argparse", "ast", "asyncio/base_events", "dataclasses", "inspect", "typing", "tarfile"):
+        file = Path(os.__file__).parent / f"{name}.py"
+        yield from code_objects(compile(file.read_text(encoding="utf-8"), str(file), "exec"))
+
+
+def test_lines_are_those_of_the_interpreter() -> None:
+    table_name = "co_linetable"
+    minor = sys.version_info.minor
+    checked = 0
+    for code in stdlib_codes():
+        table = getattr(code, table_name)
+        for start, end, line in code.co_lines():
+            if line is None:
+                continue
+            for lasti in range(start, end, 2):
+                assert position(table, minor, code.co_firstlineno, lasti).line == line, (code, lasti)
+                checked += 1
+    assert checked > 50_000
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="3.10 has no columns")
+def test_columns_are_those_of_the_interpreter() -> None:
+    minor = sys.version_info.minor
+    for code in stdlib_codes():
+        for index, expected in enumerate(code.co_positions()):  # type: ignore[attr-defined,unused-ignore]
+            if expected[0] is None:
+                continue
+            line, end_line, column, end_column = position(code.co_linetable, minor, code.co_firstlineno, 2 * index)
+            assert (line, column) == (expected[0], -1 if expected[2] is None else expected[2])
+            assert end_line == expected[1] and end_column == (-1 if expected[3] is None else expected[3])
+
+
+def test_line_table_of_3_10() -> None:
+    # first line 10: 4 bytes of line 10, 2 of line 12, 2 of no line, 4 of line 9
+    table = bytes([4, 0, 2, 2, 2, 128, 4, 256 - 3])
+    lines = [position(table, 10, 10, lasti).line for lasti in range(0, 12, 2)]
+    assert lines == [10, 10, 12, 12, 9, 9]
+    assert position(b"", 10, 10, 4).line == 10
+
+
+def test_line_table_that_is_cut_off() -> None:
+    code = compile("x = 1\ny = f(x,\n  2)\n", "f.py", "exec")
+    table = code.co_linetable
+    for size in range(len(table)):
+        for lasti in range(0, 40, 2):
+            assert position(table[:size], sys.version_info.minor, 1, lasti).line >= 0
+
+
+def test_without_a_line_table_the_offset_is_the_line() -> None:
+    assert position(b"", record_format.NO_LINE_TABLE, 1, 42).line == 42
