@@ -247,15 +247,23 @@ class Placer:
                     state.vertex, ("back", function, back.line, back.name), VertexKind.CALL, back, back=function
                 )
         if function < 0:
-            parent = state.vertex
-            if parent == 0:
-                starter = _STARTERS.get(state.chain, "") if place.name != "<module>" else ""
-                if starter:
-                    parent = self._call(state, 0, f"{starter} {place.name}", frame)
-            elif self.psg[parent].kind is not VertexKind.CALL:
-                parent = self._call(state, parent, state.chain or frame.qualname, frame)
-            function = self._enter(parent, place, structure, inner)
+            function = self._enter(self._caller(state, place, frame), place, structure, inner)
         return self._at(function, frame, inner)
+
+    def _caller(self, state: _State, place: Place, frame: FrameRef) -> int:
+        """The vertex below which a function hangs that the source does not show: a call vertex, or the root."""
+        parent = state.vertex
+        if parent == 0:
+            starter = _STARTERS.get(state.chain, "") if place.name != "<module>" else ""
+            return self._call(state, 0, f"{starter} {place.name}", frame) if starter else 0
+        if self.psg[parent].kind is VertexKind.CALL:
+            return parent
+        if state.column < 0 and not state.chain:
+            # Without a column the stretch of code around it was taken; a call of that line that is open is nearer.
+            for call in self._calls_at(state.function, state.line):
+                if self.psg[call].kind is VertexKind.CALL and self.psg[call].recursion < 0:
+                    return call
+        return self._call(state, parent, state.chain or frame.qualname, frame)
 
     def _at(self, function: int, frame: FrameRef, inner: bool) -> _State:
         vertex = self._locate(function, frame.line, frame.column, inner)
@@ -321,7 +329,7 @@ class Placer:
         return best
 
     def _calls_at(self, function: int, line: int) -> Sequence[int]:
-        """Calls in a function's own code that the source shows in a line: function, communication, recursion."""
+        """Calls in a function's own code that the source shows in a line: function, comm and call vertices."""
         index = self._called.get(function)
         if index is None:
             index = self._called[function] = {}
@@ -334,7 +342,7 @@ class Placer:
                 if vertex.kind in _STRUCTURAL:
                     stack.extend(reversed(vertex.children))
                     continue
-                if vertex.kind is VertexKind.FUNCTION or vertex.kind is VertexKind.COMM or vertex.recursion >= 0:
+                if vertex.kind in (VertexKind.FUNCTION, VertexKind.COMM, VertexKind.CALL):
                     site = vertex.site if vertex.site is not None else vertex.place
                     for covered in range(site.line, min(site.end_line, site.line + 1000) + 1):
                         index.setdefault(covered, []).append(number)

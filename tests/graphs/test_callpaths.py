@@ -267,7 +267,7 @@ def test_indirect_calls_hang_below_the_call_site(program: Program) -> None:
 def test_recursion_goes_back_to_the_same_vertex(program: Program) -> None:
     paths = program.run()
     assert len({program.placer.place(p)[0] for p in paths if p[-1].qualname == "down"}) == 1
-    visits = {program.placer.place(p)[0] for p in paths if p[-1].qualname.endswith("Tree.visit")}
+    visits = {program.placer.place(p)[0] for p in paths if p[-1].qualname.endswith("visit")}
     assert len(visits) == 1
     assert any(program.psg[v].recursion >= 0 for v in program.psg.added)
 
@@ -399,9 +399,9 @@ def test_the_source_shows_through_a_library_that_calls_back(tmp_path: Path) -> N
     inside = "function <module> > function train > loop for i in range(2)"
     assert program.where(4, paths) == [f"{inside} > function Net.forward > comp"]
     assert program.where(6, paths) == [f"{inside} > call loss.backward > function hook > comp"]
-    chain = [p for p in paths if p[-1].qualname == "Module.__call__"]
+    chain = [p for p in paths if p[-1].qualname.endswith("__call__")]
     assert [program.describe(program.placer.place(p)[0]) for p in chain] == [f"{inside} > comp"]
-    backward = [p for p in paths if p[-1].qualname == "Module.backward"]
+    backward = [p for p in paths if p[-1].qualname.endswith("backward")]
     assert {program.placer.place(p)[1] for p in backward} == {13}
 
 
