@@ -255,12 +255,9 @@ def _gaps(spans: Spans, data: Gathered, locations: Locations, calls: Calls, plac
     start[before_call + 1], end[before_call] = spans.exit_ns, spans.enter_ns
     start[head], end[tail] = start_ns, end_ns
     cpu_from[before_call + 1], cpu_to[before_call] = spans.cpu_exit_ns, spans.cpu_enter_ns
-    cpu_from[head] = -1
     before[before_call + 1], after[before_call] = calls.vertex, calls.vertex
-    before[head] = -1
     # Where nothing else is known, a gap goes to the code around the next call, or else the last.
     path[before_call + 1] = spans.path
-    path[head] = -1
     path[before_call] = spans.path
     enclosing = _outside_communication(psg)
     known = path >= 0

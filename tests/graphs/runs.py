@@ -44,8 +44,8 @@ class Rank:
         records.mkdir(exist_ok=True)
         self.file = records / (self.name or f"host-{100 + self.rank}-0.rec")
         self.writer = RecordWriter(self.file)
-        self.now = self.cpu = self.seen_cpu = self.start_ms
-        self.cpu = self.seen_cpu = 0.0
+        self.now = self.start_ms
+        self.cpu = self.seen_cpu = 700.0  # of the interpreter's start, before the record begins
         self.next_tick = self.start_ms + self.period_ms / 2
         self.ids = iter(range(2, 1 << 30, 2))
         self.paths: dict = {}

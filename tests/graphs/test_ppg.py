@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scalana.graphs.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
+from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
 from tests.graphs.runs import LIBRARY as LIB
 from tests.graphs.runs import MS, Rank, build, by_name, make_ranks
 
@@ -91,6 +91,21 @@ def test_messages_posts_and_waits(tmp_path):
     assert calls.enter_s[2] == pytest.approx(0.0101) and calls.exit_s[2] == pytest.approx(0.031)
 
 
+def test_receive_from_anybody_gets_its_sender_from_its_completion(tmp_path):
+    ranks = make_ranks(tmp_path, 3)
+    for sender in ranks[1:]:
+        sender.work("step", 10 * sender.rank)
+        sender.call("send", sender.now + 1, "send", peer=0)
+    for source in (1, 2):
+        post = ranks[0].call("recv", ranks[0].now + 1, "recv", flags=EVENT_POST | EVENT_ANY_SOURCE)
+        ranks[0].call("wait", 1000 + 10 * source + 1, "wait", flags=EVENT_COMPLETION, completes=post)
+        ranks[0].writer.done(post, round(ranks[0].now * MS), source=source)
+    for rank in ranks:
+        rank.end()
+    instances = build(tmp_path).timeline.instances
+    assert instances.complete.tolist() == [True, True] and sorted(instances.root.tolist()) == [1, 2]
+
+
 def test_plain_program_without_ranks_is_rank_zero(tmp_path):
     record = Rank(tmp_path, 0, 1, meta={"rank": None, "world_size": None}, role="process")
     record.work("mask", 50)
@@ -140,6 +155,22 @@ def test_hang_leaves_open_calls_whose_time_is_communication(tmp_path):
     assert ppg.psg.vertices[call.vertex].kind is VertexKind.COMM
     assert by_name(ppg, "comm_s")["comm 41"] == pytest.approx([2.0, 0], abs=1e-3)
     assert len(ppg.timeline.instances) == 1 and not ppg.timeline.instances.complete.any()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_only_calls_after_the_last_event_of_a_killed_process_are_open(tmp_path, ended):
+    (rank,) = make_ranks(tmp_path, 1)
+    rank.work("mask", 10)
+    begin = rank.now
+    rank.call("allreduce", begin + 5)
+    rank.work("mask", 10)
+    rank.writer.open(3, BY_NAME["wait"].code, round((begin - 1) * MS), round(rank.now * MS), path=rank.path("sum"))
+    late = round((rank.now - 1) * MS)
+    rank.writer.open(5, BY_NAME["barrier"].code, late, round(rank.now * MS), path=rank.path("sum"))
+    if ended:
+        rank.end()
+    rank.writer.close()
+    assert [call.operation for call in build(tmp_path).run.open_calls] == ([] if ended else [BY_NAME["barrier"].code])
 
 
 def test_call_that_ended_is_not_open_though_its_event_was_not_kept(tmp_path):
@@ -226,13 +257,21 @@ def test_thinned_records_keep_exact_sums(tmp_path):
                 rank.call("allreduce", rank.now + 2, seq=step, flags=1 | (step > 0) << 8)
             else:
                 rank.work("sum", 2, 0.0, 3)
-        rank.writer.total(rank.path("sum"), BY_NAME["allreduce"].code, 1, 4, 400, 8 * MS, 0)
+        begin = rank.now
+        inner = rank.call("allgather", begin + 1, "gather", seq=4)
+        rank.writer.event(inner + 1, BY_NAME["barrier"].code, round(begin * MS), 2 * MS, path=rank.path("gather"))
+        rank.work("mask", 3)
+        for operation, calls, ms in (("allreduce", 4, 8), ("allgather", 1, 1), ("barrier", 1, 2)):
+            path = rank.path("sum" if operation == "allreduce" else "gather")
+            rank.writer.total(path, BY_NAME[operation].code, 1, calls, 100 * calls, ms * MS, 0)
         rank.end()
     ppg = build(tmp_path)
     assert ppg.run.thinned_ranks == [0, 1]
     assert by_name(ppg, "calls")["comm 41"] == [4, 4]
     assert by_name(ppg, "comm_s")["comm 41"] == pytest.approx([0.008] * 2)
-    assert ppg.metrics["time_s"].sum(axis=0) == pytest.approx([0.048] * 2)
+    # The barrier was made of the allgather: it is not counted beside it.
+    assert ppg.metrics["calls"].sum(axis=0).tolist() == [5, 5]
+    assert ppg.metrics["time_s"].sum(axis=0) == pytest.approx([0.052] * 2)
 
 
 def test_steps_and_regions(tmp_path):
