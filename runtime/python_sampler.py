@@ -1,7 +1,7 @@
 """Sampling by a plain Python thread, for interpreters whose frames cannot be read natively.
 
-It needs the interpreter's lock for every sample, so that it starves beside threads that seldom let go of it: pure Python
-code is seen less often than it runs. That is why it is only the fallback.
+It needs the interpreter's lock for every sample, so that it starves beside threads that seldom let go of it: pure
+Python code is seen less often than it runs. That is why it is only the fallback.
 """
 
 from __future__ import annotations

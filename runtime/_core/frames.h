@@ -14,10 +14,12 @@
 #include "memory.h"
 
 /* Whether one of the frames_3*.h applies. Needs <patchlevel.h> and <pyconfig.h> (which Python.h includes) before. */
+#ifndef SCALANA_FRAME_LAYOUT
 #if PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
 #define SCALANA_FRAME_LAYOUT 1
 #else
 #define SCALANA_FRAME_LAYOUT 0
+#endif
 #endif
 
 #define FRAMES_NONE UINT32_MAX /* this version has no such field */

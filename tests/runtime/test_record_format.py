@@ -79,7 +79,9 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
                 "completes": wide(63),
             }
             events.append((i, wide(31), start + signed(48), wide(48), event))
-            samples.append((wide(31), start + signed(48) // 1000 * 1000, wide(31), wide(63), wide(63), rng.randrange(6)))
+            samples.append(
+                (wide(31), start + signed(48) // 1000 * 1000, wide(31), wide(63), wide(63), rng.randrange(6))
+            )
             writer.event(*events[-1][:4], **event)
             writer.sample(*samples[-1])
     record = ProcessRecord.read(file)
@@ -152,6 +154,16 @@ def test_all_kinds_of_records(tmp_path: Path) -> None:
     assert (record.first_ns, record.last_ns) == (1_000_000, 4_000_000)
 
 
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
 def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
     """A second decoder, straight from the table of the format: kinds and raw fields."""
     layouts = {1: "tt", 2: "uttuut", 3: "uuuu", 4: "uutu", 5: "u", 6: "usuuuu", 8: "uuuuussuusuuuuu"}
@@ -162,31 +174,23 @@ def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
         payload = data[start + 16 : end]
         assert (magic, length, checksum, block) == (0x4B4C4253, len(payload), zlib.crc32(payload), number)
         at = 0
-
-        def varint() -> int:
-            nonlocal at
-            value = shift = 0
-            while True:
-                byte = payload[at]
-                at += 1
-                value |= (byte & 127) << shift
-                shift += 7
-                if byte < 128:
-                    return value
-
         while at < len(payload):
             kind = payload[at]
             at += 1
             fields: list[int | bytes] = []
             for form in layouts.get(kind, "utuu"):
-                value = varint()
+                value, at = varint(payload, at)
                 if form == "t":
                     fields.append(payload[at : at + value])
                     at += value
                 else:
                     fields.append(value if form == "u" else (value >> 1) ^ -(value & 1))
             if kind == 7:
-                fields.append(b"".join(struct.pack("<I", varint()) for _ in range(int(fields[3]))))
+                ranks = b""
+                for _ in range(int(fields[3])):
+                    value, at = varint(payload, at)
+                    ranks += struct.pack("<I", value)
+                fields.append(ranks)
             yield kind, fields
 
 
@@ -298,7 +302,7 @@ def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
     data = file.read_bytes()
     offsets = block_offsets(data)
     rng = random.Random(11)
-    for _ in range(3000):
+    for _ in range(1000):
         damaged = bytearray(data)
         for _ in range(rng.randrange(1, 6)):
             damaged[rng.randrange(16, len(damaged))] = rng.randrange(256)
