@@ -60,11 +60,13 @@ class Spans:
 
 def build_spans(events: Events) -> Spans:
     """Turn recorded events into calls."""
-    order = np.lexsort((-events.exit_ns, events.enter_ns, events.thread))
+    order = _nesting_order(events)
     starts = _starts_call(events, order)
     lead = order[starts]
     kept = _innermost(events, lead)
-    left_out = np.setdiff1d(lead, kept, assume_unique=True)
+    inner = np.zeros(len(events), np.bool_)
+    inner[kept] = True
+    left_out = lead[~inner[lead]]
     thread, enter, leave = events.thread[kept], events.enter_ns[kept], events.exit_ns[kept].copy()
     # Whatever still overlaps (clocks read out of order) ends where the next begins.
     same = thread[1:] == thread[:-1]
@@ -78,8 +80,9 @@ def build_spans(events: Events) -> Spans:
     waits_for = np.where(is_wait, completes, np.where(blocking, kept, -1))
 
     size = np.diff(np.r_[np.flatnonzero(starts), len(order)])
-    several = np.isin(kept, lead[size > 1])
-    joined = _joined(thread, enter, leave, post, np.where(several, -1, completes), is_wait, events)
+    alone = np.ones(len(events), np.bool_)
+    alone[lead] = size == 1
+    joined = _joined(thread, enter, leave, post, np.where(alone[kept], completes, -1), is_wait, events)
     first, second = joined, joined + 1
     leave[first] = leave[second]
     waits_for[first] = kept[first]
@@ -111,6 +114,18 @@ def build_spans(events: Events) -> Spans:
         waits=waited[by_owner],
         outer=left_out,
     )
+
+
+def _nesting_order(events: Events) -> IntArray:
+    """Rows by thread and enter; of those that begin together the longer first."""
+    if len(events) == 0:
+        return np.zeros(0, np.int64)
+    origin = int(events.enter_ns.min())
+    key = events.thread * (int(events.enter_ns.max()) - origin + 1) + (events.enter_ns - origin)
+    order = np.argsort(key, kind="stable")
+    if (key[order[1:]] == key[order[:-1]]).any():
+        order = np.lexsort((-events.exit_ns, key))
+    return order
 
 
 def _starts_call(events: Events, order: IntArray) -> BoolArray:
