@@ -133,7 +133,8 @@ class Decision:
     """What a call site is."""
 
     kind: VertexKind
-    """FUNCTION (see targets), COMM (see operation), CALL (not known), or COMP: nothing of interest."""
+    """FUNCTION (see targets), COMM (see operation), CALL (not known; targets are candidates, which will stand below the
+    call vertex), or COMP: nothing of interest."""
     operation: int = 0
     targets: tuple[Target, ...] = ()
 
@@ -264,7 +265,11 @@ def instantiate(psg: PSG, function: int, body: Body, enter: Enter | None = None)
     stack: list[tuple[Node, int]] = [(node, function) for node in reversed(body.nodes)]
     while stack:
         node, parent = stack.pop()
-        if node.targets and enter is not None:
+        if node.targets and enter is not None and node.kind is VertexKind.CALL:
+            index = psg.add(node.kind, node.place, parent)
+            for target in node.targets:  # candidates; samples tell which it is
+                enter(psg, node, target, index)
+        elif node.targets and enter is not None:
             entered = [enter(psg, node, target, parent) for target in node.targets]
             index = entered[-1]
         else:

@@ -160,13 +160,13 @@ class MpiCall(NamedTuple):
         return self.position("dest", "source", "root", "target")
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         """Position of the number of elements that is sent (received, where nothing is sent), or of its vector."""
         return self.position("count", "counts", "rcount", "rcounts")
 
     @property
     def datatype(self) -> int:
-        """Position of the datatype of :attr:`count`'s elements."""
+        """Position of the datatype of :attr:`elements`'s elements."""
         return self.position("type", "types", "rtype", "rtypes")
 
     @property

@@ -21,7 +21,9 @@ FUNCTIONS = frozenset(
     {"FUNCTION_DECL", "CXX_METHOD", "CONSTRUCTOR", "DESTRUCTOR", "CONVERSION_FUNCTION", "FUNCTION_TEMPLATE"}
 )
 _THROUGH = frozenset({"UNEXPOSED_EXPR", "PAREN_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CSTYLE_CAST_EXPR"})
-_CASTS = frozenset({"CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR", "CXX_CONST_CAST_EXPR", "CXX_DYNAMIC_CAST_EXPR"})
+_CASTS = frozenset(
+    {"CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR", "CXX_CONST_CAST_EXPR", "CXX_DYNAMIC_CAST_EXPR"}
+)
 _KEEPS = frozenset(
     "atexit at_quick_exit signal sigaction set_terminate set_unexpected set_new_handler ref cref bind bind_front "
     "make_pair make_tuple tie forward_as_tuple move forward swap exchange get addressof mem_fn not_fn make_unique "
@@ -149,7 +151,7 @@ class Calls:
         """A call site."""
         bare = self.texts.place(cursor)
         place = Place(bare.file, bare.line, bare.end_line, bare.column, site.name, bare.end_column)
-        row = mpi_call(site.callee.rpartition("@")[2] if not site.name else site.name)
+        row = mpi_call(site.name)
         return Node(VertexKind.CALL, place, operation=row.operation if row is not None else 0, call=site)
 
     def site(self, cursor: Cursor, children: list[Cursor], callee: Cursor | None) -> CallSite | None:
@@ -314,10 +316,7 @@ class Calls:
             elif kind == "COMPOUND_ASSIGNMENT_OPERATOR" and children:
                 found.update(dict.fromkeys(self.base(children[0])))
             elif kind == "UNARY_OPERATOR" and children:
-                end = part.extent.end
-                before = self.texts.at(part)
-                after = self.texts[self.texts.path(end.file.name)].slice(end.offset - 2, end.offset) if end.file else b""
-                if before in (b"++", b"--") or after in (b"++", b"--"):
+                if {self.texts.first(part), self.texts.last(part)} & {b"++", b"--"}:
                     found.update(dict.fromkeys(self.base(children[0])))
             if kind != "LAMBDA_EXPR":
                 stack.extend(children)

@@ -14,7 +14,8 @@ _PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp[ \t]+((?:[^\\\n]|\\.|\\\r?
 _OPERATOR = re.compile(rb'^[^\n"]*?_Pragma[ \t]*\([ \t]*"[ \t]*omp[ \t]+([^"\n]*)"', re.MULTILINE)
 _WORDS = frozenset(
     "parallel for simd sections section single master masked critical task taskloop target teams distribute loop "
-    "ordered taskgroup scope atomic barrier taskwait taskyield flush cancel declare threadprivate end update data".split()
+    "ordered taskgroup scope atomic barrier taskwait taskyield flush cancel declare threadprivate end update "
+    "data".split()
 )
 LOOPS = frozenset({"for", "simd", "taskloop", "distribute", "loop"})
 """Words of directives that belong to a loop."""

@@ -82,8 +82,8 @@ class Reader:
             where = diagnostic.location
             if diagnostic.severity == 3 and where.file is not None and self._is_system_location(where):
                 continue  # built for another compiler; what is needed of it is there
-            position = f"{self.texts.path(where.file.name)}:{where.line}" if where.file is not None else self.result.file
-            text = f"{position}: {diagnostic.spelling}"
+            file = self.texts.path(where.file.name) if where.file is not None else self.result.file
+            text = f"{file}:{where.line}: {diagnostic.spelling}"
             if text not in errors:
                 errors.append(text)
         if errors:
@@ -172,8 +172,8 @@ class Reader:
         nodes = self.builder.lambda_body(body) if lambda_ else self.builder.function(cursor)
         if location.file is None:
             return
-        file = self.texts.path(location.file.name)
-        place = Place(file, location.line, max(span.end_line, location.line), location.column - 1, name, span.end_column)
+        file, line = self.texts.path(location.file.name), location.line
+        place = Place(file, line, max(span.end_line, line), location.column - 1, name, span.end_column)
         pattern = self._is_pattern(cursor)
         overrides = tuple(other.get_usr() for other in clang.overridden(cursor)) if self._may_override(cursor) else ()
         self.result.functions.append(
@@ -368,5 +368,3 @@ def _without_arguments(name: str) -> str:
     if name.startswith("operator"):
         return name
     return name.partition("<")[0]
-
-

@@ -11,7 +11,6 @@ What becomes what:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from scalana.frontend.cpp import pragmas
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from clang.cindex import Cursor
 
     from scalana.frontend.cpp.reader import Reader
-
-_WRITES = frozenset({"COMPOUND_ASSIGNMENT_OPERATOR"})
 
 
 class Builder:
@@ -126,9 +123,7 @@ class Builder:
                 continue
             kind = VertexKind.LOOP if loop or directive.words & pragmas.REGIONS else VertexKind.BRANCH
             span = self.texts.place(cursor)
-            place = Place(
-                span.file, directive.line, span.end_line, directive.column, directive.text, span.end_column
-            )
+            place = Place(span.file, directive.line, span.end_line, directive.column, directive.text, span.end_column)
             nodes = [Node(kind, place, nodes)]
         return nodes
 
@@ -224,9 +219,7 @@ class Builder:
                 break
             inside += self.body(then, line)
             place = self.texts.named(arm, end=then, head=then)
-            place = Place(
-                place.file, place.line, place.end_line, place.column, prefix + place.name, place.end_column
-            )
+            place = Place(place.file, place.line, place.end_line, place.column, prefix + place.name, place.end_column)
             nodes.append(Node(VertexKind.BRANCH, place, inside))
             prefix = "else "
             arm = None
@@ -261,7 +254,7 @@ class Builder:
             if part is not None:
                 nodes += self.statement(part) if part.kind.is_statement() else self.expressions.of(part)
         if head and head[0] is not None:
-            nodes.insert(0, Node(VertexKind.COMP, self.texts.named(cursor, end=head[-1])))
+            nodes.insert(0, Node(VertexKind.COMP, self.texts.named(cursor, end=head[-1], head=body)))
         if body is None:
             return nodes
         if body.kind.name != "COMPOUND_STMT":
@@ -284,9 +277,7 @@ class Builder:
                 else:
                     arm.children += _joined(arm.children, found)
                     span, last = arm.place, self.texts.place(child)
-                    arm.place = Place(
-                        span.file, span.line, last.end_line, span.column, span.name, last.end_column
-                    )
+                    arm.place = Place(span.file, span.line, last.end_line, span.column, span.name, last.end_column)
             line = child.extent.end.line
         return nodes
 
@@ -312,11 +303,10 @@ def _joined(before: list[Node], found: list[Node]) -> list[Node]:
     first, second = before[-1].place, found[0].place
     if first.file != second.file:
         return found
+    end_line = max(second.end_line, first.end_line)
     before[-1] = Node(
         VertexKind.COMP,
-        Place(first.file, first.line, max(second.end_line, first.end_line), first.column, first.name, second.end_column),
+        Place(first.file, first.line, end_line, first.column, first.name, second.end_column),
         defines=tuple(dict.fromkeys((*before[-1].defines, *found[0].defines))),
     )
     return found[1:]
-
-

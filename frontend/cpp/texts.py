@@ -116,9 +116,12 @@ class Texts:
             return b""
         return self[self.path(end.file.name)].slice(end.offset, right.extent.start.offset).strip()
 
-    def at(self, cursor: Cursor, length: int = 2) -> bytes:
-        """The first bytes of an expression."""
+    def first(self, cursor: Cursor) -> bytes:
+        """The first two bytes of an expression."""
         start = cursor.extent.start
-        if start.file is None:
-            return b""
-        return self[self.path(start.file.name)].slice(start.offset, start.offset + length)
+        return self[self.path(start.file.name)].slice(start.offset, start.offset + 2) if start.file else b""
+
+    def last(self, cursor: Cursor) -> bytes:
+        """The last two bytes of an expression."""
+        end = cursor.extent.end
+        return self[self.path(end.file.name)].slice(end.offset - 2, end.offset) if end.file else b""

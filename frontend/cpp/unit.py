@@ -17,7 +17,7 @@ class CallSite:
     """What the source says about a call."""
 
     kind: str
-    """``direct``, ``virtual``, ``pointer`` (to a function, ``std::function``) or ``name`` (in a template, not known)."""
+    """``direct``, ``virtual``, ``pointer`` (also ``std::function``) or ``name`` (in a template, not known)."""
     callee: str
     """Id of the function; for a pointer, the type of function that it points to."""
     name: str

@@ -1,0 +1,264 @@
+"""C and C++ sources, folders of them, or a program with debug information to a Program Structure Graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scalana.frontend.cpp import clang, flags
+from scalana.frontend.cpp.cache import Cache, key_of
+from scalana.frontend.cpp.elf import Binary, BinaryError, is_elf
+from scalana.frontend.cpp.evidence import compilations_of
+from scalana.frontend.cpp.pool import run
+from scalana.frontend.cpp.resolve import Program
+from scalana.frontend.cpp.skeleton import skeleton
+from scalana.frontend.cpp.unit import FORMAT, Unit, decode
+from scalana.frontend.linker import Linker
+from scalana.graphs.psg import PSG
+from scalana.graphs.structure import FunctionStructure, Target
+
+SKIPPED = frozenset({".git", ".hg", ".svn", "CMakeFiles", "node_modules"})
+"""Folders that are not looked into unless they are asked for by name."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of translation units that are done, how many there are, and the file of the latest."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be read."""
+
+    compilations: dict[str, flags.Compilation] = field(default_factory=dict)
+    """By absolute path of the source."""
+    units: list[Unit] = field(default_factory=list)
+    """What is known without its source."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def is_native(path: str | Path) -> bool:
+    """Whether a path is this front end's: a C or C++ source, a program, or a folder with such sources and no Python."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        names = [name for _, _, files in os.walk(path) for name in files]
+        return any(os.path.splitext(n)[1] in flags.ENDINGS for n in names) and not any(n.endswith(".py") for n in names)
+    return flags.is_source(path) or is_elf(path)
+
+
+def cpp_files(folder: str) -> list[str]:
+    """The translation units below a folder, sorted; hidden folders and those of build systems are left out."""
+    found: list[str] = []
+    for base, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
+        found += [os.path.join(base, n) for n in sorted(files) if os.path.splitext(n)[1] in flags.ENDINGS]
+    return found
+
+
+def plan(paths: Sequence[str | Path], arguments: Sequence[str] | None = None) -> Plan:
+    """Find the sources and how each is compiled.
+
+    The flags of a source are those of ``arguments`` if these are given, else what a ``compile_commands.json`` at or
+    above it says, else what a program's debug information tells.
+    """
+    made = Plan()
+    databases: dict[str, dict[str, flags.Compilation]] = {}
+    passed, openmp = flags.understood(arguments or (), os.getcwd())
+
+    def database(source: str) -> flags.Compilation | None:
+        path = flags.find_database(source)
+        if path is None:
+            return None
+        if path not in databases:
+            try:
+                databases[path] = flags.read_database(path)
+            except ValueError as error:
+                databases[path] = {}
+                made.warnings.append(str(error))
+        return databases[path].get(source)
+
+    def add(source: str, otherwise: flags.Compilation | None = None) -> None:
+        if arguments is not None:
+            found: flags.Compilation | None = flags.Compilation(source, os.getcwd(), passed, openmp)
+        else:
+            found = database(source) or otherwise
+        made.compilations.setdefault(source, found or flags.Compilation(source, os.path.dirname(source), ()))
+
+    for path in paths:
+        absolute = os.path.abspath(path)
+        if os.path.isdir(absolute):
+            sources = cpp_files(absolute)
+            if not sources:
+                made.warnings.append(f"{absolute}: no C or C++ sources in this folder")
+            for source in sources:
+                add(source)
+        elif is_elf(absolute):
+            _add_binary(made, absolute, add)
+        elif not os.path.isfile(absolute):
+            made.warnings.append(f"{absolute}: cannot be read: no such file")
+        else:
+            add(absolute)
+    return made
+
+
+def _add_binary(made: Plan, path: str, add: Callable[[str, flags.Compilation | None], None]) -> None:
+    try:
+        with Binary(path) as binary:
+            compiled, missing = compilations_of(binary)
+            for compilation in compiled:
+                add(compilation.file, compilation)
+            if missing:
+                more = f" and {len(missing) - 1} more sources" if len(missing) > 1 else ""
+                gone = missing[0].file + more
+                made.warnings.append(
+                    f"{path}: {gone} cannot be read; their functions and calls come from the debug information, "
+                    "without loops and branches"
+                )
+                made.units += skeleton(binary, {unit.file for unit in missing})
+    except BinaryError as error:
+        made.warnings.append(str(error))
+
+
+def read_units(
+    made: Plan,
+    *,
+    mpi: Sequence[str] = (),
+    cache: Cache | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Unit]:
+    """Parse what a plan lists, as far as it is not kept from before.
+
+    Raises:
+        ClangMissing: there is no libclang.
+    """
+    if not made.compilations:
+        return list(made.units)
+    folders = tuple(mpi) or flags.mpi_includes()
+    library = clang.version()
+    found: dict[str, Unit] = {}
+    jobs: list[dict[str, Any]] = []
+    keys: list[str] = []
+    total = len(made.compilations)
+
+    def finished(file: str, unit: Unit) -> None:
+        found[file] = unit
+        if progress is not None:
+            progress(len(found), total, file)
+
+    for file, compilation in made.compilations.items():
+        words = flags.command_line(compilation, folders)
+        try:
+            with open(file, "rb") as source:
+                content = source.read()
+        except OSError:
+            content = b""
+        key = key_of([str(FORMAT), library, file, str(compilation.openmp), *words, content])
+        unit = _kept(cache, key)
+        if unit is not None:
+            finished(file, unit)
+            continue
+        jobs.append(
+            {"file": file, "arguments": words, "directory": compilation.directory, "openmp": compilation.openmp}
+        )
+        keys.append(key)
+
+    def done(number: int, result: dict[str, Any]) -> None:
+        unit = decode(result)
+        if cache is not None and unit.complete:
+            cache.put(keys[number], result, unit.headers)
+        finished(jobs[number]["file"], unit)
+
+    if jobs:
+        run(jobs, done, workers)
+    return [found[file] for file in made.compilations] + made.units
+
+
+def _kept(cache: Cache | None, key: str) -> Unit | None:
+    kept = cache.get(key) if cache is not None else None
+    if kept is None:
+        return None
+    try:
+        return decode(kept)
+    except ValueError:
+        return None
+
+
+def build_cpp_psg(
+    paths: Sequence[str | Path],
+    arguments: Sequence[str] | None = None,
+    *,
+    mpi: Sequence[str] = (),
+    program: Program | None = None,
+    uncalled: bool = True,
+    budget: int = 200_000,
+    depth: int = 40,
+    cache: Cache | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> PSG:
+    """The graph of the programs in sources, folders and executables.
+
+    ``main`` and what runs before it are functions below the root; what they call is inlined, across translation units.
+    Nothing is executed but compilers, to ask for their headers. What cannot be read is a warning in
+    :attr:`PSG.warnings`.
+
+    Args:
+        paths: C and C++ files, folders that hold such, programs and shared libraries with debug information.
+        arguments: flags of the compiler for all sources; None to find out.
+        mpi: folders of MPI's headers; by default those of the MPI on the search path.
+        program: filled with the functions of all files, for :meth:`~scalana.frontend.cpp.resolve.Program.parse`.
+        uncalled: whether functions that nothing calls are shown too, below the root.
+        budget: vertices beyond which calls are not expanded any more.
+        depth: functions inside each other beyond which they are not.
+        cache: of results; None to use the user's own.
+        workers: processes that parse; None for as many as pay.
+        progress: told about each translation unit.
+
+    Raises:
+        ClangMissing: there is no libclang, and a source has to be parsed.
+    """
+    psg = PSG(" ".join(os.fspath(path) for path in paths))
+    program = Program() if program is None else program
+    made = plan(paths, arguments)
+    psg.warnings += made.warnings
+    store = Cache() if cache is None else cache
+    for unit in read_units(made, mpi=mpi, cache=store, workers=workers, progress=progress):
+        program.add(unit)
+        psg.warnings += [warning for warning in unit.warnings if warning not in psg.warnings]
+    program.finish()
+    linker = Linker(psg, program, budget=budget, depth=depth)
+    for file in program.files.values():
+        if linker.body(Target(file.module)).nodes:
+            linker.add(Target(file.module))
+    for main in program.mains:
+        linker.add(Target(main))
+    if uncalled:
+        _add_uncalled(linker, program)
+    return psg
+
+
+def _add_uncalled(linker: Linker, program: Program) -> None:
+    """Add functions that nothing has called, those first that no other one of them calls."""
+    shown = set(map(id, program.mains))
+    left = [
+        function
+        for file in program.files.values()
+        for function in file.functions
+        if function not in linker.called and id(function) not in shown and not program.is_superseded(function)
+    ]
+    called: set[FunctionStructure] = set()
+    for function in left:
+        called.update(_calls(linker, function))
+    for function in sorted(left, key=lambda function: function in called):
+        if function not in linker.called:
+            linker.add(Target(function))
+
+
+def _calls(linker: Linker, function: FunctionStructure) -> Iterable[FunctionStructure]:
+    stack = list(linker.body(Target(function)).nodes)
+    while stack:
+        node = stack.pop()
+        yield from (target.function for target in node.targets if target.function is not function)
+        stack.extend(node.children)

@@ -1,0 +1,206 @@
+"""Which macros a program was compiled with, from the lines that have code.
+
+Debug information keeps no ``-D`` (nor ``-I``), yet much of a parallel program may stand below ``#if USE_MPI``. The line
+table tells which arms of such conditions were compiled: what must have been defined follows from that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif|error|define)\b([^\n]*)")
+_COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(slots=True)
+class Arm:
+    """One arm of a condition of the preprocessor."""
+
+    condition: str
+    """What must hold for it, given that no arm before it was taken; "1" for ``#else``."""
+    line: int
+    """Of its directive."""
+    end_line: int = 0
+    """Of the directive that ends it."""
+    error: bool = False
+    """Whether an ``#error`` stands directly in it."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known about the macros of a translation unit."""
+
+    defined: dict[str, bool] = field(default_factory=dict)
+    value: dict[str, str] = field(default_factory=dict)
+    truth: dict[str, bool] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
+
+    def learn(self, name: str, *, defined: bool | None = None, truth: bool | None = None, value: str = "") -> None:
+        """Add one fact; names about which facts contradict each other become doubtful."""
+        if defined is not None and self.defined.setdefault(name, defined) != defined:
+            self.doubtful.add(name)
+        if truth is not None and self.truth.setdefault(name, truth) != truth:
+            self.doubtful.add(name)
+        if value and self.value.setdefault(name, value) != value:
+            self.doubtful.add(name)
+
+
+def conditions(source: bytes) -> tuple[list[list[Arm]], set[str]]:
+    """The conditions of a source, each as its arms, and the macros that it defines itself."""
+    text = _COMMENT.sub(lambda match: b" " + b"\n" * match.group(0).count(b"\n"), source)
+    found: list[list[Arm]] = []
+    open_groups: list[list[Arm]] = []
+    own: set[str] = set()
+    lines = text.split(b"\n")
+    number = 0
+    while number < len(lines):
+        first, line = number + 1, lines[number].rstrip(b"\r")
+        while line.endswith(b"\\") and number + 1 < len(lines):
+            number += 1
+            line = line[:-1] + b" " + lines[number].rstrip(b"\r")
+        number += 1
+        match = _DIRECTIVE.match(line)
+        if match is None:
+            continue
+        word, rest = match.group(1).decode(), match.group(2).decode("utf-8", "replace").strip()
+        if word == "define":
+            name = _NAME.match(rest)
+            if name is not None:
+                own.add(name.group(0))
+        elif word == "error":
+            if open_groups:
+                open_groups[-1][-1].error = True
+        elif word in ("if", "ifdef", "ifndef"):
+            open_groups.append([Arm(_condition(word, rest), first)])
+            found.append(open_groups[-1])
+        elif open_groups:
+            open_groups[-1][-1].end_line = first
+            if word == "endif":
+                open_groups.pop()
+            else:
+                open_groups[-1].append(Arm("1" if word == "else" else _condition(word[2:], rest), first))
+    return [group for group in found if group[-1].end_line], own
+
+
+def _condition(word: str, rest: str) -> str:
+    if word in ("ifdef", "def"):
+        return f"defined({rest})"
+    if word in ("ifndef", "ndef"):
+        return f"!defined({rest})"
+    return rest
+
+
+def macros(sources: Mapping[str, bytes], lines: Mapping[str, Iterable[int]]) -> dict[str, str]:
+    """The macros that were defined by flags, with their values.
+
+    Args:
+        sources: content of the user's files that went into a translation unit, by path.
+        lines: lines of them with code in it, by path.
+    """
+    facts = Facts()
+    own: set[str] = set()
+    for path, content in sources.items():
+        groups, defines = conditions(content)
+        own |= defines
+        code = sorted(lines.get(path, ()))
+        for group in groups:
+            _judge(facts, group, code)
+    found: dict[str, str] = {}
+    for name in (*facts.defined, *facts.truth, *facts.value):
+        if name in own or name in facts.doubtful or name.startswith("__") or name == "_OPENMP" or name in found:
+            continue
+        if name in facts.value:
+            found[name] = facts.value[name]
+        elif facts.truth.get(name):
+            found[name] = "1"
+        elif facts.defined.get(name):
+            found[name] = "0" if facts.truth.get(name) is False else "1"
+    return found
+
+
+def _judge(facts: Facts, group: list[Arm], code: list[int]) -> None:
+    taken = next((n for n, arm in enumerate(group) if any(arm.line < line < arm.end_line for line in code)), None)
+    for number, arm in enumerate(group):
+        if taken is not None and number == taken:
+            _learn(facts, arm.condition, True)
+            return
+        if taken is not None or arm.error:
+            _learn(facts, arm.condition, False)
+        elif not arm.error:
+            return  # nothing is known of this arm, and so nothing of those behind it
+
+
+def _learn(facts: Facts, condition: str, truth: bool) -> None:
+    """What follows for single macros from the truth of a condition; only what follows for certain."""
+    text = _outer(condition.strip())
+    for operator, holds in (("||", False), ("&&", True)):
+        parts = _split(text, operator)
+        if len(parts) > 1:
+            if truth is holds:
+                for part in parts:
+                    _learn(facts, part, truth)
+            return
+    if text.startswith("!") and not text.startswith("!="):
+        _learn(facts, text[1:], not truth)
+        return
+    match = re.fullmatch(r"defined\s*\(?\s*([A-Za-z_]\w*)\s*\)?", text)
+    if match:
+        facts.learn(match.group(1), defined=truth)
+        return
+    if re.fullmatch(r"[A-Za-z_]\w*", text):
+        facts.learn(text, truth=truth)
+        return
+    match = re.fullmatch(r"([A-Za-z_]\w*)\s*(==|>=|>|!=)\s*(\d+)", text)
+    if match:
+        name, operator, number = match.group(1), match.group(2), int(match.group(3))
+        if operator == "!=":
+            operator, truth = "==", not truth
+        if truth:
+            facts.learn(name, value=str(number + 1 if operator == ">" else number))
+
+
+def _outer(text: str) -> str:
+    """Without parentheses around the whole."""
+    while text.startswith("(") and text.endswith(")"):
+        depth = 0
+        for position, character in enumerate(text):
+            depth += (character == "(") - (character == ")")
+            if depth == 0 and position < len(text) - 1:
+                return text
+        text = text[1:-1].strip()
+    return text
+
+
+def _split(text: str, operator: str) -> list[str]:
+    parts, depth, start, position = [], 0, 0, 0
+    while position < len(text):
+        character = text[position]
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and text.startswith(operator, position):
+            parts.append(text[start:position])
+            position += len(operator)
+            start = position
+            continue
+        position += 1
+    return [*parts, text[start:]]
+
+
+def include_folders(sources: Mapping[str, bytes], files: Iterable[str]) -> list[str]:
+    """Folders in which headers were found: those that make the directives of the sources lead to the files."""
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        by_name.setdefault(file.rpartition("/")[2], []).append(file)
+    folders: dict[str, None] = {}
+    for content in sources.values():
+        for match in _INCLUDE.finditer(content):
+            written = match.group(1).decode("utf-8", "replace")
+            if written.startswith((".", "/")):
+                continue
+            for file in by_name.get(written.rpartition("/")[2], ()):
+                if file.endswith("/" + written):
+                    folders[file[: -len(written) - 1]] = None
+    return list(folders)
