@@ -6,7 +6,7 @@ nest. An expression has a tuple of values, all that it may stand for; the empty 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from scalana.frontend.modules import Module
     from scalana.graphs.structure import FunctionStructure
 
+WIDTH = 8
+"""Most values that an expression is followed with."""
 DEPTH = 5
 """How deeply bindings nest before they are forgotten: an object given an object given an object ..."""
 
@@ -104,6 +106,11 @@ Values = tuple[Value, ...]
 
 EMPTY = Environment()
 _Kind = TypeVar("_Kind")
+
+
+def union(parts: Iterable[Values]) -> Values:
+    """The values in all parts, each once."""
+    return tuple(dict.fromkeys(value for part in parts for value in part))[:WIDTH]
 
 
 class Interner:
