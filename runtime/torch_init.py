@@ -28,10 +28,9 @@ def patch(c10d: Any) -> None:
     # new_group, new_subgroups and device meshes all end here; split_group makes a group out of another one.
     _wrap(c10d, "_new_group_with_tag", _NewGroup(c10d))
     _wrap(c10d, "split_group", _Split(c10d))
-    if c10d.is_initialized():  # recording began in the midst of a program
-        watcher = _Init(c10d)
-        watcher.prepare()
-        watcher.made()
+    announce = _Init(c10d).announce
+    recorder.when_started(announce)
+    announce()
 
 
 def _wrap(c10d: Any, name: str, watcher: _Watcher) -> None:
@@ -117,6 +116,12 @@ class _Init(_Watcher):
         if rank < 0 or world_size < 1:
             return None
         return "init_process_group", list(range(world_size)), rank
+
+    def announce(self) -> None:
+        """Recording begins in the midst of a program (or in a forked child): there may be a process group already."""
+        if self.c10d.is_initialized():
+            self.prepare()
+            recorder.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
 
     def made(self) -> None:
         if self.recording is None:

@@ -221,7 +221,9 @@ def test_the_compiled_writer_agrees_with_a_plain_decoder(tmp_path: Path) -> None
     kinds = [kind for kind, _ in records]
     assert kinds.index(2) < kinds.index(3) < kinds.index(8), "definitions stand before their use"
     record = ProcessRecord.read(file)
-    assert record.events.enter_ns[0] == by_kind[5][0] + by_kind[8][9] or kinds.count(5) > 1
+    base, enter = by_kind[5][0], by_kind[8][9]
+    assert isinstance(base, int) and isinstance(enter, int)
+    assert record.events.enter_ns[0] == base + enter or kinds.count(5) > 1
 
 
 def test_reading_a_million_events_keeps_up(tmp_path: Path) -> None:
