@@ -73,6 +73,7 @@ class RunInfo:
 def describe_run(
     folder: RunFolder, chosen: RankRecords, data: Gathered, open_calls: list[OpenCall], timeline: Timeline, ranks: int
 ) -> RunInfo:
+    """What the run folder and the gathered records say about a run, with all warnings but those of the matching."""
     info = folder.info
     own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
     rank_of = data.rank[data.is_own].tolist()

@@ -17,7 +17,7 @@ _SHORT_PERIODS = 4
 """Gaps up to this many sampling periods are alike enough to tell what an unsampled one holds."""
 _OWN_EVIDENCE = 10
 """Sampled like gaps from which a location's unsampled ones follow itself rather than all locations."""
-_LIKELY = 6
+_LIKELY = 4
 """Activities that an unsampled gap is divided over at most."""
 
 

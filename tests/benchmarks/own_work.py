@@ -61,9 +61,9 @@ if __name__ == "__main__":
     for ranks, seconds, calls in ((8, 60.0, 500_000), (8, 60.0, 8_000), (1024, 10.0, 100_000)):
         arguments = synthetic(ranks, seconds, 200.0, calls)
         own_work(*arguments, 5_000_000)
-        begin = time.perf_counter()
+        begin = time.process_time()
         own, activities = own_work(*arguments, 5_000_000)
         print(
             f"{ranks} ranks, {seconds:.0f} s, {len(arguments[1])} samples of all threads, {calls} calls: "
-            f"{time.perf_counter() - begin:.2f} s, {len(own)} rows, {len(activities)} activities"
+            f"{time.process_time() - begin:.2f} s, {len(own)} rows, {len(activities)} activities"
         )
