@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.grouping import Groups, Sums, group_waits, sum_stretches
-from scalana.detectors.segments import sum_by_key
+from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.detectors.stretches import Stretches, find_stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -88,9 +88,7 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
     moving = wait_s.copy()
     enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
     for _ in range(LARGEST_FLOW_STEPS):
-        moving = np.bincount(
-            shares.handed_to, weights=moving[shares.handed_from] * shares.handed_share, minlength=count
-        )
+        moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
         if moving.sum() <= enough:
             return flow, np.zeros(count)
         flow += moving

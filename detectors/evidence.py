@@ -9,6 +9,7 @@ import numpy as np
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.savings import stretch_excess
+from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
@@ -32,7 +33,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> P
     hit = np.isin(own.activity, targets) & (candidate.spot.kind == TargetKind.OWN)
 
     def by_rank(seconds: FloatArray) -> FloatArray:
-        return np.bincount(rank[hit], weights=seconds[hit], minlength=timeline.ranks)
+        return weighted_count(rank[hit], seconds[hit], timeline.ranks)
 
     helper = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
     return PlaceTime(by_rank(own.seconds), by_rank(helper))

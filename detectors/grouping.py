@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from scalana.detectors.segments import number_rows, quantile_by_key, sum_by_key
+from scalana.detectors.segments import number_rows, quantile_by_key, sum_by_key, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -104,7 +104,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
         group_comparison=comparison[waited][first],
         group_waiter=calls.location[call][first],
         group_vertex=calls.vertex[call][first],
-        group_wait_s=np.bincount(group, weights=stretches.wait_s[waited], minlength=size),
+        group_wait_s=weighted_count(group, stretches.wait_s[waited], size),
         group_count=np.bincount(group, minlength=size),
         group_of_call=group_of_call,
     )

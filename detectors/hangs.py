@@ -13,7 +13,7 @@ from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
 
 if TYPE_CHECKING:
-    from scalana.graphs.ppg import OpenCall, RunInfo
+    from scalana.graphs.run_info import OpenCall, RunInfo
 
 SHORTEST_S = 1.0
 """An open call that lasted less is how a job ends that is stopped, not a hang."""

@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.findings import Hop
-from scalana.detectors.segments import sum_by_key
+from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE
@@ -45,12 +45,12 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         seen.add(group)
         # Of what waited here, that which is handed on rather than blamed at once.
         rows = here[shares.handed_from] > 0.0
-        onward = np.bincount(
+        onward = weighted_count(
             shares.handed_to[rows],
-            weights=(here / np.maximum(reaching, 1e-300))[shares.handed_from[rows]]
+            (here / np.maximum(reaching, 1e-300))[shares.handed_from[rows]]
             * shares.handed_share[rows]
             * reaching[shares.handed_to[rows]],
-            minlength=len(reaching),
+            len(reaching),
         )
         if onward.sum() < 0.5 * here.sum() or int(np.argmax(onward)) in seen:
             break
@@ -66,12 +66,10 @@ def _reaching(candidate: Candidate, table: BlameTable) -> FloatArray:
     culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
     hit = np.isin(culprit * width + shares.target, wanted)
     count = len(groups.group_wait_s)
-    direct = np.bincount(shares.group[hit], weights=shares.share[hit], minlength=count)
+    direct = weighted_count(shares.group[hit], shares.share[hit], count)
     reaching = direct.copy()
     for _ in range(1000):
-        carried = np.bincount(
-            shares.handed_from, weights=shares.handed_share * reaching[shares.handed_to], minlength=count
-        )
+        carried = weighted_count(shares.handed_from, shares.handed_share * reaching[shares.handed_to], count)
         following = direct + carried
         if np.abs(following - reaching).max(initial=0.0) < 1e-9:
             break

@@ -16,6 +16,11 @@ def sum_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
     return key[order][starts], np.add.reduceat(value[order], starts)
 
 
+def weighted_count(index: IntArray, weight: FloatArray, length: int) -> FloatArray:
+    """Sum of the weights at every index from 0 to ``length`` ``[length]``."""
+    return np.asarray(np.bincount(index, weights=weight, minlength=length), dtype=np.float64)
+
+
 def median_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the distinct keys in order, and the median of the values of each. O(n log n)."""
     keys, low = quantile_by_key(key, value, 0.5, upper=False)

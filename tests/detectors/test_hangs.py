@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors import hangs
 from scalana.graphs.gather import Communicator
-from scalana.graphs.ppg import OpenCall, RunInfo
+from scalana.graphs.run_info import OpenCall, RunInfo
 from scalana.graphs.timeline import OwnWork
 from scalana.runtime.operations import BY_NAME
 from tests.detectors import examples
