@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalana.frontend.cpp import clang, flags
+from scalana.frontend.cpp import clang, flags, mpi_header
 from scalana.frontend.cpp.cache import Cache, key_of
 from scalana.frontend.cpp.elf import Binary, BinaryError, is_elf
 from scalana.frontend.cpp.evidence import compilations_of
@@ -213,7 +213,7 @@ def build_cpp_psg(
         budget: vertices beyond which calls are not expanded any more.
         depth: functions inside each other beyond which they are not.
         cache: of results; None to use the user's own.
-        workers: processes that parse; None for as many as pay.
+        workers: processes that parse; None for as many as pay, 0 to do it in this one.
         progress: told about each translation unit.
 
     Raises:
@@ -224,9 +224,15 @@ def build_cpp_psg(
     made = plan(paths, arguments)
     psg.warnings += made.warnings
     store = Cache() if cache is None else cache
+    without: list[str] = []
     for unit in read_units(made, mpi=mpi, cache=store, workers=workers, progress=progress):
         program.add(unit)
+        if any(path == mpi_header.PATH for path, _ in unit.headers):
+            without.append(unit.file)
         psg.warnings += [warning for warning in unit.warnings if warning not in psg.warnings]
+    if without:
+        more = f" (nor for {len(without) - 1} more sources)" if len(without) > 1 else ""
+        psg.warnings.append(f"{without[0]}: mpi.h was not found{more}; the names of the MPI standard stand in for it")
     program.finish()
     linker = Linker(psg, program, budget=budget, depth=depth)
     for file in program.files.values():

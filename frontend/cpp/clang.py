@@ -88,6 +88,25 @@ def overridden(cursor: Cursor) -> list[Cursor]:
     return found
 
 
+def constant(cursor: Cursor) -> int | None:
+    """The value of an integer expression that is a constant, None for any other."""
+    cindex = bindings()
+    library = cindex.conf.lib
+    evaluate, kind_of = library.clang_Cursor_Evaluate, library.clang_EvalResult_getKind
+    as_int, dispose = library.clang_EvalResult_getAsInt, library.clang_EvalResult_dispose
+    evaluate.argtypes, evaluate.restype = [cindex.Cursor], ctypes.c_void_p
+    for function in (kind_of, as_int, dispose):
+        function.argtypes = [ctypes.c_void_p]
+    dispose.restype = None
+    result = evaluate(cursor)
+    if not result:
+        return None
+    try:
+        return int(as_int(result)) if kind_of(result) == 1 else None
+    finally:
+        dispose(result)
+
+
 def skipped_lines(unit: TranslationUnit, file: str) -> Iterator[tuple[int, int]]:
     """First and last line of what the preprocessor skipped in a file; needs :data:`DETAILED_RECORD`."""
     cindex = bindings()

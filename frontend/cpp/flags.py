@@ -17,6 +17,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from scalana.frontend.cpp import mpi_header
+
 ENDINGS = frozenset({".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".cp", ".i", ".ii"})
 """Of files that are translation units."""
 HEADERS = frozenset({".h", ".hh", ".hpp", ".hxx", ".h++", ".H", ".inl", ".ipp", ".tpp", ".tcc", ".inc"})
@@ -224,7 +226,7 @@ def command_line(compilation: Compilation, mpi: Iterable[str] = ()) -> list[str]
         words += builtin_arguments()
     if compilation.openmp:
         words.append("-D_OPENMP=201511")  # see pragmas.py: read as ordinary code
-    for folder in dict.fromkeys((*compilation.mpi, *mpi)):
+    for folder in dict.fromkeys((*compilation.mpi, *mpi, mpi_header.FOLDER)):
         words += ["-idirafter", folder]
     # What a compiler only warns about, or what another one accepts, is no reason to read less.
     words += ["-w", "-Wno-error", "-ferror-limit=0", "-fno-spell-checking"]

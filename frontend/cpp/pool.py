@@ -13,6 +13,7 @@ from typing import Any
 
 from scalana.frontend.cpp.clang import ClangMissing
 from scalana.frontend.cpp.unit import Unit, encode
+from scalana.frontend.cpp.worker import answer
 
 SECONDS = 600.0
 """Longest time for one translation unit."""
@@ -81,11 +82,19 @@ def run(
 ) -> None:
     """Parse, and hand over each result with the number of its job as it comes.
 
-    A source on which a worker dies gives an empty unit with a warning. ``done`` is called by one thread at a time.
+    A source on which a worker dies gives an empty unit with a warning. ``done`` is called by one thread at a time. With
+    ``workers`` 0 all is done in this process.
 
     Raises:
         ClangMissing: there is no libclang.
     """
+    if workers == 0:
+        for number, job in enumerate(jobs):
+            result = answer(job)
+            if "missing" in result:
+                raise ClangMissing(result["missing"])
+            done(number, result)
+        return
     waiting: queue.SimpleQueue[tuple[int, dict[str, Any]]] = queue.SimpleQueue()
     for number, job in enumerate(jobs):
         waiting.put((number, job))

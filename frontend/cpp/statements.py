@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalana.frontend.cpp import pragmas
 from scalana.frontend.cpp.calls import Calls
+from scalana.frontend.cpp.clang import constant
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
@@ -198,6 +199,8 @@ class Builder:
             return []
         body, *condition = children
         nodes = self.body(body, cursor.extent.start.line)
+        if len(condition) == 1 and constant(condition[0]) == 0:
+            return nodes  # not a loop: how macros make one statement of several
         for part in condition:
             nodes += self.expressions.of(part)
         place = self.texts.named(cursor, head=body)

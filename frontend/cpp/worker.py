@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from scalana.frontend.cpp import clang
+from scalana.frontend.cpp import clang, mpi_header
 from scalana.frontend.cpp.unit import Unit, encode
 
 
@@ -30,7 +30,9 @@ def parse(file: str, arguments: Sequence[str], directory: str, openmp: bool) -> 
     try:
         with open(file, "rb"):
             pass
-        parsed = cindex.Index.create().parse(file, args=list(arguments), options=options)
+        parsed = cindex.Index.create().parse(
+            file, args=list(arguments), unsaved_files=[(mpi_header.PATH, mpi_header.text())], options=options
+        )
     except OSError as error:
         return Unit(file, warnings=[f"{file}: cannot be read: {error.strerror or error}"], complete=False)
     except cindex.TranslationUnitLoadError:

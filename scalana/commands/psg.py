@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from scalana import console
 from scalana.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from scalana.graphs.psg import PSG
 
 
 class PsgCommand:
@@ -17,11 +21,15 @@ class PsgCommand:
 examples:
   scalana psg train.py
   scalana psg src/ --format json -o structure.json
+  scalana psg ./solver                       (a program that was compiled with -g)
+  scalana psg solver.cpp mesh.cpp -- -Iinclude -DUSE_MPI
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("paths", metavar="PATH", nargs="+", help="Python file, or folder with Python files")
+        parser.add_argument(
+            "paths", metavar="PATH", nargs="+", help="Python, C or C++ file, folder with such files, or program"
+        )
         parser.add_argument(
             "--full", action="store_true", help="show every vertex, not only what matters for communication"
         )
@@ -30,12 +38,9 @@ examples:
 
     def run(self, args: argparse.Namespace) -> int:
         """Build the graph and show it. What could not be read is told on the standard error, and the rest is shown."""
-        from scalana.frontend.build import build_psg
         from scalana.report import psg_json, psg_text
 
-        if args.rest is not None:
-            raise UsageError("compiler flags (after --) are for C and C++ sources, which this version does not read")
-        psg = build_psg(args.paths)
+        psg = _build(args.paths, args.rest)
         for warning in psg.warnings:
             console.complain(warning)
         if len(psg) <= 1:
@@ -48,3 +53,23 @@ examples:
             text = render(psg, width=page, color=not args.output and console.wants_color(sys.stdout))
         console.deliver(text, args.output)
         return 0
+
+
+def _build(paths: list[str], flags: list[str] | None) -> PSG:
+    """The graph of Python files, or of a C or C++ program."""
+    from scalana.frontend.build import build_psg
+    from scalana.frontend.cpp.build import build_cpp_psg, is_native
+    from scalana.frontend.cpp.clang import ClangMissing
+
+    native = [is_native(path) for path in paths]
+    if not any(native):
+        if flags is not None:
+            raise UsageError("compiler flags (after --) are for C and C++ sources, and these are none")
+        return build_psg(paths)
+    if not all(native):
+        other = paths[native.index(False)]
+        raise UsageError(f"{other} is neither C nor C++: show the structure of each language by itself")
+    try:
+        return build_cpp_psg(paths, flags)
+    except ClangMissing as error:
+        raise CommandError(str(error)) from error
