@@ -19,6 +19,11 @@ OUTLYING = 5.0
 """Standard deviations of the ordinary stretch by which a single lateness must stand out."""
 REPEATED = 5
 """Instances from which the noise of a place can be estimated."""
+STANDS_OUT = 0.3
+"""Part of the ordinary stretch by which a lateness must exceed it where nothing repeats."""
+STANDS_OUT_AT_START = 1.0
+"""The same of what lies between the start of the record and the first meeting: processes start and import at very
+different speeds on a busy machine, and this says little about the program."""
 
 
 @dataclass(slots=True)
@@ -72,7 +77,9 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     persistent = np.isin(event_site * width + event_location, late_locations)
     per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
     enough = per_site[event_site] >= REPEATED
-    signal = in_band & ((enough & (outlying | persistent)) | (~enough & (late_s > 0.3 * np.maximum(median, 1e-12))))
+    since_start = stretches.since_culprit[first] < 0
+    needed = np.where(since_start, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
+    signal = in_band & np.where(enough, outlying | persistent, late_s > needed)
 
     waited = stretches.wait_s > 0.0
     group = groups.wait_group[waited]
