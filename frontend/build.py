@@ -147,9 +147,9 @@ def _add_uncalled(linker: Linker, resolver: Resolver, structures: list[FileStruc
             node = stack.pop()
             called.update(target.function for target in node.targets if target.function is not function)
             stack.extend(node.children)
-    share = max(linker.budget // max(len(left), 1), 500)
     for function in sorted(left, key=lambda function: function in called):
         if function not in linker.called:
+            share = max((linker.budget - len(linker.psg)) // 4, 500)  # one of them must not use up the budget of all
             linker.add(Target(function, resolver.entry(function)), share=share)
 
 

@@ -183,7 +183,7 @@ class Evaluator:
         return (self.interner.make(Items, (values,)),) if values else ()
 
     def arguments(self, call: ast.Call, module: Module, scope: Scope, environment: Environment) -> Arguments:
-        """What the arguments of a call may stand for; ``*args`` and ``**kwargs`` are spread out where they are known."""
+        """What the arguments of a call may stand for; ``*args`` and ``**kwargs`` are spread out where known."""
         arguments: list[Values] = []
         for argument in call.args:
             values = self.evaluate(argument, module, scope, environment)

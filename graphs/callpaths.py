@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.psg import PSG, Place, VertexKind
-from scalana.graphs.structure import FileStructure, FunctionStructure, holds, instantiate, settle, unresolved
+from scalana.graphs.structure import Body, FileStructure, FunctionStructure, holds, instantiate, settle, unresolved
 from scalana.runtime.operations import BY_CODE
 
 IntArray = npt.NDArray[np.int64]
@@ -113,6 +113,7 @@ class Placer:
         self._numbers: dict[_State, int] = {_START: 0}
         self._steps: dict[tuple[int, FrameRef], int] = {}
         self._functions: dict[tuple[str, str, int, int], tuple[Place, FunctionStructure | None]] = {}
+        self._bodies: dict[FunctionStructure, Body] = {}
         self._located: dict[tuple[int, int, int, bool], int] = {}
         self._called: dict[int, dict[int, list[int]]] = {}  # function vertex -> line -> calls shown by the source
         self._children: dict[tuple[int, object], int] = {}  # what samples added: (parent, what) -> vertex
@@ -301,7 +302,10 @@ class Placer:
         function = self._child(parent, place, VertexKind.FUNCTION, place)
         if len(self.psg) > known and structure is not None and not inner:
             if len(self.psg) < self.budget:
-                instantiate(self.psg, function, settle(structure.nodes, unresolved))
+                body = self._bodies.get(structure)
+                if body is None:
+                    body = self._bodies[structure] = settle(structure.nodes, unresolved)
+                instantiate(self.psg, function, body)
             else:
                 warning = f"more than {self.budget} vertices: further functions that samples found are not looked into"
                 if warning not in self.psg.warnings:
