@@ -92,10 +92,10 @@ class Texts:
         """Like :meth:`place`, with the text of its first line as name; up to where ``head`` begins, if given."""
         bare = self.place(cursor, "", end)
         text = self[bare.file]
-        if head is not None:
-            stop = head.extent.start
+        stop = head.extent.start if head is not None else None
+        if stop is not None and (stop.line, stop.column - 1) > (bare.line, bare.column):
             name = text.head(bare.line, bare.column, stop.line, stop.column - 1)
-        else:
+        else:  # also of what a macro makes, where all begins at the macro's name
             name = text.head(bare.line, bare.column, bare.end_line, bare.end_column)
         return Place(bare.file, bare.line, bare.end_line, bare.column, name, bare.end_column)
 
