@@ -9,6 +9,7 @@ from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries
 from scalana.detectors.evidence import describe
 from scalana.detectors.findings import Finding, Hop
+from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
 from scalana.detectors.savings import saving_s
@@ -46,10 +47,34 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
         if _is_noise(finding, timeline.ranks):
             continue
         finding.saving_s = saving_s(candidate, table, timeline, replay, measured_end)
+        if finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded:
+            continue
+        _name_hidden(finding, candidate, table, timeline, psg, replay)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
         finding.advice = advise(finding, timeline.ranks)
         findings.append(finding)
     return findings
+
+
+def _name_hidden(
+    finding: Finding, candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, replay: Replay
+) -> None:
+    """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it."""
+    waiting = max(timeline.ranks - len(candidate.ranks), 1)
+    if finding.saving_s >= HIDDEN * candidate.lost_s / waiting:
+        return
+    behind = next_cause(candidate, table, timeline, psg, replay)
+    if behind is None:
+        return
+    place = psg[max(behind.spot.vertex, 0)].place
+    line = behind.spot.line if behind.spot.line > 0 else place.line
+    finding.evidence["behind"] = {
+        "file": place.file,
+        "line": line,
+        "function": psg.function_of(max(behind.spot.vertex, 0)),
+        "ranks": behind.ranks,
+        "lost_s": behind.lost_s,
+    }
 
 
 def finding_root(finding: Finding) -> Hop:

@@ -33,34 +33,45 @@ class Replay:
         earlier_start_s: FloatArray | None = None,
         shorter_transfer_s: FloatArray | None = None,
     ) -> FloatArray:
-        """Return when each location ends, with ``removed_s[gap]`` less own work, locations that start earlier and
-        calls whose transfer takes less (all in seconds, all at least 0) ``[locations]``."""
+        """Return when each location ends ``[locations]``; see :meth:`times_s`."""
+        return self.times_s(removed_s, earlier_start_s, shorter_transfer_s)[2]
+
+    def times_s(
+        self,
+        removed_s: FloatArray | None = None,
+        earlier_start_s: FloatArray | None = None,
+        shorter_transfer_s: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Replay with ``removed_s[gap]`` less own work, locations that start earlier and calls whose transfer takes
+        less (all in seconds, all at least 0).
+
+        Returns entry and exit of every call ``[calls]`` and the end of every location ``[locations]``.
+        """
         timeline = self.timeline
         calls, locations = timeline.calls, timeline.locations
         gap = self.gap_s if removed_s is None else np.maximum(self.gap_s - removed_s, 0.0)
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
         less = np.zeros(len(calls)) if shorter_transfer_s is None else shorter_transfer_s
         rank_of_call = locations.rank[calls.location]
-        return np.asarray(
-            _replay(
-                self.order,
-                calls.location,
-                calls.enter_s,
-                calls.exit_s,
-                calls.posts,
-                calls.wait_first,
-                calls.waits,
-                self.dependencies.rule,
-                self.dependencies.on,
-                self.dependencies.earliest,
-                timeline.instances.first,
-                timeline.instances.members,
-                rank_of_call,
-                gap,
-                start,
-                less,
-            )
+        enter, leave, end = _replay(
+            self.order,
+            calls.location,
+            calls.enter_s,
+            calls.exit_s,
+            calls.posts,
+            calls.wait_first,
+            calls.waits,
+            self.dependencies.rule,
+            self.dependencies.on,
+            self.dependencies.earliest,
+            timeline.instances.first,
+            timeline.instances.members,
+            rank_of_call,
+            gap,
+            start,
+            less,
         )
+        return np.asarray(enter), np.asarray(leave), np.asarray(end)
 
 
 def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Replay:
@@ -103,6 +114,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
 ):
     count = len(location)
     enter = enter_s.copy()
+    leave = exit_s.copy()
     now = start_s.copy()
     last_arrival = np.full(len(member_first) - 1, -np.inf)
     measured_last = np.full(len(member_first) - 1, -np.inf)
@@ -151,7 +163,8 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             left = max(this + transfer, enter[call])
         else:
             left = max(this, enter[call]) + transfer
+        leave[call] = left
         now[location[call]] = left
     for place in range(len(now)):
         now[place] += gap_s[count + place]
-    return now
+    return enter, leave, now

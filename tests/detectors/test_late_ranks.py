@@ -99,6 +99,9 @@ def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
     assert (name, finding.ranks) == ("f", [1])
     assert finding.lost_s == pytest.approx(0.070 * 40)
     assert finding.saving_s == pytest.approx(0.010 * 40)
+    behind = finding.evidence["behind"]
+    assert behind["ranks"] == [2]
+    assert behind["lost_s"] == pytest.approx(0.020 * 3 * 40)
 
 
 def test_the_path_of_a_chain_leads_over_every_rank():

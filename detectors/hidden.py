@@ -1,0 +1,60 @@
+"""What comes next: the cause that keeps everybody waiting once the first is mended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.blame import BlameTable, blame
+from scalana.detectors.candidates import Candidate, join_entries
+from scalana.detectors.replay import Replay
+from scalana.detectors.savings import excess_of
+from scalana.detectors.waits import find_waits
+from scalana.graphs.psg import PSG
+from scalana.graphs.timeline import FloatArray, Timeline
+
+HIDDEN = 0.7
+"""A cause that saves less than this part of the time that its ranks lose to it has another behind it."""
+WORTH = 0.25
+"""Part of the first cause's seconds from which the one behind it is named."""
+
+
+def next_cause(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, replay: Replay
+) -> Candidate | None:
+    """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
+
+    The run is replayed without the candidate's excess, and blamed anew.
+    """
+    mended = without(candidate, table, timeline, replay)
+    waits = find_waits(mended)
+    behind = blame(mended, waits)
+    before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
+    for other in join_entries(behind, mended, psg):
+        grown = other.lost_s - before.get(other.spot, 0.0)
+        if other.spot != candidate.spot and grown >= WORTH * candidate.lost_s:
+            return other
+    return None
+
+
+def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
+    """The timeline as it would be without the excess of a candidate."""
+    removed, earlier, shorter = excess_of(candidate, table, timeline)
+    enter, leave, end = replay.times_s(removed, earlier, shorter)
+    calls, locations = timeline.calls, timeline.locations
+    return replace(
+        timeline,
+        calls=replace(calls, enter_s=enter, exit_s=leave),
+        locations=replace(locations, start_s=locations.start_s - earlier, end_s=end),
+        own=replace(timeline.own, seconds=_shortened(candidate, table, timeline, removed)),
+    )
+
+
+def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
+    """Seconds of the rows of own work, those of the candidate less what was removed from their gaps."""
+    own = timeline.own
+    hit = np.isin(own.activity, np.unique(table.target[candidate.entries]))
+    inside = np.bincount(own.gap[hit], weights=own.seconds[hit], minlength=len(removed))
+    left = 1.0 - np.minimum(removed / np.maximum(inside, 1e-300), 1.0)
+    return np.where(hit, own.seconds * left[own.gap], own.seconds)
