@@ -584,15 +584,11 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
     memory_range ranges[WINDOW_PAGES];
     window *w = &windows[oldest_window];
     uintptr_t page = at & ~(PAGE - 1);
-    size_t pages = layout.frame_is_object ? 1 : WINDOW_PAGES;
+    size_t pages = WINDOW_PAGES;
     uint8_t *place = w->bytes + (pages - 1) * PAGE;
     ranges[0] = (memory_range){page, place, at - page + layout.frame_size};
     for (size_t i = 1; i < pages; i++) {
         ranges[i] = (memory_range){page - i * PAGE, place - i * PAGE, PAGE};
-    }
-    if (layout.frame_is_object) {
-        ranges[0] = (memory_range){at, place, layout.frame_size};
-        page = at;
     }
     w->low = w->high = 0;
     size_t got = memory_read_ranges(access, ranges, pages);
@@ -621,9 +617,6 @@ static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
         if (frame == NULL) {
             return false;
         }
-        if (layout.frame_is_object && word_at(frame, offsetof(PyObject, ob_type)) != (uintptr_t)&PyFrame_Type) {
-            return false;
-        }
         raw_frame raw = raw_frame_at(frame);
         at = word_at(frame, layout.frame_previous);
         if (layout.frame_owner != FRAMES_NONE && raw.owner >= layout.owner_interpreter) {
@@ -633,6 +626,77 @@ static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
         (*seen)++;
     }
     return true;
+}
+
+/* Frames that are objects lie anywhere on the heap, and are reused as soon as their function returns. Those that the
+ * previous stack had are all read at once. When the chain is complete it is read a second time, and what is not the same
+ * any more, with all that is inside of it, is left out: the thread was in the frame around it both times. */
+#define FRAME_OBJECT_SIZE 128u
+
+typedef struct {
+    uintptr_t address;
+    uint8_t bytes[FRAME_OBJECT_SIZE];
+} frame_object;
+
+static frame_object expected_frames[FRAMES_MAX], found_frames[FRAMES_MAX];
+static size_t expected_frame_count;
+
+static size_t read_frame_objects(enum memory_access access, frame_object *frames, size_t count)
+{
+    memory_range ranges[FRAMES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ranges[i] = (memory_range){frames[i].address, frames[i].bytes, layout.frame_size};
+    }
+    return count ? memory_read_ranges(access, ranges, count) : 0;
+}
+
+/* A frame of a running call. Dead ones keep their type, and the link to the next in the list of free ones. */
+static bool is_running_frame(const uint8_t *frame)
+{
+    return word_at(frame, offsetof(PyObject, ob_type)) == (uintptr_t)&PyFrame_Type &&
+           (layout.frame_state == FRAMES_NONE || frame[layout.frame_state] == 0);
+}
+
+static bool read_object_chain(enum memory_access access, uintptr_t at, size_t *seen)
+{
+    size_t known = read_frame_objects(access, expected_frames, expected_frame_count), next = 0, count = 0;
+    for (; at != 0 && count < FRAMES_MAX; count++) {
+        frame_object *found = &found_frames[count];
+        size_t same = next;
+        while (same < known && expected_frames[same].address != at) {
+            same++;
+        }
+        if (same < known) {
+            *found = expected_frames[same];
+            next = same + 1;
+        } else if (!plausible(at) || !memory_read(access, found->bytes, at, layout.frame_size)) {
+            return false;
+        }
+        if (!is_running_frame(found->bytes)) {
+            return false;
+        }
+        found->address = at;
+        at = word_at(found->bytes, layout.frame_previous);
+    }
+    memcpy(expected_frames, found_frames, count * sizeof *found_frames);
+    expected_frame_count = count;
+    if (read_frame_objects(access, expected_frames, count) != count) {
+        return false;
+    }
+    size_t inner = count;
+    while (inner > 0) {
+        const uint8_t *before = found_frames[inner - 1].bytes, *after = expected_frames[inner - 1].bytes;
+        if (!is_running_frame(after) || word_at(before, layout.frame_previous) != word_at(after, layout.frame_previous) ||
+            word_at(before, layout.frame_code) != word_at(after, layout.frame_code)) {
+            break;
+        }
+        inner--;
+    }
+    *seen = count - inner;
+    for (size_t i = inner; i < count; i++) {
+        raws[i - inner] = raw_frame_at(expected_frames[i].bytes);
+    }
+    return *seen > 0 || count == 0;
 }
 
 /* Copies the code objects of the innermost `count` frames, neighbours of the same code once. */
@@ -711,7 +775,8 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
     size_t seen;
     stack->count = 0;
     stack->cut = false;
-    if (!read_current_frame(access, thread, &at) || !read_chain(access, at, &seen)) {
+    if (!read_current_frame(access, thread, &at) ||
+        !(layout.frame_is_object ? read_object_chain(access, at, &seen) : read_chain(access, at, &seen))) {
         return false;
     }
     unroll_raws(seen);
@@ -861,7 +926,8 @@ static uint32_t find_pthread_tid(void)
 static const char *disagreement(void)
 {
     PyThreadState *state = PyThreadState_Get();
-    if (layout.code_size > FRAMES_CODE_SIZE || thread_span() > THREAD_SPAN) {
+    if (layout.code_size > FRAMES_CODE_SIZE || thread_span() > THREAD_SPAN ||
+        (layout.frame_is_object && layout.frame_size > FRAME_OBJECT_SIZE)) {
         return "this interpreter's objects are larger than expected";
     }
     if (word_at((const uint8_t *)main_interpreter, layout.interp_head) !=

@@ -35,6 +35,7 @@ typedef struct {
     uint32_t cframe_frame;     /* offset in that record, FRAMES_NONE when there is none */
     /* frame */
     uint32_t frame_code, frame_previous, frame_instruction, frame_owner;
+    uint32_t frame_state;         /* a byte: 0 executing; frames that are objects, dead ones too, have one */
     uint32_t frame_size;          /* bytes that cover all of these */
     bool frame_is_object;         /* on the heap, with a type */
     bool instruction_is_index;    /* an int of code units, not a pointer */

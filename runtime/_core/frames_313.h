@@ -17,6 +17,7 @@ static const frame_layout layout = {
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
     .frame_instruction = offsetof(_PyInterpreterFrame, instr_ptr),
     .frame_owner = offsetof(_PyInterpreterFrame, owner),
+    .frame_state = FRAMES_NONE,
     .frame_size = offsetof(_PyInterpreterFrame, localsplus),
     .frame_is_object = false,
     .instruction_is_index = false,

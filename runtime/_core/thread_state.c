@@ -155,7 +155,7 @@ static enum thread_activity by_descriptor(unsigned long fd)
     return S_ISREG(info.st_mode) || S_ISBLK(info.st_mode) || S_ISDIR(info.st_mode) ? STATE_DISK : STATE_IPC;
 }
 
-static enum thread_activity classify(long number, unsigned long first)
+static enum thread_activity classify(long number, unsigned long first, unsigned long second)
 {
     switch (number) {
     case SYS_nanosleep:
@@ -175,10 +175,12 @@ static enum thread_activity classify(long number, unsigned long first)
     case SYS_poll:
 #endif
     case SYS_ppoll:
+        return second ? STATE_IPC : STATE_ASLEEP; /* without a descriptor they are a sleep */
 #ifdef SYS_select
     case SYS_select:
 #endif
     case SYS_pselect6:
+        return first ? STATE_IPC : STATE_ASLEEP;
 #ifdef SYS_epoll_wait
     case SYS_epoll_wait:
 #endif
@@ -284,7 +286,8 @@ enum thread_activity thread_activity_now(thread_files *files)
     if (number < 0) {
         return STATE_DISK; /* blocked outside of a system call: a page that has to be read */
     }
-    return classify(number, strtoul(rest, NULL, 16));
+    unsigned long first = strtoul(rest, &rest, 16);
+    return classify(number, first, strtoul(rest, NULL, 16));
 }
 
 uint64_t thread_core_wait_ns(thread_files *files)
