@@ -119,9 +119,9 @@ def decode(data: dict[str, Any]) -> Unit:
     Raises:
         ValueError: it is of another format, or damaged.
     """
+    if data.get("format") != FORMAT:
+        raise ValueError(f"format {data.get('format')}, and not {FORMAT}")
     try:
-        if data["format"] != FORMAT:
-            raise ValueError(f"format {data['format']}, and not {FORMAT}")
         files: list[str] = data["files"]
 
         def place(value: list[Any]) -> Place:
@@ -159,5 +159,5 @@ def decode(data: dict[str, Any]) -> Unit:
             [(path, bool(system)) for path, system in data["headers"]],
             float(data["seconds"]),
         )
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"damaged: {error!r}") from error

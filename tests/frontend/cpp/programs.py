@@ -1,0 +1,40 @@
+"""C and C++ programs in a few lines, and their structure as an outline: what the tests of this folder compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.cpp.cache import Cache
+from scalana.frontend.cpp.clang import ClangMissing, bindings
+from scalana.graphs.psg import PSG
+from tests.frontend.outline import write
+
+
+def libclang_is_there() -> bool:
+    """Whether sources can be parsed here."""
+    try:
+        bindings()
+    except ClangMissing:
+        return False
+    return True
+
+
+needs_libclang = pytest.mark.skipif(not libclang_is_there(), reason="libclang is not installed")
+
+
+def graph(folder: Path, source: str, *flags: str, name: str = "main.cpp", uncalled: bool = False, **files: str) -> PSG:
+    """The graph of one source (and of others, by name with ``_`` for the dot); parsed in this process, kept nowhere."""
+    others = {other.replace("__", "/").replace("_", "."): text for other, text in files.items()}
+    write(folder, {name: source, **others})
+    sources = [folder / n for n in (name, *others) if not n.endswith((".h", ".hpp"))]
+    return build(sources, flags, uncalled=uncalled)
+
+
+def build(sources: Sequence[Path], flags: Sequence[str] | None = (), *, uncalled: bool = False) -> PSG:
+    """The graph of files, without the cache and without other processes."""
+    nowhere = Cache("/dev/null/nowhere")
+    return build_cpp_psg(sources, flags, cache=nowhere, workers=0, uncalled=uncalled)
