@@ -44,7 +44,9 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
         + paint(line, "dim")
         + paint(right, "bold", "red")
     )
-    lines = [head, *wrap(claim(finding, run.ranks), width, "  "), *wrap(cost(finding, run), width, "  ")]
+    lines = [head]
+    for sentence in (claim(finding, run.ranks), cost(finding, run), behind(finding, run)):
+        lines += wrap(sentence, width, "  ")
     for part in (
         _source(finding, run, width, paint),
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
@@ -108,6 +110,16 @@ def cost(finding: Finding, run: RunInfo) -> str:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     return f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
+
+
+def behind(finding: Finding, run: RunInfo) -> str:
+    """Which delay comes to light when this one is mended, if one does."""
+    other = finding.evidence.get("behind")
+    if not isinstance(other, Mapping):
+        return ""
+    where = names.place(names.relative(str(other["file"]), run.cwd), int(other["line"]))
+    ranks = names.ranks(other["ranks"], run.ranks)
+    return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(float(other['lost_s']))}."
 
 
 def _number(evidence: Mapping[str, object], key: str) -> float | None:
