@@ -109,6 +109,9 @@ class Scope:
             try:
                 post.cpu_at_done = time.clock_gettime_ns(self.clock)
                 post.done = self._now()
+            except OSError:  # the thread has ended
+                pass
+            try:
                 done(post.event)
             except Exception:
                 pass

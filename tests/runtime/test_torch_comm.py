@@ -146,6 +146,25 @@ def test_exceptions_of_communication_reach_the_program_unchanged(tmp_path: Path)
     assert len(jobs.ranks(tmp_path)) == 2
 
 
+def test_compiled_and_threaded_programs_give_the_same_with_and_without(tmp_path: Path) -> None:
+    plain = jobs.torchrun(2, "compiled.py", "aot_eager")
+    recorded = jobs.torchrun(2, "compiled.py", "aot_eager", record=tmp_path)
+    assert plain.returncode == recorded.returncode == 0, recorded.stderr
+    assert sorted(recorded.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    for record in jobs.ranks(tmp_path):
+        made = jobs.calls(record)
+        # Three calls of a compiled function with two all-reduces each, and their waits.
+        functional = {call.id for call in made if call.operation == "allreduce" and call.flags == 2}
+        assert len(functional) >= 6
+        assert functional == {call.completes for call in made if call.completes and call.flags == 4}
+
+
+def test_groups_written_in_python_work_on(tmp_path: Path) -> None:
+    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "python_backend.py"], tmp_path)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    assert [record.rank for record in jobs.ranks(tmp_path)] == [0]
+
+
 def test_a_failing_rank_ends_the_job_as_ever(tmp_path: Path) -> None:
     plain = jobs.torchrun(2, "failing_rank.py")
     recorded = jobs.torchrun(2, "failing_rank.py", record=tmp_path)
