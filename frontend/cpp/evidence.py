@@ -1,13 +1,19 @@
-"""How the sources of a program were compiled, from its debug information."""
+"""How the sources of a program were compiled, from its debug information.
+
+The compiler's flags are there as far as they matter for the code (with GCC); ``-I`` and ``-D`` are not. Folders of
+headers follow from where the included files are: in the line tables, or on disk beside the sources. Macros follow from
+the lines that have code, see :mod:`scalana.frontend.cpp.macros`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 
 from scalana.frontend.cpp.elf import Binary, CompileUnit
 from scalana.frontend.cpp.flags import Compilation, understood
-from scalana.frontend.cpp.macros import include_folders, macros
+from scalana.frontend.cpp.macros import includes, macros
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++/")
 _STANDARD = re.compile(r"GNU (C|C\+\+)(\d\d)\b")
@@ -17,43 +23,107 @@ def compilations_of(binary: Binary) -> tuple[list[Compilation], list[CompileUnit
     """How each translation unit was compiled, and those whose source is gone."""
     found: list[Compilation] = []
     missing: list[CompileUnit] = []
-    contents: dict[str, bytes | None] = {}
+    disk = Disk(binary.units)
     mpi = binary.mpi_includes()
     for unit in binary.units:
-        if _read(contents, unit.file) is None:
+        if disk.read(unit.file) is None:
             if not unit.file.startswith(_SYSTEM):
                 missing.append(unit)
             continue
-        found.append(_compilation(unit, contents, mpi))
+        found.append(_compilation(unit, disk, mpi))
     return found, missing
 
 
-def _compilation(unit: CompileUnit, contents: dict[str, bytes | None], mpi: list[str]) -> Compilation:
-    own = {}
-    for file in dict.fromkeys((unit.file, *unit.files)):
-        if not file.startswith(_SYSTEM) and os.path.basename(file) != "mpi.h":
-            content = _read(contents, file)
-            if content is not None:
-                own[file] = content
+def _compilation(unit: CompileUnit, disk: Disk, mpi: list[str]) -> Compilation:
+    own, folders = disk.headers(unit)
     words = [word for word in unit.producer.split() if word.startswith("-")]
     kept, openmp = understood(words, unit.directory)
     standard = _STANDARD.search(unit.producer)
     if standard is not None and not any(word.startswith("-std=") for word in kept):
         language = "gnu++" if standard.group(1) == "C++" else "gnu"
         kept = (f"-std={language}{standard.group(2)}", *kept)
-    arguments = list(kept)
-    folders = include_folders(own, [file for file in unit.files if not file.startswith(_SYSTEM)])
     with_mpi = [folder for folder in folders if os.path.isfile(os.path.join(folder, "mpi.h"))]
-    arguments += [f"-I{folder}" for folder in folders if folder not in with_mpi]
+    arguments = [*kept, *(f"-I{folder}" for folder in folders if folder not in with_mpi)]
     arguments += [f"-D{name}={value}" for name, value in sorted(macros(own, unit.lines).items())]
     return Compilation(unit.file, unit.directory, tuple(arguments), openmp, tuple(dict.fromkeys((*with_mpi, *mpi))))
 
 
-def _read(contents: dict[str, bytes | None], path: str) -> bytes | None:
-    if path not in contents:
-        try:
-            with open(path, "rb") as file:
-                contents[path] = file.read()
-        except OSError:
-            contents[path] = None
-    return contents[path]
+class Disk:
+    """Finds the headers of translation units.
+
+    Args:
+        units: all of a program's.
+    """
+
+    def __init__(self, units: Iterable[CompileUnit]) -> None:
+        self._contents: dict[str, bytes | None] = {}
+        self._by_name: dict[str, dict[str, None]] = {}
+        folders: dict[str, None] = {}
+        for unit in units:
+            for file in (unit.file, *unit.files):
+                self._by_name.setdefault(os.path.basename(file), {})[file] = None
+                if not file.startswith(_SYSTEM):
+                    folders[os.path.dirname(file)] = None
+            if os.path.isabs(unit.directory) and os.path.dirname(unit.directory) != unit.directory:
+                folders[unit.directory] = None
+        self.folders = [folder for folder in _wider(folders) if os.path.isdir(folder)]
+        """Where headers may lie that no line table names, for they hold declarations alone."""
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file, None if it cannot be read."""
+        if path not in self._contents:
+            try:
+                with open(path, "rb") as file:
+                    self._contents[path] = file.read()
+            except OSError:
+                self._contents[path] = None
+        return self._contents[path]
+
+    def headers(self, unit: CompileUnit) -> tuple[Mapping[str, bytes], list[str]]:
+        """The user's files that went into a translation unit, with their contents, and the folders to search."""
+        own: dict[str, bytes] = {}
+        folders: dict[str, None] = {}
+        waiting = [unit.file, *unit.files]
+        while waiting:
+            file = waiting.pop()
+            if file in own or file.startswith(_SYSTEM) or os.path.basename(file) == "mpi.h":
+                continue
+            content = self.read(file)
+            if content is None:
+                continue
+            own[file] = content
+            for written in includes(content):
+                found = self._find(written, file)
+                if found is not None:
+                    waiting.append(found)
+                    if not written.startswith(("/", "..")) and os.path.normpath(written) == written:
+                        folders[found[: -len(written) - 1]] = None
+        return own, list(folders)
+
+    def _find(self, written: str, includer: str) -> str | None:
+        for file in self._by_name.get(os.path.basename(written), ()):
+            if file.endswith("/" + written) and not file.startswith(_SYSTEM):
+                return file
+        if "." not in written or os.path.isfile(os.path.join("/usr/include", written)):
+            return None
+        for folder in (os.path.dirname(includer), *self.folders):
+            candidate = os.path.normpath(os.path.join(folder, written))
+            if os.path.isfile(candidate):
+                return candidate
+        return None
+
+
+def _wider(folders: Iterable[str]) -> list[str]:
+    """The folders, those above the lowest that they share, and what is called ``include`` in any of them."""
+    known = dict.fromkeys(folders)
+    if not known:
+        return []
+    top = os.path.commonpath(list(known))
+    if top.count(os.sep) < 2:  # nothing in common
+        top = ""
+    for folder in list(known):
+        above = folder
+        while top and above != top and above.startswith(top):
+            above = os.path.dirname(above)
+            known[above] = None
+    return [path for folder in known for path in (folder, *(os.path.join(folder, n) for n in ("include", "inc")))]

@@ -189,18 +189,6 @@ def _split(text: str, operator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def include_folders(sources: Mapping[str, bytes], files: Iterable[str]) -> list[str]:
-    """Folders in which headers were found: those that make the directives of the sources lead to the files."""
-    by_name: dict[str, list[str]] = {}
-    for file in files:
-        by_name.setdefault(file.rpartition("/")[2], []).append(file)
-    folders: dict[str, None] = {}
-    for content in sources.values():
-        for match in _INCLUDE.finditer(content):
-            written = match.group(1).decode("utf-8", "replace")
-            if written.startswith((".", "/")):
-                continue
-            for file in by_name.get(written.rpartition("/")[2], ()):
-                if file.endswith("/" + written):
-                    folders[file[: -len(written) - 1]] = None
-    return list(folders)
+def includes(source: bytes) -> list[str]:
+    """What the directives of a source include, as written."""
+    return [match.group(1).decode("utf-8", "replace") for match in _INCLUDE.finditer(source)]

@@ -1,0 +1,194 @@
+"""Programs instead of sources: their debug information says what to read and how, or stands in for what is gone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scalana.frontend.cpp.build import is_native, plan
+from scalana.frontend.cpp.elf import Binary, BinaryError
+from scalana.frontend.cpp.skeleton import skeleton
+from scalana.graphs.psg import VertexKind
+from scalana.runtime.operations import BY_NAME
+from tests.frontend.cpp.programs import build, needs_libclang
+from tests.frontend.outline import expect, outline, write
+
+pytest.importorskip("elftools", reason="pyelftools is not installed")
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no compiler")
+
+SOURCES = {
+    "src/main.cpp": """
+        #include "util/solve.h"
+        int main(int argc, char **) {
+        #if USE_SOLVER
+            for (int i = 0; i < argc; i++) solve(i);
+        #else
+            while (argc--) { }
+        #endif
+            return 0;
+        }
+    """,
+    "src/util/solve.h": "void solve(int);\n",
+    "src/util/solve.cpp": """
+        #include <solve.h>
+        volatile int sink;
+        void solve(int n) {
+            do { sink = n; } while (n--);
+        }
+    """,
+}
+
+
+def compiled(folder: Path, *flags: str, sources: dict[str, str] | None = None, standard: str = "-g") -> Path:
+    """A program of the sources; written with two compilations, in folders of their own."""
+    write(folder, SOURCES if sources is None else sources)
+    program = folder / "app"
+    files = [name for name in (SOURCES if sources is None else sources) if name.endswith((".cpp", ".c"))]
+    assert COMPILER is not None
+    subprocess.run(
+        [COMPILER, standard, *flags, "-Isrc", "-Isrc/util", "-o", str(program), *files],
+        cwd=folder, check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    return program
+
+
+@needs_libclang
+@pytest.mark.parametrize("standard", ["-g", "-gdwarf-4", "-gdwarf-3"])
+def test_a_program_is_enough(tmp_path: Path, standard: str) -> None:
+    program = compiled(tmp_path, "-DUSE_SOLVER=1", standard=standard)
+    assert is_native(program)
+    psg = build([program], None)
+    assert psg.warnings == []
+    assert outline(psg) == expect("""
+        loop for (int i = 0; i < argc; i++)
+          function solve
+            loop do
+        """)
+    assert {v.place.file for v in psg.walk() if v.kind is VertexKind.FUNCTION} == {
+        str(tmp_path / "src/main.cpp"),
+        str(tmp_path / "src/util/solve.cpp"),
+    }
+
+
+@needs_libclang
+def test_macros_that_were_not_defined_stay_so(tmp_path: Path) -> None:
+    assert outline(build([compiled(tmp_path)], None)) == "loop while (argc--)"
+
+
+@needs_libclang
+def test_a_database_beside_the_sources_comes_before_the_program(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "-DUSE_SOLVER=1")
+    entry = '{"directory": "%s", "file": "src/main.cpp", "command": "g++ -DUSE_SOLVER=0 -Isrc -c src/main.cpp"}'
+    write(tmp_path, {"compile_commands.json": f"[{entry % tmp_path}]"})
+    assert outline(build([program], None)) == "loop while (argc--)"
+
+
+def test_flags_of_the_producer(tmp_path: Path) -> None:
+    if "clang" in str(COMPILER):
+        pytest.skip("clang does not note its flags")
+    made = plan([compiled(tmp_path, "-std=c++14", "-fopenmp")])
+    compilation = made.compilations[str(tmp_path / "src/main.cpp")]
+    assert compilation.openmp and "-std=c++14" in compilation.arguments
+    assert compilation.directory == str(tmp_path)
+
+
+def test_sources_that_are_gone_leave_functions_and_calls(tmp_path: Path) -> None:
+    sources = {
+        "a.cpp": """
+            extern "C" int MPI_Barrier(void *);
+            void *world;
+            volatile int sink;
+            namespace ns { struct S {
+                __attribute__((noinline)) void step(int n) { while (n--) sink = n; MPI_Barrier(world); }
+            }; }
+            static inline __attribute__((always_inline)) void often(ns::S &s) {
+                s.step(sink);
+            }
+            int main() {
+                ns::S s;
+                often(s);
+                return sink;
+            }
+        """,
+        "mpi.cpp": 'extern "C" int MPI_Barrier(void *p) { return p != 0; }\n',
+    }
+    program = compiled(tmp_path, "-O2", sources=sources)
+    (tmp_path / "a.cpp").unlink()
+    (tmp_path / "mpi.cpp").rename(tmp_path / "elsewhere.cpp")
+    psg = build([program], None)
+    assert len(psg.warnings) == 1
+    assert "a.cpp and 1 more sources cannot be read" in psg.warnings[0]
+    assert outline(psg) == expect("""
+        function often
+          function ns::S::step
+            function MPI_Barrier
+        """)
+    (often,) = [vertex for vertex in psg.walk() if vertex.site is not None and vertex.place.name == "often"]
+    assert often.site is not None
+    assert (often.place.line, often.site.line) == (8, 13)
+
+
+def test_communication_is_found_without_sources(tmp_path: Path) -> None:
+    library = {"mpi.c": "int MPI_Allreduce(void) { return 0; }\n"}
+    write(tmp_path, library)
+    assert COMPILER is not None
+    subprocess.run([COMPILER, "-x", "c", "-c", "mpi.c"], cwd=tmp_path, check=True, timeout=60)  # without -g
+    sources = {
+        "main.cpp": """
+            extern "C" int MPI_Allreduce();
+            int main() {
+                return MPI_Allreduce() + 1;
+            }
+        """
+    }
+    program = compiled(tmp_path, "-O2", "mpi.o", sources=sources)
+    (tmp_path / "main.cpp").unlink()
+    psg = build([program], None)
+    (found,) = [vertex for vertex in psg.walk() if vertex.kind is VertexKind.COMM]
+    assert (found.operation, found.place.line) == (BY_NAME["allreduce"].code, 4)
+
+
+@needs_libclang
+def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path) -> None:
+    sources = {
+        "main.c": "void gone(void);\nint main(void) { for (;;) gone(); }\n",
+        "gone.c": "volatile int s;\nvoid gone(void) { s = 1; }\n",
+    }
+    write(tmp_path, sources)
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no compiler for C")
+    subprocess.run([compiler, "-g", "-o", "app", *sources], cwd=tmp_path, check=True, timeout=60)
+    (tmp_path / "gone.c").unlink()
+    psg = build([tmp_path / "app"], None)
+    assert outline(psg) == "loop for (;;)\n  function gone"
+
+
+def test_code_of_the_system_is_looked_through(tmp_path: Path) -> None:
+    source = {"a.cpp": "#include <vector>\nint main(int n, char **) { std::vector<int> v(n); return v[0]; }\n"}
+    program = compiled(tmp_path, "-O2", sources=source)
+    with Binary(str(program)) as binary:
+        (unit,) = skeleton(binary, [str(tmp_path / "a.cpp")])
+    assert [function.place.name for function in unit.functions] == ["main"]
+
+
+def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None:
+    program = compiled(tmp_path, standard="-g0")
+    assert plan([program]).warnings == [f"{program}: has no debug information; compile with -g, or pass the sources"]
+
+
+@pytest.mark.parametrize("keep", [5, 64, 700, 5000])
+def test_broken_programs_are_warnings(tmp_path: Path, keep: int) -> None:
+    program = compiled(tmp_path)
+    program.write_bytes(program.read_bytes()[:keep])
+    made = plan([program])
+    assert len(made.warnings) == 1 and made.warnings[0].startswith(f"{program}: ")
+
+
+def test_a_program_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(BinaryError, match="nowhere"):
+        Binary(str(tmp_path / "nowhere"))
