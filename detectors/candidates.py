@@ -79,11 +79,11 @@ def _spots_by_rank(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Spot
         if leaf.kind != TargetKind.OWN:
             continue
         leaf = leaves[entry] = _outside_comm(leaf, psg)
-        chain = chains.setdefault(leaf.vertex, list(_containers(leaf.vertex, psg)))
+        chain = chains.setdefault(leaf.vertex, list(containers(leaf.vertex, psg)))
         for container in chain:
             within[int(rank[entry]), container][leaf] += float(table.seconds[entry])
     return [
-        leaf if leaf.kind != TargetKind.OWN else _promote(leaf, int(rank[entry]), chains[leaf.vertex], within, psg)
+        leaf if leaf.kind != TargetKind.OWN else promote(leaf, int(rank[entry]), chains[leaf.vertex], within, psg)
         for entry, leaf in enumerate(leaves)
     ]
 
@@ -92,7 +92,7 @@ def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
     return leaf if leaf.vertex < len(psg) else Spot(leaf.kind, 0, leaf.line)
 
 
-def _promote(
+def promote(
     leaf: Spot,
     rank: int,
     chain: list[int],
@@ -136,13 +136,13 @@ def _parts(lines: dict[Spot, float], psg: PSG) -> list[float]:
     parts: dict[object, float] = defaultdict(float)
     for spot, seconds in lines.items():
         parts["line", spot.line] += seconds
-        loops = [c for c in _containers(spot.vertex, psg) if psg[c].kind is VertexKind.LOOP]
+        loops = [c for c in containers(spot.vertex, psg) if psg[c].kind is VertexKind.LOOP]
         if loops:
             parts["loop", loops[-1]] += seconds
     return list(parts.values())
 
 
-def _containers(vertex: int, psg: PSG) -> Iterator[int]:
+def containers(vertex: int, psg: PSG) -> Iterator[int]:
     """Loops without communication around a vertex, innermost first, and then its function if that has none either."""
     current = vertex
     while current > 0:

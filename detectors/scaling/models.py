@@ -1,0 +1,316 @@
+"""How a time grows with the number of ranks: a small family of models, chosen by a penalised fit.
+
+The family is ``a + b g(p)`` with ``a, b >= 0``, where ``g`` is ``log2 p`` or a power of ``p`` (also a negative one:
+work that is divided), each of the two parts alone, and a single power with a free exponent. Every member is fitted by
+weighted least squares; the score is a Student-t likelihood (the noise is known only roughly) with a penalty for every
+coefficient and for exponents that are no natural ones, close to AICc and BIC but defined for three sizes too. The
+scores make probabilities, from which the confidence in a kind of growth and the range of a prediction follow.
+A run that fits no simple model, while all others do, is left out as an outlier, at a price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.graphs.timeline import FloatArray
+
+EXPONENTS = {
+    -1.0: 0.0, 1.0: 0.0, 0.5: 1.0, 2.0: 1.0, -0.5: 1.0, -2 / 3: 1.0,
+    -1 / 3: 2.0, 1 / 3: 2.0, 2 / 3: 2.0, 4 / 3: 2.0, 1.5: 2.0, 3.0: 3.0, -2.0: 3.0,
+}  # fmt: skip
+"""Exponents, and what each costs: the less common it is in parallel programs, the more must speak for it."""
+FREE = np.round(np.arange(-2.5, 4.001, 0.05), 6)
+"""Grid of the free exponent."""
+SIZES_FOR_MODEL = 3
+"""Distinct numbers of ranks below which nothing is fitted."""
+SIZES_FOR_OUTLIERS = 5
+"""Measurements from which one of them may be taken for an outlier."""
+NOISE = 0.03
+"""Relative noise of a run that is assumed as long as nothing better is known."""
+NOISE_WEIGHT = 2.0
+"""Measurements that the assumed noise counts for."""
+PER_COEFFICIENT, PER_FREE, PER_OUTLIER = 2.0, 2.0, 8.0
+"""Penalties, in units of twice a log likelihood: AIC's 2 for every number that is fitted."""
+RANGE = 0.9
+"""Probability that lies between the ends of a predicted range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``constant + coefficient * g(p)`` seconds on ``p`` ranks."""
+
+    constant: float
+    coefficient: float = 0.0
+    exponent: float = 0.0
+    """Of ``g(p) = p ** exponent``."""
+    logarithmic: bool = False
+    """Whether ``g(p) = log2(p)``."""
+
+    def __call__(self, ranks: FloatArray | float) -> FloatArray:
+        """Seconds on ``ranks``, of the same shape."""
+        return np.asarray(self.constant + self.coefficient * self.term(np.asarray(ranks, dtype=np.float64)))
+
+    def term(self, ranks: FloatArray) -> FloatArray:
+        """``g(p)``."""
+        return np.asarray(np.log2(ranks) if self.logarithmic else ranks**self.exponent)
+
+    @property
+    def growth(self) -> str:
+        """In words: falls, falls to a constant, constant, logarithmic, slower than p, like p, faster than p."""
+        if self.coefficient == 0.0 or (not self.logarithmic and self.exponent == 0.0):
+            return "constant"
+        if self.logarithmic:
+            return "logarithmic"
+        if self.exponent < 0:
+            return "falls to a constant" if self.constant > 0.0 else "falls"
+        if self.exponent < 0.85:
+            return "slower than p"
+        return "like p" if self.exponent <= 1.15 else "faster than p"
+
+    def __str__(self) -> str:
+        if self.growth == "constant":
+            return _number(self.constant + self.coefficient)
+        term = "log2(p)" if self.logarithmic else "p" if self.exponent == 1.0 else f"p^{_exponent(self.exponent)}"
+        product = f"{_number(self.coefficient)} * {term}"
+        return f"{_number(self.constant)} + {product}" if self.constant > 0.0 else product
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Seconds at a size that was not measured."""
+
+    seconds: float
+    low: float
+    high: float
+    """The ends of the range that holds the true value with probability :data:`RANGE`, as far as the family does."""
+
+
+@dataclass(slots=True)
+class Fit:
+    """The best model of one series, and what else could be true."""
+
+    model: Model
+    confidence: float
+    """Probability of the model's kind of growth (:attr:`Model.growth`), given the family."""
+    noise: float
+    """Relative noise of a measurement, as the fit sees it."""
+    outliers: list[int]
+    """Measurements that were left out."""
+    _models: list[Model]
+    _weights: FloatArray
+    _covariances: list[FloatArray]
+    """Of every model's coefficients."""
+
+    def predict(self, ranks: float) -> Prediction:
+        """The best model's seconds on ``ranks``, with a range over all models by their weight."""
+        at = np.array([float(ranks)])
+        mean = np.array([float(model(at)[0]) for model in self._models])
+        variance = np.empty(len(mean))
+        for row, (model, covariance) in enumerate(zip(self._models, self._covariances, strict=True)):
+            gradient = _gradient(model, at, len(covariance))[0]
+            variance[row] = max(float(gradient @ covariance @ gradient), 0.0)
+        sigma = np.sqrt(variance) + 1e-12 * np.abs(mean) + 1e-300
+        tail = (1.0 - RANGE) / 2.0
+        low = _mixture_quantile(mean, sigma, self._weights, tail)
+        high = _mixture_quantile(mean, sigma, self._weights, 1.0 - tail)
+        best = float(self.model(at)[0])
+        return Prediction(best, max(0.0, min(low, best)), max(high, best))
+
+
+def fit(
+    ranks: Sequence[float] | FloatArray,
+    seconds: Sequence[float] | FloatArray,
+    error_s: Sequence[float] | FloatArray | float = 0.0,
+    *,
+    noise: float = NOISE,
+    noise_weight: float = NOISE_WEIGHT,
+) -> Fit | None:
+    """Fit the family to measurements ``[runs]``; several may be of one size.
+
+    Args:
+        ranks: Number of ranks of every run.
+        seconds: What was measured, at least 0.
+        error_s: Standard error of each measurement that is known by itself (sampling, repetition), in seconds.
+        noise: Relative noise of a run, beside ``error_s``.
+        noise_weight: Measurements that stand behind ``noise``.
+
+    Returns:
+        None below :data:`SIZES_FOR_MODEL` distinct sizes.
+    """
+    p, y = np.asarray(ranks, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
+    if len(np.unique(p)) < SIZES_FOR_MODEL:
+        return None
+    scale = float(y.max(initial=0.0))
+    if scale <= 0.0:
+        zero = Model(0.0)
+        return Fit(zero, 1.0, noise, [], [zero], np.ones(1), [np.zeros((1, 1))])
+    error = np.broadcast_to(np.asarray(error_s, dtype=np.float64), y.shape)
+    keep = np.ones(len(y), dtype=bool)
+    best = _fit_family(p, y, error, keep, noise, noise_weight, scale)
+    # One measurement at a time is tried as an outlier, as long as the score becomes better by more than it costs.
+    for _ in range(max(1, len(y) // 6) if len(y) >= SIZES_FOR_OUTLIERS else 0):
+        candidates = []
+        for row in np.flatnonzero(keep):
+            without = keep.copy()
+            without[row] = False
+            if len(np.unique(p[without])) >= SIZES_FOR_MODEL:
+                candidates.append((_fit_family(p, y, error, without, noise, noise_weight, scale), row))
+        if not candidates:
+            break
+        other, row = min(candidates, key=lambda entry: entry[0].score)
+        if other.score >= best.score:
+            break
+        best = other
+        keep[row] = False
+    return _finish(best, noise, np.flatnonzero(~keep).tolist())
+
+
+@dataclass(slots=True)
+class _Family:
+    """All members of the family, fitted to one set of measurements."""
+
+    models: list[Model]
+    scores: FloatArray
+    misfits: FloatArray
+    """Sums of squared residuals in units of the assumed noise."""
+    covariances: list[FloatArray]
+    """In units of the assumed noise; of (constant, coefficient, exponent) as far as they were fitted."""
+    degrees: FloatArray
+    """Weight of the measurements and of the assumed noise together, less the coefficients."""
+
+    @property
+    def score(self) -> float:
+        return float(self.scores.min())
+
+
+def _fit_family(
+    p: FloatArray, y: FloatArray, error: FloatArray, keep: np.ndarray, noise: float, weight: float, scale: float
+) -> _Family:
+    outliers = int((~keep).sum())
+    # A measurement that was left out counts as one that fits as well as any, and costs a penalty.
+    count = len(y)
+    sizes = len(np.unique(p[keep]))
+    p, y = p[keep], y[keep]
+    sigma = np.sqrt((noise * y) ** 2 + error[keep] ** 2 + (1e-3 * scale) ** 2)
+    rows: list[tuple[Model, float, float, FloatArray]] = []
+
+    def consider(model: Model, parameters: int, penalty: float) -> None:
+        residual = (y - model(p)) / sigma
+        misfit = float(residual @ residual)
+        jacobian = _gradient(model, p, parameters) / sigma[:, None]
+        covariance = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
+        rows.append((model, misfit, PER_COEFFICIENT * parameters + penalty, covariance))
+
+    one = np.ones_like(p)
+    consider(Model(_scale(one, y, sigma)), 1, 0.0)
+    for exponent, logarithmic, extra in [(0.0, True, 0.0), *((e, False, cost) for e, cost in EXPONENTS.items())]:
+        term = Model(0.0, 1.0, exponent, logarithmic).term(p)
+        if term.any():
+            consider(Model(0.0, _scale(term, y, sigma), exponent, logarithmic), 1, extra)
+        pair = _pair(term, y, sigma)
+        if pair is not None:
+            consider(Model(pair[0], pair[1], exponent, logarithmic), 2, extra)
+    free = _free(p, y, sigma, with_constant=False)
+    if free is not None:
+        consider(free, 1, PER_COEFFICIENT + PER_FREE)
+    if sizes >= SIZES_FOR_OUTLIERS:
+        free = _free(p, y, sigma, with_constant=True)
+        if free is not None:
+            consider(free, 2, PER_COEFFICIENT + PER_FREE)
+    misfits = np.array([row[1] for row in rows])
+    penalties = np.array([row[2] for row in rows])
+    scores = (count + weight) * np.log(weight + misfits) + penalties + PER_OUTLIER * outliers
+    parameters = np.array([len(row[3]) for row in rows])
+    degrees = np.maximum(count - outliers + weight - parameters, 1.0)
+    return _Family([row[0] for row in rows], scores, misfits, [row[3] for row in rows], degrees)
+
+
+def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
+    order = np.argsort(family.scores, kind="stable")
+    weights = np.exp(-0.5 * (family.scores[order] - family.scores[order[0]]))
+    order, weights = order[weights > 1e-3], weights[weights > 1e-3]
+    weights = weights / weights.sum()
+    models = [family.models[row] for row in order]
+    best = models[0]
+    inflation = (NOISE_WEIGHT + family.misfits) / family.degrees
+    confidence = float(sum(w for model, w in zip(models, weights, strict=True) if model.growth == best.growth))
+    spread = [family.covariances[row] * inflation[row] for row in order]
+    return Fit(best, confidence, noise * float(np.sqrt(inflation[order[0]])), outliers, models, weights, spread)
+
+
+def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
+    """The coefficient of ``y = b term``."""
+    weighted = term / sigma**2
+    return max(float(weighted @ y) / float(weighted @ term), 0.0)
+
+
+def _pair(term: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[float, float] | None:
+    """The coefficients of ``y = a + b term``, None where one of them would not be positive."""
+    w = 1.0 / sigma**2
+    s, st, stt = w.sum(), w @ term, (w * term) @ term
+    determinant = s * stt - st * st
+    if determinant <= 1e-12 * s * stt:
+        return None
+    sy, sty = w @ y, (w * term) @ y
+    a, b = (stt * sy - st * sty) / determinant, (s * sty - st * sy) / determinant
+    return (float(a), float(b)) if a > 0.0 and b > 0.0 else None
+
+
+def _free(p: FloatArray, y: FloatArray, sigma: FloatArray, *, with_constant: bool) -> Model | None:
+    """The best power with an exponent from a fine grid."""
+    best: tuple[float, Model] | None = None
+    for exponent in FREE.tolist():
+        term = p**exponent
+        if with_constant:
+            pair = _pair(term, y, sigma)
+            if pair is None or exponent == 0.0:
+                continue
+            model = Model(pair[0], pair[1], exponent)
+        else:
+            model = Model(0.0, _scale(term, y, sigma), exponent)
+        residual = (y - model(p)) / sigma
+        misfit = float(residual @ residual)
+        if best is None or misfit < best[0]:
+            best = misfit, model
+    return best[1] if best is not None else None
+
+
+def _gradient(model: Model, p: FloatArray, parameters: int) -> FloatArray:
+    """Derivatives of a model by its fitted numbers ``[sizes, parameters]``."""
+    term = model.term(p)
+    if model.constant > 0.0 and model.coefficient > 0.0:
+        columns = [np.ones_like(p), term]
+    elif model.coefficient > 0.0 or model.logarithmic or model.exponent:
+        columns = [term]
+    else:
+        columns = [np.ones_like(p)]
+    return np.stack(columns[:parameters], axis=1)
+
+
+def _mixture_quantile(mean: FloatArray, sigma: FloatArray, weights: FloatArray, q: float) -> float:
+    """Quantile of a mixture of normal distributions, by bisection."""
+    from math import erf, sqrt
+
+    low, high = float((mean - 8 * sigma).min()), float((mean + 8 * sigma).max())
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        below = sum(
+            w * 0.5 * (1.0 + erf((middle - m) / (s * sqrt(2.0)))) for m, s, w in zip(mean, sigma, weights, strict=True)
+        )
+        low, high = (middle, high) if below < q else (low, middle)
+    return (low + high) / 2.0
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _exponent(value: float) -> str:
+    for denominator in (1, 2, 3):
+        numerator = round(value * denominator)
+        if abs(value * denominator - numerator) < 1e-9:
+            return str(numerator) if denominator == 1 else f"({numerator}/{denominator})"
+    return f"{value:.2f}"
