@@ -124,7 +124,7 @@ def test_an_unusable_run_folder_is_no_trouble(tmp_path: Path) -> None:
 
 def test_without_a_run_folder_nothing_happens(tmp_path: Path) -> None:
     done = jobs.python(
-        "import sys; print([name for name in sys.modules if 'scalana' in name])",
+        "import sys; print([name for name in sys.modules if name.startswith('scalana')])",
         extra={"PYTHONPATH": str(jobs.BOOTSTRAP)},
         cwd=tmp_path,
     )
@@ -162,6 +162,15 @@ def test_where_the_extension_cannot_be_loaded_a_note_says_so(tmp_path: Path) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
     (note,) = (tmp_path / "run" / "records").iterdir()
     assert note.suffix == ".note" and "_core" in note.read_text()
+
+
+def test_where_frames_cannot_be_read_natively_a_python_thread_samples(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("from scalana.runtime import _core\n_core.supported = lambda: False\n")
+    extra = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{jobs.ROOT}"}
+    done = jobs.python("import time; time.sleep(0.3); print('fine')", tmp_path / "run", extra=extra)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
+    (record,) = jobs.records(tmp_path / "run")
+    assert record.meta["sampler"] == "python" and record.ended
 
 
 def test_scalana_can_be_imported_in_a_recorded_program(tmp_path: Path) -> None:
