@@ -84,7 +84,7 @@ static uint64_t content_hash(const void *rows, uint32_t row)
     return ((const struct code_content *)rows)[row].hash[0];
 }
 
-uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool *fresh)
+uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool may_add, bool *fresh)
 {
     row_index *x = &t->content_index;
     *fresh = false;
@@ -97,7 +97,7 @@ uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool *fresh)
         }
     }
     void *rows = t->contents;
-    bool room = index_reserve(x, &rows, sizeof *t->contents, content_hash);
+    bool room = may_add && index_reserve(x, &rows, sizeof *t->contents, content_hash);
     t->contents = rows;
     if (!room) {
         return 0;
@@ -126,7 +126,7 @@ static uint64_t path_hash(const void *rows, uint32_t row)
     return path_key(p->parent, p->code, p->lasti);
 }
 
-uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool *fresh)
+uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool may_add, bool *fresh)
 {
     row_index *x = &t->index;
     uint64_t hash = path_key(parent, code, lasti);
@@ -140,7 +140,7 @@ uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t las
         }
     }
     void *rows = t->rows;
-    bool room = index_reserve(x, &rows, sizeof *t->rows, path_hash);
+    bool room = may_add && index_reserve(x, &rows, sizeof *t->rows, path_hash);
     t->rows = rows;
     if (!room) {
         return 0;

@@ -58,9 +58,9 @@ typedef struct {
 
 /* The row of `address`, added (with id 0) when it is new; NULL when memory is short. Valid until the next call. */
 code_address *code_at(code_table *t, uint64_t address);
-/* Id of the code with this content; `fresh` says that it has to be recorded. */
-uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool *fresh);
-uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool *fresh);
+/* Id of the code with this content; `fresh` says that it has to be recorded. Unless `may_add`, 0 for a new one. */
+uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool may_add, bool *fresh);
+uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool may_add, bool *fresh);
 bool total_add(total_table *t, uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
                uint64_t cpu_ns);
 void code_table_free(code_table *t);

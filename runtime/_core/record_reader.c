@@ -158,7 +158,7 @@ static int64_t name_index(record_content *r, text name)
         hash[i] = hash_finish(hash_word(hash_bytes(HASH_SEED + i, name.at, name.size), name.size));
     }
     bool fresh;
-    uint32_t id = code_by_content(&r->name_table, hash, &fresh);
+    uint32_t id = code_by_content(&r->name_table, hash, true, &fresh);
     if (fresh) {
         text *row = add_row(&r->names, sizeof *row);
         if (row == NULL) {

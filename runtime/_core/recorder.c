@@ -55,7 +55,7 @@ typedef struct {
     uint64_t budget;
     uint64_t serial;
     uint64_t totals_ns;
-    bool intervals_stopped, any_source_stopped, open_full_noted;
+    bool intervals_stopped, any_source_stopped, definitions_stopped, open_full_noted;
     code_table codes;
     path_table paths;
     total_table totals;
@@ -560,6 +560,19 @@ code_address *recorder_code_at_locked(uint64_t address)
     return code_at(&rec.codes, address);
 }
 
+/* Programs that generate code without end would outgrow any budget by definitions alone. */
+static bool may_define_locked(void)
+{
+    if (rec.definitions_stopped) {
+        return false;
+    }
+    if (rec.budget && writer_bytes(&rec.writer) >= rec.budget - rec.budget / 16) {
+        rec.definitions_stopped = true;
+        note_locked("size budget: new call paths are no longer recorded");
+    }
+    return !rec.definitions_stopped && recorder_is_on();
+}
+
 uint32_t recorder_code_locked(const code_content_view *code)
 {
     uint64_t hash[2];
@@ -571,7 +584,7 @@ uint32_t recorder_code_locked(const code_content_view *code)
         hash[i] = hash_finish(h);
     }
     bool fresh;
-    uint32_t id = code_by_content(&rec.codes, hash, &fresh);
+    uint32_t id = code_by_content(&rec.codes, hash, may_define_locked(), &fresh);
     if (fresh) {
         record_code(&rec.writer, id, code->file, code->file_size, code->name, code->name_size, code->first_line,
                     code->minor, code->table, code->table_size);
@@ -582,7 +595,7 @@ uint32_t recorder_code_locked(const code_content_view *code)
 uint32_t recorder_path_locked(uint32_t parent, uint32_t code, uint32_t lasti)
 {
     bool fresh;
-    uint32_t id = path_intern(&rec.paths, parent, code, lasti, &fresh);
+    uint32_t id = path_intern(&rec.paths, parent, code, lasti, may_define_locked(), &fresh);
     if (fresh) {
         record_path(&rec.writer, id, parent, code, lasti);
     }

@@ -282,6 +282,25 @@ def test_thinning_is_consistent_and_totals_stay_exact(tmp_path: Path) -> None:
     assert kept[0] > kept[1] > kept[2]
 
 
+def test_generated_code_without_end_stays_within_the_budget(tmp_path: Path) -> None:
+    record = recorded(
+        """
+        _core.start(RECORD, 1000, 1 << 17)
+        for i in range(5000):
+            scope = {"_core": _core}
+            exec(f"def call_{i}():\\n  _core.end(_core.begin(2, 0, {i}, -1, 0, 1, 1))", scope)
+            scope[f"call_{i}"]()
+        _core.stop(0)
+        """,
+        tmp_path,
+    )
+    assert (tmp_path / "program.rec").stat().st_size < (1 << 17) * 1.25
+    assert calls_by_operation(record) == {2: 5000}
+    assert any("call paths" in note for note in record.notes)
+    frames = [record.frames(path) for path in set(record.events.path)]
+    assert all(frame[0].code.name == "<module>" for frame in frames)
+
+
 # ---- never in the way ----
 
 
