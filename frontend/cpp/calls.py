@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp.clang import is_dynamic_call
+from scalana.frontend.cpp.through import Through
 from scalana.frontend.cpp.unit import CallSite
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
@@ -46,6 +47,7 @@ class Calls:
         self.reader = reader
         self.builder = builder
         self.texts = reader.texts
+        self.through = Through(reader)
 
     def of(self, cursor: Cursor) -> list[Node]:
         """The calls in an expression, those that are made first in front."""
@@ -166,7 +168,7 @@ class Calls:
             held = self.held(callee)
             if held:
                 return CallSite("pointer", held, self.text(cursor, children), True)
-            given = self.given(cursor, callee)
+            given = self.through.functions(callee) or self.given(cursor, callee)
             return CallSite("direct", callee.get_usr(), name, True, given) if given else None
         function = self.reader.function(callee)
         if function is None:  # written by the compiler

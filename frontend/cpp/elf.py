@@ -41,14 +41,38 @@ class CompileUnit:
     cpp: bool
     files: list[str] = field(default_factory=list)
     """Absolute paths of all files that its line table names: the source, and headers."""
-    lines: dict[str, set[int]] = field(default_factory=dict)
-    """Lines with code, by file."""
-    addresses: list[tuple[int, str, int]] = field(default_factory=list)
-    """The line table: first address, file and line, by address; an empty file ends a sequence."""
     numbers: dict[int, str] = field(default_factory=dict)
     """Files by the number that debug information gives them."""
     tree: Any = None
     """The unit for pyelftools."""
+    table: Any = None
+    """Its line table for pyelftools."""
+    _addresses: list[tuple[int, str, int]] | None = None
+
+    @property
+    def addresses(self) -> list[tuple[int, str, int]]:
+        """The line table: first address, file and line, by address; an empty file ends a sequence.
+
+        Read when it is first asked for, while the program is open: in large programs this takes longest.
+        """
+        if self._addresses is None:
+            found = []
+            for entry in self.table.get_entries() if self.table is not None else ():
+                state = entry.state
+                if state is not None and state.end_sequence:
+                    found.append((state.address, "", 0))
+                elif state is not None and state.line and state.file in self.numbers:
+                    found.append((state.address, self.numbers[state.file], state.line))
+            self._addresses = sorted(found, key=lambda row: row[0])
+        return self._addresses
+
+    def lines(self) -> dict[str, set[int]]:
+        """Lines with code, by file."""
+        found: dict[str, set[int]] = {}
+        for _, file, line in self.addresses:
+            if file:
+                found.setdefault(file, set()).add(line)
+        return found
 
 
 class Binary:
@@ -108,11 +132,11 @@ class Binary:
             made = CompileUnit(
                 _join(directory, name), directory, _text(top, "DW_AT_producer"), language in LANGUAGES_CPP, tree=unit
             )
-            self._read_lines(made)
+            self._read_files(made)
             found.append(made)
         return found
 
-    def _read_lines(self, made: CompileUnit) -> None:
+    def _read_files(self, made: CompileUnit) -> None:
         program = self.dwarf.line_program_for_CU(made.tree)
         if program is None:
             return
@@ -127,18 +151,7 @@ class Binary:
                 folder = folders[index - 1] if 0 < index <= len(folders) else ""
             made.numbers[number] = _join(made.directory, os.path.join(folder, _bytes(entry.name)))
         made.files = list(dict.fromkeys(made.numbers.values()))
-        for entry in program.get_entries():
-            state = entry.state
-            if state is None:
-                continue
-            if state.end_sequence:
-                made.addresses.append((state.address, "", 0))
-                continue
-            file = made.numbers.get(state.file, "")
-            if file and state.line:
-                made.lines.setdefault(file, set()).add(state.line)
-                made.addresses.append((state.address, file, state.line))
-        made.addresses.sort(key=lambda row: row[0])
+        made.table = program
 
     def mpi_includes(self) -> list[str]:
         """Folders of MPI's headers beside the MPI library that the program is linked with."""

@@ -7,7 +7,7 @@ table tells which arms of such conditions were compiled: what must have been def
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 _DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif|error|define)\b([^\n]*)")
@@ -94,21 +94,26 @@ def _condition(word: str, rest: str) -> str:
     return rest
 
 
-def macros(sources: Mapping[str, bytes], lines: Mapping[str, Iterable[int]]) -> dict[str, str]:
+def macros(sources: Mapping[str, bytes], lines: Callable[[], Mapping[str, Iterable[int]]]) -> dict[str, str]:
     """The macros that were defined by flags, with their values.
 
     Args:
         sources: content of the user's files that went into a translation unit, by path.
-        lines: lines of them with code in it, by path.
+        lines: tells the lines of them with code, by path; asked only if conditions depend on macros from outside.
     """
     facts = Facts()
     own: set[str] = set()
+    found_groups: list[tuple[str, list[Arm]]] = []
     for path, content in sources.items():
         groups, defines = conditions(content)
         own |= defines
-        code = sorted(lines.get(path, ()))
-        for group in groups:
-            _judge(facts, group, code)
+        found_groups += [(path, group) for group in groups]
+    tested = {n for _, group in found_groups for arm in group for n in _NAME.findall(arm.condition)}
+    if all(name in own or name == "defined" or name.startswith("__") for name in tested):
+        return {}
+    code = {path: sorted(numbers) for path, numbers in lines().items() if path in sources}
+    for path, group in found_groups:
+        _judge(facts, group, code.get(path, []))
     found: dict[str, str] = {}
     for name in (*facts.defined, *facts.truth, *facts.value):
         if name in own or name in facts.doubtful or name.startswith("__") or name == "_OPENMP" or name in found:

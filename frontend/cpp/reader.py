@@ -26,6 +26,12 @@ _CLASSES = frozenset(
     {"CLASS_DECL", "STRUCT_DECL", "UNION_DECL", "CLASS_TEMPLATE", "CLASS_TEMPLATE_PARTIAL_SPECIALIZATION"}
 )
 _AROUND = frozenset({"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL", "FRIEND_DECL"}) | _CLASSES
+_MEMBERS = frozenset({"CONSTRUCTOR", "DESTRUCTOR", "CXX_METHOD", "CONVERSION_FUNCTION"})
+_OWNERS = frozenset(
+    "unique_ptr shared_ptr vector array deque list forward_list optional pair tuple set multiset map multimap "
+    "unordered_set unordered_map".split()
+)
+"""Class templates of the library whose objects destroy objects of the types that they are made of."""
 MOST_ERRORS = 3
 """Errors of one translation unit that are shown in full."""
 
@@ -134,7 +140,7 @@ class Reader:
         found = definition if definition is not None else cursor
         identity = self._ids.get(found)
         if identity is None:
-            if found.kind.name in ("CONSTRUCTOR", "DESTRUCTOR", "CXX_METHOD") and self._is_implicit(found):
+            if found.kind.name in _MEMBERS and self._is_implicit(found):
                 return None
             identity = self._identify(found)
             if definition is not None and not self.is_foreign(definition):
@@ -151,11 +157,13 @@ class Reader:
 
     def _is_implicit(self, cursor: Cursor) -> bool:
         owner = cursor.semantic_parent
-        if owner is None or cursor.location.offset != owner.location.offset:
+        if owner is not None and self._is_closure(owner):
+            return bool(cursor.spelling != "operator()")
+        if owner is None or cursor.location != owner.location:
             return bool(cursor.is_default_method()) and not any(
                 child.kind.name == "COMPOUND_STMT" for child in cursor.get_children()
             )
-        return not self._is_closure(owner)
+        return True
 
     def _is_closure(self, cursor: Cursor) -> bool:
         return cursor.kind.name == "CLASS_DECL" and "(lambda at " in cursor.type.spelling
@@ -304,8 +312,14 @@ class Reader:
         return self._destructors(kind.get_declaration())
 
     def _destructors(self, made: Cursor) -> tuple[str, ...]:
-        if made.kind.name not in _CLASSES or self.is_foreign(made):
+        if made.kind.name not in _CLASSES:
             return ()
+        if self.is_foreign(made):
+            kind = made.type
+            count = kind.get_num_template_arguments() if made.spelling in _OWNERS else 0
+            return tuple(
+                identity for n in range(count) for identity in self.destroyed(kind.get_template_argument_type(n))
+            )
         usr = made.get_usr()
         known = self._destroyed.get(usr)
         if known is not None:

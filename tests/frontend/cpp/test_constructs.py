@@ -219,6 +219,30 @@ def test_functions_that_the_library_calls(tmp_path: Path) -> None:
         """)
 
 
+def test_what_the_library_makes_and_destroys(tmp_path: Path) -> None:
+    before = """
+    #include <memory>
+    #include <vector>
+    struct Solver { explicit Solver(int n) { for (;;) { } } ~Solver() { while (1) { } } };
+    """
+    body = "{ auto p = std::make_unique<Solver>(3); }\n{ std::vector<Solver> v; v.emplace_back(3); }"
+    lines = main_of(tmp_path, body, before, "-std=c++17").splitlines()
+    assert lines[:4] == ["function Solver::Solver", "  loop for (;;)", "function Solver::~Solver", "  loop while (1)"]
+    assert lines[4:6] == ["function Solver::Solver", "  loop for (;;)"]
+    assert lines[-2:] == ["function Solver::~Solver", "  loop while (1)"]
+
+
+def test_comparisons_and_hashes_of_containers(tmp_path: Path) -> None:
+    before = """
+    #include <map>
+    struct Key { int k; bool operator<(const Key &o) const { for (;;) { } return k < o.k; } };
+    """
+    assert main_of(tmp_path, "std::map<Key, int> m; m[Key{1}] = 2;", before) == expect("""
+        function Key::operator<
+          loop for (;;)
+        """)
+
+
 def test_calls_of_the_system_are_no_vertices(tmp_path: Path) -> None:
     assert main_of(tmp_path, 'printf("%d", abs(-1));', "#include <cstdio>\n#include <cstdlib>") == ""
 

@@ -14,7 +14,7 @@ def infer(source: str) -> dict[str, str]:
     """The macros of a source in which lines that end in ``;`` and a ``+`` have code."""
     text = textwrap.dedent(source).lstrip("\n")
     lines = [number for number, line in enumerate(text.split("\n"), 1) if line.endswith("; +")]
-    return macros({"/a.c": text.encode()}, {"/a.c": lines})
+    return macros({"/a.c": text.encode()}, lambda: {"/a.c": lines})
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,12 @@ def test_directives_of_openmp() -> None:
     source = b'x\n#pragma omp parallel \\\n  for num_threads(3)\n  # pragma omp barrier\n_Pragma("omp single nowait")\n'
     found = [(pragma.line, pragma.end_line, pragma.text) for pragma in omp_pragmas(source)]
     assert found == [(2, 3, "#pragma omp parallel for"), (5, 5, "#pragma omp single")]
+
+
+def test_lines_are_asked_for_only_where_they_tell_something() -> None:
+    source = b"#ifndef HEADER_H\n#define HEADER_H\n#if __GNUC__\nint x;\n#endif\n#endif\n"
+
+    def never() -> dict[str, list[int]]:
+        raise AssertionError
+
+    assert macros({"/a.h": source}, never) == {}
