@@ -94,7 +94,8 @@ class Fit:
 
     model: Model
     confidence: float
-    """Probability of the model's kind of growth (:attr:`Model.growth`), given the family."""
+    """Probability of the model's kind of growth (:attr:`Model.growth`), given the family. Growth below the noise over
+    the sizes that were measured counts as none."""
     noise: float
     """Relative noise of a measurement, as the fit sees it."""
     outliers: list[int]
@@ -176,6 +177,8 @@ class _Family:
     scores: FloatArray
     misfits: FloatArray
     """Sums of squared residuals in units of the assumed noise."""
+    growths: list[str]
+    """Of every model; constant also where the rest of it is less than the noise over the sizes that were measured."""
     covariances: list[FloatArray]
     """In units of the assumed noise; of (constant, coefficient, exponent) as far as they were fitted."""
     degrees: FloatArray
@@ -225,7 +228,11 @@ def _fit_family(
     scores = (count + weight) * np.log(weight + misfits) + penalties + PER_OUTLIER * outliers
     parameters = np.array([len(row[3]) for row in rows])
     degrees = np.maximum(count - outliers + weight - parameters, 1.0)
-    return _Family([row[0] for row in rows], scores, misfits, [row[3] for row in rows], degrees)
+    growths = []
+    for model, *_ in rows:
+        change = model.coefficient * float(np.ptp(model.term(p)))
+        growths.append("constant" if change < float(np.median(sigma)) and model.constant > 0.0 else model.growth)
+    return _Family([row[0] for row in rows], scores, misfits, growths, [row[3] for row in rows], degrees)
 
 
 def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
@@ -236,7 +243,8 @@ def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
     models = [family.models[row] for row in order]
     best = models[0]
     inflation = (NOISE_WEIGHT + family.misfits) / family.degrees
-    confidence = float(sum(w for model, w in zip(models, weights, strict=True) if model.growth == best.growth))
+    growths = [family.growths[row] for row in order]
+    confidence = float(sum(w for growth, w in zip(growths, weights, strict=True) if growth == growths[0]))
     spread = [family.covariances[row] * inflation[row] for row in order]
     return Fit(best, confidence, noise * float(np.sqrt(inflation[order[0]])), outliers, models, weights, spread)
 

@@ -3,7 +3,7 @@
 A program is a list of actions per rank:
 
 * ``("work", name, ms)``: own work in the activity ``name``
-* ``("coll", operation, ranks, root)``: a collective over ``ranks``
+* ``("coll", operation, ranks, root)``: a collective over ``ranks``; a fifth element is the ms that it takes by itself
 * ``("send", dst)`` (buffered) and ``("recv", src)``
 
 The result is a :class:`Timeline` with one location per rank, one vertex per activity name and per kind of call.
@@ -73,7 +73,7 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
             rows[rank].append(row)
             now[rank] = exit_ms
         else:
-            _, operation, members, root = action
+            operation, members, root = action[1:4]
             counter = counters[(rank, operation, tuple(members))]
             here = arrived[operation, tuple(members), counter]
             if rank not in here:
@@ -99,6 +99,7 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
                 if len(here) < len(members):
                     return False
                 row["exit"] = max(r["enter"] for r in here.values())
+            row["exit"] += action[4] if len(action) > 4 else 0.0
             now[rank] = row["exit"]
             counters[(rank, operation, tuple(members))] += 1
         position[rank] += 1

@@ -1,0 +1,259 @@
+"""What a run's seconds are due to: every rank-second of work, of transfer, and of waiting by what caused it.
+
+For one run that is a table with a row for every (vertex, line); several runs of one program become one table, by the
+structure of the program. This is what runs of different sizes, or of changed code, are compared by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.detectors.findings import Analysis, TimeSplit
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.align import align
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+BLOCKS = 8
+"""Stretches into which the repetitions of a place are divided to see its noise."""
+SETUP_OPERATIONS = ("init_process_group", "new_group", "store", "init", "finalize", "comm_create")
+"""Operations that start and end a job, and are not part of its work."""
+
+
+@dataclass(slots=True)
+class RunCosts:
+    """One run. All columns have one entry per target (see :class:`~scalana.detectors.targets.Numbering`), waits left
+    out; seconds are summed over ranks."""
+
+    name: str
+    ranks: int
+    seconds: float
+    """Wall-clock seconds of the job."""
+    psg: PSG
+    time: TimeSplit
+    kind: IntArray
+    """See :class:`~scalana.detectors.targets.TargetKind` ``[targets]``."""
+    vertex: IntArray
+    """-1 where there is none ``[targets]``."""
+    line: IntArray
+    """-1 for a whole vertex ``[targets]``."""
+    work_s: FloatArray
+    """Own work, time without a core left out ``[targets]``."""
+    caused_s: FloatArray
+    """Waiting of other ranks that comes from here ``[targets]``."""
+    transfer_s: FloatArray
+    """Time in communication calls that is no waiting ``[targets]``."""
+    core_wait_s: FloatArray
+    """Time without a core ``[targets]``."""
+    error_s: FloatArray
+    """Standard error of ``work_s``, from its repetitions within the run; 0 where there are too few ``[targets]``."""
+    setup: npt.NDArray[np.bool_]
+    """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def cost_s(self) -> FloatArray:
+        """Rank-seconds that each target costs: its work, its transfer, and the waiting that it causes ``[targets]``."""
+        return np.asarray(self.work_s + self.caused_s + self.transfer_s)
+
+
+def run_costs(analysis: Analysis, name: str) -> RunCosts:
+    """Add up what an analysed run's seconds are due to. O(calls + rows of own work)."""
+    timeline, psg, table = analysis.ppg.timeline, analysis.ppg.psg, analysis.blame
+    numbering = table.numbering
+    size, activities = numbering.wait, numbering.activities
+    kind = np.full(size, int(TargetKind.CARRIED_IN), dtype=np.int64)
+    kind[:activities] = TargetKind.OWN
+    kind[activities : numbering.unresolved] = TargetKind.TRANSFER
+    kind[numbering.unresolved : numbering.carried_in] = TargetKind.UNRESOLVED
+    vertices = np.arange(numbering.vertices)
+    vertex = np.concatenate([timeline.activities.vertex, vertices, vertices, [-1]]).astype(np.int64)
+    vertex[vertex >= len(psg)] = -1
+    line = np.full(size, -1, dtype=np.int64)
+    line[:activities] = timeline.activities.line
+
+    def column() -> FloatArray:
+        return np.zeros(size)
+
+    work, transfer, core_wait, error = column(), column(), column(), column()
+    own = timeline.own
+    main = timeline.locations.is_main[gap_locations(timeline)[own.gap]]
+    on_main = own.activity[main]
+    core_wait[:activities] = np.bincount(on_main, weights=own.core_wait_s[main], minlength=activities)
+    seconds = (own.seconds - own.core_wait_s)[main]
+    work[:activities] = np.bincount(on_main, weights=seconds, minlength=activities)
+    error[:activities] = _repetition_error(timeline, activities)
+    calls = timeline.calls
+    main = timeline.locations.is_main[calls.location]
+    inside = np.maximum(calls.exit_s - calls.enter_s - analysis.waits.wait_s, 0.0)
+    transfer[activities : numbering.unresolved] = np.bincount(
+        calls.vertex[main], weights=inside[main], minlength=numbering.vertices
+    )
+    resting = table.target < size
+    caused = np.bincount(table.target[resting], weights=table.seconds[resting], minlength=size)
+    is_setup = _setup_vertices(psg)
+    setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
+    run = analysis.ppg.run
+    return RunCosts(
+        name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, work, caused, transfer, core_wait, error,
+        np.asarray(setup, dtype=bool), [*run.warnings, *analysis.warnings],
+    )  # fmt: skip
+
+
+def _setup_vertices(psg: PSG) -> npt.NDArray[np.bool_]:
+    """Whether a vertex is, or lies in, an import or a call that sets up communication ``[vertices]``."""
+    from scalana.runtime.operations import BY_NAME
+
+    codes = {BY_NAME[name].code for name in SETUP_OPERATIONS}
+    result = np.zeros(len(psg), dtype=bool)
+    for vertex in psg.walk(next((v.index for v in psg.vertices if v.parent < 0), 0)):
+        imports = vertex.kind is VertexKind.CALL and vertex.place.name == "import"
+        sets_up = vertex.kind is VertexKind.COMM and vertex.operation in codes
+        result[vertex.index] = imports or sets_up or (vertex.parent >= 0 and result[vertex.parent])
+    return result
+
+
+def _repetition_error(timeline: Timeline, activities: int) -> FloatArray:
+    """Standard error of the seconds of every activity on main threads, from its repetitions ``[activities]``.
+
+    The repetitions on a rank are divided into up to :data:`BLOCKS` successive blocks, whose means vary by noise, and
+    by slow changes of the machine, which single repetitions would not show.
+    """
+    own, locations = timeline.own, timeline.locations
+    if not len(own):
+        return np.zeros(activities)
+    location = gap_locations(timeline)[own.gap]
+    rows = np.flatnonzero(locations.is_main[location])
+    group = own.activity[rows] * len(locations) + location[rows]
+    order = np.lexsort((own.gap[rows], group))
+    rows, group = rows[order], group[order]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    count = np.diff(np.append(starts, len(group)))
+    number = np.repeat(np.arange(len(starts)), count)
+    ordinal = np.arange(len(group)) - starts[number]
+    blocks = np.minimum(count, BLOCKS)
+    block = ordinal * blocks[number] // count[number]
+    key = number * BLOCKS + block
+    seconds = (own.seconds - own.core_wait_s)[rows]
+    total = np.bincount(key, weights=seconds, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
+    length = np.bincount(key, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
+    mean = np.where(length > 0, total / np.maximum(length, 1), 0.0)
+    centre = mean.sum(axis=1) / blocks
+    spread = np.where(length > 0, (mean - centre[:, None]) ** 2, 0.0).sum(axis=1) / np.maximum(blocks - 1, 1)
+    variance = np.where(blocks > 1, count.astype(np.float64) ** 2 * spread / blocks, 0.0)
+    return np.sqrt(np.bincount(group[starts] // len(locations), weights=variance, minlength=activities))
+
+
+@dataclass(slots=True)
+class CostTable:
+    """Several runs, their targets matched. All arrays of seconds are rank-seconds ``[rows, runs]``."""
+
+    runs: list[RunCosts]
+    reference: int
+    """The run whose structure gives the places."""
+    kind: IntArray
+    vertex: IntArray
+    """In the reference's graph; -1 for what is not in it ``[rows]``."""
+    line: IntArray
+    """In the reference's file, -1 for a whole vertex ``[rows]``."""
+    origin: list[tuple[int, int]]
+    """Of every row, a run that has it and its target there."""
+    work_s: FloatArray
+    caused_s: FloatArray
+    transfer_s: FloatArray
+    core_wait_s: FloatArray
+    error_s: FloatArray
+    setup: npt.NDArray[np.bool_]
+
+    @property
+    def ranks(self) -> FloatArray:
+        """Ranks of every run ``[runs]``."""
+        return np.array([run.ranks for run in self.runs], dtype=np.float64)
+
+    @property
+    def cost_s(self) -> FloatArray:
+        """Work, transfer, and waiting by its cause ``[rows, runs]``."""
+        return np.asarray(self.work_s + self.caused_s + self.transfer_s)
+
+
+def cost_table(runs: Sequence[RunCosts], reference: int) -> CostTable:
+    """Match the targets of all runs with those of ``runs[reference]``."""
+    rows: dict[tuple[int, int, int, int], int] = {}
+    origin: list[tuple[int, int]] = []
+    row_of: list[IntArray] = [np.zeros(0, dtype=np.int64)] * len(runs)
+    order = [reference, *(number for number in range(len(runs)) if number != reference)]
+    for number in order:
+        row_of[number] = _match_targets(runs, reference, number, rows, origin)
+
+    def gather(name: str) -> FloatArray:
+        return np.stack(
+            [np.bincount(row_of[n], weights=getattr(run, name), minlength=len(rows)) for n, run in enumerate(runs)],
+            axis=1,
+        )
+
+    keys = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
+    error = np.stack(
+        [np.sqrt(np.bincount(row_of[n], weights=run.error_s**2, minlength=len(rows))) for n, run in enumerate(runs)],
+        axis=1,
+    )
+    return CostTable(
+        runs=list(runs),
+        reference=reference,
+        kind=keys[:, 0],
+        vertex=np.where(keys[:, 3] < 0, keys[:, 1], -1),
+        line=keys[:, 2],
+        origin=origin,
+        work_s=gather("work_s"),
+        caused_s=gather("caused_s"),
+        transfer_s=gather("transfer_s"),
+        core_wait_s=gather("core_wait_s"),
+        error_s=error,
+        setup=np.array([bool(runs[n].setup[target]) for n, target in origin], dtype=bool),
+    )
+
+
+def _match_targets(
+    runs: Sequence[RunCosts],
+    reference: int,
+    number: int,
+    rows: dict[tuple[int, int, int, int], int],
+    origin: list[tuple[int, int]],
+) -> IntArray:
+    """The row of every target of one run; adds rows for what is new. A row's key is (kind, vertex, line, run that
+    alone has it or -1)."""
+    run, base = runs[number], runs[reference]
+    vertex_of = np.arange(len(run.psg)) if number == reference else align(base.psg, run.psg)
+    known = {(key[0], key[1]) for key in rows}
+    result = np.zeros(len(run.kind), dtype=np.int64)
+    used = run.cost_s + run.core_wait_s > 0.0
+    for target in range(len(run.kind)):
+        kind, vertex, line = int(run.kind[target]), int(run.vertex[target]), int(run.line[target])
+        matched = int(vertex_of[vertex]) if vertex >= 0 else -1
+        if vertex < 0 or matched >= 0:
+            if line > 0 and matched >= 0:
+                line = _moved(line, run.psg, vertex, base.psg, matched)
+            key = (kind, matched, line, -1)
+        else:
+            key = (kind, vertex, line, number)
+        if key not in rows and not used[target] and (kind, key[1]) in known:
+            key = next((other for other in rows if other[:2] == (kind, key[1])), key)
+        if key not in rows:
+            rows[key] = len(rows)
+            origin.append((number, target))
+        result[target] = rows[key]
+    return result
+
+
+def _moved(line: int, psg: PSG, vertex: int, reference: PSG, matched: int) -> int:
+    """Where a line inside a vertex stands in the reference: as far from the vertex' first line as here."""
+    here, there = psg[vertex].place, reference[matched].place
+    if here.file != there.file and not (here.line <= line <= max(here.end_line, here.line)):
+        return line
+    if not here.line <= line <= max(here.end_line, here.line):
+        return line
+    return max(there.line, min(there.line + line - here.line, max(there.end_line, there.line)))

@@ -1,0 +1,167 @@
+"""From places that lose to findings: what kind of loss it is, on which ranks, and the way from the symptom to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.candidates import Candidate
+from scalana.detectors.costs import CostTable
+from scalana.detectors.evidence import callers
+from scalana.detectors.findings import Analysis, Finding, Hop
+from scalana.detectors.paths import path_to
+from scalana.detectors.scaling.ideal import STRONG, Ideal
+from scalana.detectors.scaling.loss import PlaceLoss, targets_of
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.runtime.operations import BY_CODE
+
+NOTABLE = 0.15
+"""Part of the largest rank's share that makes a rank one of the finding's."""
+ALONE = 0.1
+"""Mean of the other ranks' work, beside that of the one that works most, below which that one works alone."""
+FLAT = 0.35
+"""Power of the ranks within which the time of an average rank counts as not shrinking."""
+
+ADVICE = {
+    "serial": "One rank does this for all: share it among the ranks, or overlap it with their work.",
+    "replicated": "Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and "
+    "keep the result.",
+    "communication": "The communication itself takes longer on more ranks: send less, in fewer or non-blocking "
+    "messages, or among fewer ranks.",
+}
+
+
+def finding_of(
+    place: PlaceLoss, table: CostTable, analysis: Analysis, ideal: Ideal, all_losses_s: float, at: int | None
+) -> Finding:
+    """The finding for one place. ``analysis`` is that of the reference run, ``all_losses_s`` the loss of all places,
+    seconds of an average rank; ``at`` a number of ranks for which to predict."""
+    psg = analysis.ppg.psg
+    spot, place_of = place.spot, psg[place.spot.vertex].place
+    targets = targets_of(table, place.rows, table.reference)
+    work, caused = _by_rank(targets, analysis)
+    ranks = float(table.ranks.max())
+    kind = _kind(place, table, ideal, work)
+    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place_of.line, place_of.end_line)
+    finding = Finding(
+        kind=kind,
+        vertex=spot.vertex,
+        file=place_of.file,
+        line=line,
+        end_line=max(end_line, line),
+        function=psg.function_of(spot.vertex),
+        vertex_kind=psg[spot.vertex].kind.value,
+        ranks=_ranks(kind, work, caused, int(ranks)),
+        lost_s=place.loss_s * ranks,
+        lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
+        saving_s=place.loss_s,
+        evidence=_evidence(place, table, ideal, at),
+        advice=ADVICE.get(kind, ""),
+    )
+    finding.evidence["callers"] = callers(spot.vertex, psg)
+    root = Hop(finding.ranks[0] if finding.ranks else -1, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)  # fmt: skip
+    if kind == "communication":
+        code = psg[spot.vertex].operation
+        root.operation = BY_CODE[code].name if code in BY_CODE and code else ""
+    entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
+    candidate = Candidate(spot, entries, float(caused.sum()), finding.ranks)
+    finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
+    return finding
+
+
+def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) -> str:
+    """What the loss is: late ranks that are not resolved, communication by itself, one rank's work, everybody's."""
+    if place.spot.kind is TargetKind.UNRESOLVED:
+        return "unresolved"
+    if place.spot.kind is TargetKind.TRANSFER:
+        return "communication"
+    busiest = float(work.max(initial=0.0))
+    if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < ALONE * busiest:
+        return "serial"
+    largest = table.ranks == table.ranks.max()
+    lost_by_waiting = float(np.median(place.caused_s[largest])) > 0.5 * place.loss_s
+    if ideal.scaling == STRONG and not lost_by_waiting and abs(_power(table.ranks, place.work_s)) < FLAT:
+        return "replicated"
+    return "non-scalable"
+
+
+def _power(ranks: FloatArray, seconds: FloatArray) -> float:
+    """Slope in log-log between the smallest and the largest size."""
+    first, last = (float(np.median(seconds[ranks == size])) for size in (ranks.min(), ranks.max()))
+    if first <= 0.0 or last <= 0.0:
+        return float("inf")
+    return float(np.log(last / first) / np.log(ranks.max() / ranks.min()))
+
+
+def _ranks(kind: str, work: FloatArray, caused: FloatArray, ranks: int) -> list[int]:
+    """The ranks that it is about: those that cause the waiting, else those that work."""
+    if kind == "communication":
+        return list(range(ranks))
+    amount = caused if caused.sum() > 0.5 * work.sum() else work
+    if kind == "serial":
+        return [int(np.argmax(work))]
+    return np.flatnonzero(amount >= NOTABLE * max(float(amount.max(initial=0.0)), 1e-300)).tolist()
+
+
+def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatArray]:
+    """Own work in some targets, and waiting that they cause, by rank ``[ranks]``."""
+    timeline, table = analysis.ppg.timeline, analysis.blame
+    rank = timeline.locations.rank
+    hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
+    work = np.bincount(
+        rank[gap_locations(timeline)[timeline.own.gap[hit]]],
+        weights=(timeline.own.seconds - timeline.own.core_wait_s)[hit],
+        minlength=timeline.ranks,
+    )
+    hit = np.isin(table.target, targets)
+    caused = np.bincount(rank[table.location[hit]], weights=table.seconds[hit], minlength=timeline.ranks)
+    return work, caused
+
+
+def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) -> dict[str, object]:
+    """The numbers behind the finding. Seconds are those of an average rank, by size."""
+    ranks = table.ranks
+    sizes = np.unique(ranks)
+
+    def by_size(values: FloatArray) -> list[float]:
+        return [float(np.median(values[ranks == size])) for size in sizes]
+
+    seconds = by_size(place.seconds)
+    evidence: dict[str, object] = {
+        "sizes": [int(size) for size in sizes],
+        "seconds": seconds,
+        "ideal": ideal.seconds(seconds[0], float(sizes[0]), sizes).reshape(-1).tolist()
+        if ideal.scaling == STRONG
+        else [seconds[0]] * len(sizes),
+        "work": by_size(place.work_s),
+        "waiting_caused": by_size(place.caused_s),
+        "transfer": by_size(place.transfer_s),
+        "deviation_s": place.deviation_s,
+    }
+    if place.fit is not None:
+        evidence["model"] = str(place.fit.model)
+        evidence["growth"] = place.fit.model.growth
+        evidence["confidence"] = place.fit.confidence
+        if place.fit.outliers:
+            evidence["left_out"] = [table.runs[run].name for run in place.fit.outliers]
+        if at is not None:
+            evidence["predicted"] = predicted(place, ideal, float(sizes[0]), at)
+    return evidence
+
+
+def predicted(place: PlaceLoss, ideal: Ideal, smallest: float, at: int) -> dict[str, object]:
+    """What the place will cost on ``at`` ranks: seconds of an average rank, and rank-seconds lost, with a range."""
+    assert place.fit is not None
+    expected = place.fit.predict(at)
+    base = float(place.fit.model(smallest))
+    best = float(ideal.seconds(base, smallest, at).reshape(-1)[0])
+    return {
+        "ranks": at,
+        "seconds": expected.seconds,
+        "low": expected.low,
+        "high": expected.high,
+        "ideal": best,
+        "saving_s": expected.seconds - best,
+        "lost_s": (expected.seconds - best) * at,
+    }

@@ -1,0 +1,206 @@
+"""Runs of one program at different sizes, put together: sizes, ideal, places that lose, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scalana.detectors.costs import CostTable, RunCosts, cost_table
+from scalana.detectors.findings import Analysis, Finding
+from scalana.detectors.scaling.causes import finding_of, predicted
+from scalana.detectors.scaling.ideal import Ideal, find_ideal
+from scalana.detectors.scaling.loss import Noise, PlaceLoss, noise_of, place_losses
+from scalana.detectors.scaling.models import SIZES_FOR_MODEL, fit
+from scalana.graphs.timeline import FloatArray
+
+MOST_FINDINGS = 10
+WORTH = 0.01
+"""Part of an average rank's seconds below which a loss is not worth a finding."""
+DEAD_BAND = 0.05
+"""Part of a place's own seconds below which its loss is none."""
+CERTAIN = 2.5
+"""Standard deviations of the runs' noise that a loss must exceed."""
+CROWDED = 0.05
+"""Part of the time that ranks wait for a core, from which the report says so."""
+
+
+class ScalingError(ValueError):
+    """The runs cannot be compared; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """All runs of one size: medians over runs, seconds of an average rank without the start of the job."""
+
+    ranks: int
+    runs: int
+    job_s: float
+    """Wall-clock seconds of the job, its start included."""
+    seconds: float
+    """Work, waiting and transfer."""
+    ideal_s: float
+    work_s: float
+    wait_s: float
+    transfer_s: float
+    core_wait_s: float
+    """Time without a core, not part of ``seconds``."""
+    setup_s: float
+    """Imports and setting up communication, not part of ``seconds``."""
+
+    @property
+    def efficiency(self) -> float:
+        """Ideal by real seconds."""
+        return self.ideal_s / self.seconds if self.seconds > 0.0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobPrediction:
+    """The whole job at a size that was not run; seconds of an average rank without the start of the job."""
+
+    ranks: int
+    seconds: float
+    low: float
+    high: float
+    ideal_s: float
+
+    @property
+    def efficiency(self) -> float:
+        """Ideal by predicted seconds."""
+        return self.ideal_s / self.seconds if self.seconds > 0.0 else 1.0
+
+
+@dataclass(slots=True)
+class Scaling:
+    """What the comparison of sizes found."""
+
+    table: CostTable
+    ideal: Ideal
+    noise: Noise
+    sizes: list[Size]
+    findings: list[Finding]
+    """Largest loss first: at the size asked for, or else at the largest size."""
+    prediction: JobPrediction | None
+    reference: Analysis
+    """The run of the largest size to whose structure the findings belong."""
+    places: list[PlaceLoss] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def detect(
+    runs: Sequence[RunCosts], reference: int, analysis: Analysis, *, stated: str | None = None, at: int | None = None
+) -> Scaling:
+    """Compare runs of one program at different numbers of ranks.
+
+    Args:
+        runs: Costs of every run, in any order; several may be of one size.
+        reference: The run of the largest size whose analysis is ``analysis``.
+        stated: ``weak`` or ``strong``; None to tell by the work.
+        at: A number of ranks to predict for, None for no prediction.
+
+    Raises:
+        ScalingError: with less than two sizes.
+    """
+    if len({run.ranks for run in runs}) < 2:
+        raise ScalingError(
+            f"all runs are of {runs[0].ranks} ranks: at least two sizes are needed" if runs else "no runs"
+        )
+    table = cost_table(runs, reference)
+    ideal, noise = find_ideal(table, stated), noise_of(table)
+    places = place_losses(table, ideal, noise)
+    sizes = _sizes(table, ideal)
+    losses = sum(max(place.loss_s, 0.0) for place in places)
+    with_model = len(sizes) >= SIZES_FOR_MODEL
+    wanted = at if with_model else None
+    worthy = [place for place in places if _is_worthy(place, sizes[-1].seconds)]
+    findings = [finding_of(place, table, analysis, ideal, losses, wanted) for place in worthy[:MOST_FINDINGS]]
+    if wanted is not None:
+        findings.sort(key=lambda finding: -_predicted_loss(finding))
+    prediction = _predict_job(table, places, ideal, noise, wanted) if wanted is not None else None
+    return Scaling(
+        table, ideal, noise, sizes, findings, prediction, analysis, places, _warnings(table, ideal, sizes, at)
+    )
+
+
+def _is_worthy(place: PlaceLoss, seconds: float) -> bool:
+    return place.loss_s > max(WORTH * seconds, DEAD_BAND * place.largest_s, CERTAIN * place.deviation_s)
+
+
+def _predicted_loss(finding: Finding) -> float:
+    values = finding.evidence.get("predicted")
+    return float(values["lost_s"]) if isinstance(values, dict) else 0.0
+
+
+def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:
+    ranks, work_rows = table.ranks, ~table.setup
+    sizes = np.unique(ranks)
+    per_rank = {
+        "work_s": table.work_s[work_rows].sum(axis=0) / ranks,
+        "wait_s": table.caused_s[work_rows].sum(axis=0) / ranks,
+        "transfer_s": table.transfer_s[work_rows].sum(axis=0) / ranks,
+        "core_wait_s": table.core_wait_s.sum(axis=0) / ranks,
+        "setup_s": table.cost_s[table.setup].sum(axis=0) / ranks,
+        "seconds": table.cost_s[work_rows].sum(axis=0) / ranks,
+        "job_s": np.array([run.seconds for run in table.runs]),
+    }
+
+    def median(values: FloatArray, size: float) -> float:
+        return float(np.median(values[ranks == size]))
+
+    base = median(per_rank["seconds"], sizes[0])
+    return [
+        Size(
+            ranks=int(size),
+            runs=int((ranks == size).sum()),
+            ideal_s=float(ideal.seconds(base, sizes[0], size).reshape(-1)[0]),
+            **{name: median(values, size) for name, values in per_rank.items()},
+        )
+        for size in sizes
+    ]
+
+
+def _predict_job(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise: Noise, at: int) -> JobPrediction:
+    """The sum of the predictions for places that matter, and of one for all the rest together."""
+    smallest = float(table.ranks.min())
+    total = table.cost_s[~table.setup].sum(axis=0) / table.ranks
+    scale = float(total.max(initial=0.0))
+    large = [place for place in places if place.fit is not None and float(place.seconds.max()) >= WORTH * scale]
+    rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0) if large else total
+    values = [predicted(place, ideal, smallest, at) for place in large]
+    other = fit(table.ranks, rest, noise=noise.relative, noise_weight=noise.weight)
+    assert other is not None
+    expected = other.predict(at)
+    # The errors of places are independent: the distances to the ends of the ranges add up by squares.
+    rows = np.array([[value["seconds"], value["low"], value["high"]] for value in values], dtype=np.float64)
+    rows = np.vstack([rows.reshape(-1, 3), [expected.seconds, expected.low, expected.high]])
+    seconds = float(rows[:, 0].sum())
+    down, up = (float(np.sqrt(((rows[:, column] - rows[:, 0]) ** 2).sum())) for column in (1, 2))
+    best = float(ideal.seconds(float(np.median(total[table.ranks == smallest])), smallest, at).reshape(-1)[0])
+    return JobPrediction(at, seconds, max(0.0, seconds - down), seconds + up, best)
+
+
+def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None) -> list[str]:
+    warnings = []
+    if not ideal.certain:
+        warnings.append(
+            f"taken for {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
+            f"{ideal.exponent:.2f}: say --scaling weak or --scaling strong"
+        )
+    if at is not None and len(sizes) < SIZES_FOR_MODEL:
+        warnings.append(
+            f"two sizes tell what was lost, but not how it goes on: nothing is predicted for {at} ranks; "
+            "record a third size"
+        )
+    if at is not None and at > 16 * sizes[-1].ranks:
+        warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest size that was run")
+    for size in sizes:
+        whole = size.seconds + size.core_wait_s
+        if size.core_wait_s > CROWDED * whole:
+            warnings.append(
+                f"on {size.ranks} ranks {size.core_wait_s / whole:.0%} of the time was spent waiting for a core; "
+                "it is left out of the work of places, but lateness that comes from it is not"
+            )
+    for run in table.runs:
+        warnings += [f"{run.name}: {text}" for text in run.warnings if "record of rank" in text or "damaged" in text]
+    return warnings

@@ -1,0 +1,186 @@
+"""Scaling loss by place: what every place costs at every size, against ideal, and what it will cost at another size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.candidates import Spot, containers, promote
+from scalana.detectors.costs import CostTable
+from scalana.detectors.scaling.ideal import Ideal
+from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.psg import PSG
+from scalana.graphs.timeline import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How much runs of one size differ."""
+
+    relative: float
+    weight: float
+    """Measurements that stand behind it."""
+    repeated: bool
+    """Whether it was seen in repeated runs; otherwise it is assumed."""
+
+
+@dataclass(slots=True)
+class PlaceLoss:
+    """One place over all runs. Seconds are those of an average rank."""
+
+    spot: Spot
+    rows: list[int]
+    """Rows of the cost table."""
+    work_s: FloatArray
+    """``[runs]``"""
+    caused_s: FloatArray
+    """Waiting that comes from here ``[runs]``."""
+    transfer_s: FloatArray
+    """``[runs]``"""
+    error_s: FloatArray
+    """Standard error known from repetitions within a run ``[runs]``."""
+    ideal_s: float
+    """At the largest size."""
+    largest_s: float
+    """Median of the runs of the largest size."""
+    deviation_s: float
+    """Standard deviation of ``largest_s - ideal_s``, by the noise of the runs."""
+    fit: Fit | None
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Everything that the place costs ``[runs]``."""
+        return np.asarray(self.work_s + self.caused_s + self.transfer_s)
+
+    @property
+    def loss_s(self) -> float:
+        """Seconds of an average rank above ideal, at the largest size."""
+        return self.largest_s - self.ideal_s
+
+
+def noise_of(table: CostTable) -> Noise:
+    """Relative noise from repeated runs of one size: pooled over sizes, its median over places weighted by work."""
+    ranks = table.ranks
+    rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup & (table.work_s.min(axis=1) > 0.0))
+    variance, degrees = np.zeros(len(rows)), 0
+    for size in np.unique(ranks):
+        runs = np.flatnonzero(ranks == size)
+        if len(runs) > 1 and len(rows):
+            logs = np.log(table.work_s[np.ix_(rows, runs)])
+            variance += ((logs - logs.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+            degrees += len(runs) - 1
+    if not degrees:
+        return Noise(NOISE, NOISE_WEIGHT, False)
+    order = np.argsort(variance)
+    cumulative = np.cumsum(table.work_s[rows].sum(axis=1)[order])
+    pooled = float(variance[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])])
+    weight = NOISE_WEIGHT + degrees
+    return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True)
+
+
+def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss]:
+    """Every place with its loss, largest first; the start of the job is left out."""
+    psg = table.runs[table.reference].psg
+    per_rank = table.cost_s / table.ranks
+    loss = _median_at(per_rank, table.ranks, table.ranks.max()) - ideal.seconds(
+        _median_at(per_rank, table.ranks, table.ranks.min()), table.ranks.min(), table.ranks.max()
+    )
+    groups = _group_rows(table, loss, psg)
+    places = [_place(table, spot, rows, ideal, noise) for spot, rows in groups.items()]
+    return sorted(places, key=lambda place: -place.loss_s)
+
+
+def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: Noise) -> PlaceLoss:
+    ranks = table.ranks
+    work, caused, transfer = (
+        part[rows].sum(axis=0) / ranks for part in (table.work_s, table.caused_s, table.transfer_s)
+    )
+    error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
+    seconds = work + caused + transfer
+    smallest, largest = float(ranks.min()), float(ranks.max())
+    base = float(_median_at(seconds[None, :], ranks, smallest)[0])
+    top = float(_median_at(seconds[None, :], ranks, largest)[0])
+    factor = float(ideal.seconds(1.0, smallest, largest).reshape(-1)[0])
+    deviation = float(
+        np.hypot(
+            _deviation(top, error, ranks == largest, noise.relative),
+            factor * _deviation(base, error, ranks == smallest, noise.relative),
+        )
+    )
+    place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
+    place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
+    return place
+
+
+def _deviation(seconds: float, error: FloatArray, runs: np.ndarray, relative: float) -> float:
+    return float(np.hypot(relative * seconds, error[runs].mean()) / np.sqrt(runs.sum()))
+
+
+def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray:
+    """Median over the runs of one size ``[rows]``."""
+    return np.asarray(np.median(values[:, ranks == size], axis=1))
+
+
+def _group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[int]]:
+    """Rows by place: a line, or the loop or function around several lines that lose together."""
+    leaves: dict[int, Spot] = {}
+    chains: dict[int, list[int]] = {}
+    within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
+    for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist():
+        vertex = int(table.vertex[row])
+        leaf = leaves[row] = Spot(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
+        if leaf.kind is TargetKind.OWN:
+            chain = chains.setdefault(vertex, list(containers(vertex, psg)))
+            for container in chain:
+                within[0, container][leaf] += max(float(loss[row]), 0.0)
+    spots: dict[Spot, list[int]] = defaultdict(list)
+    for row, leaf in leaves.items():
+        promoted = leaf.kind is TargetKind.OWN and loss[row] > 0.0
+        spots[promote(leaf, 0, chains[leaf.vertex], within, psg) if promoted else leaf].append(row)
+    return _join_contexts(spots, psg)
+
+
+def _join_contexts(spots: dict[Spot, list[int]], psg: PSG) -> dict[Spot, list[int]]:
+    """Join rows of one place that is reached by several call paths, and those that lose nothing with a container."""
+    inside: dict[Spot, Spot] = {}
+    by_place: dict[object, Spot] = {}
+    for spot in sorted(spots, key=lambda s: s.line >= 0):
+        place = psg[spot.vertex].place
+        line = spot.line if spot.line >= 0 else place.line
+        first = by_place.setdefault((spot.kind, place.file, line, spot.line >= 0), spot)
+        around = next(
+            (
+                other
+                for vertex in (spot.vertex, *(above.index for above in psg.ancestors(spot.vertex)))
+                if (other := Spot(spot.kind, vertex, -1)) in spots and other != spot
+            ),
+            None,
+        )
+        if spot.kind is TargetKind.OWN and around is not None and spot.line >= 0:
+            inside[spot] = inside.get(around, by_place.get(_key(around, psg), around))
+        else:
+            inside[spot] = first
+    joined: dict[Spot, list[int]] = defaultdict(list)
+    for spot, rows in spots.items():
+        joined[inside[spot]] += rows
+    return dict(joined)
+
+
+def _key(spot: Spot, psg: PSG) -> object:
+    place = psg[spot.vertex].place
+    return spot.kind, place.file, spot.line if spot.line >= 0 else place.line, spot.line >= 0
+
+
+def targets_of(table: CostTable, rows: list[int], run: int) -> IntArray:
+    """The targets of one run's blame table that lie in ``rows`` of the cost table."""
+    keys = {(int(table.kind[row]), int(table.vertex[row]), int(table.line[row])) for row in rows}
+    costs = table.runs[run]
+    found = [
+        target
+        for target, key in enumerate(zip(costs.kind.tolist(), costs.vertex.tolist(), costs.line.tolist(), strict=True))
+        if key in keys
+    ]
+    return np.array(found, dtype=np.int64)
