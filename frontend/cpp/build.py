@@ -17,7 +17,7 @@ from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.unit import FORMAT, Unit, decode
 from scalana.frontend.linker import Linker
-from scalana.graphs.psg import PSG
+from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.graphs.structure import FunctionStructure, Target
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "CMakeFiles", "node_modules"})
@@ -246,13 +246,17 @@ def build_cpp_psg(
 
 
 def _add_uncalled(linker: Linker, program: Program) -> None:
-    """Add functions that nothing has called, those first that no other one of them calls."""
-    shown = set(map(id, program.mains))
+    """Add functions that nothing has called, those first that no other one of them calls.
+
+    Last come functions that are called only from where the graph had to be cut off: they are shown once, by themselves,
+    so that the loops of all functions are in the graph.
+    """
+    shown = _Shown(linker.psg)
     left = [
         function
         for file in program.files.values()
         for function in file.functions
-        if function not in linker.called and id(function) not in shown and not program.is_superseded(function)
+        if function not in linker.called and not shown.has(function) and not program.is_superseded(function)
     ]
     called: set[FunctionStructure] = set()
     for function in left:
@@ -260,6 +264,27 @@ def _add_uncalled(linker: Linker, program: Program) -> None:
     for function in sorted(left, key=lambda function: function in called):
         if function not in linker.called:
             linker.add(Target(function))
+    for file in program.files.values():
+        for function in file.functions:
+            if not program.is_superseded(function) and not shown.has(function):
+                linker.add(Target(function), share=0)
+
+
+class _Shown:
+    """The functions that have a vertex."""
+
+    def __init__(self, psg: PSG) -> None:
+        self.psg = psg
+        self._places: set[Place] = set()
+        self._seen = 0
+
+    def has(self, function: FunctionStructure) -> bool:
+        """Whether a function, or another instantiation of it, is in the graph by now."""
+        for vertex in self.psg.vertices[self._seen :]:
+            if vertex.kind is VertexKind.FUNCTION:
+                self._places.add(vertex.place)
+        self._seen = len(self.psg)
+        return function.place in self._places
 
 
 def _calls(linker: Linker, function: FunctionStructure) -> Iterable[FunctionStructure]:

@@ -38,6 +38,10 @@ _KEPT = re.compile(
 _OPENMP = re.compile(r"-f(i?openmp|openmp=.+|openmp-simd)|-qopenmp|-q?smp=omp|-mp(=.+)?|-homp")
 
 
+_OLD_C = ("implicit-function-declaration", "implicit-int", "int-conversion", "incompatible-function-pointer-types")
+"""What old C allows, and many compilers still do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compilation:
     """How one translation unit is compiled."""
@@ -229,5 +233,6 @@ def command_line(compilation: Compilation, mpi: Iterable[str] = ()) -> list[str]
     for folder in dict.fromkeys((*compilation.mpi, *mpi, mpi_header.FOLDER)):
         words += ["-idirafter", folder]
     # What a compiler only warns about, or what another one accepts, is no reason to read less.
-    words += ["-w", "-Wno-error", "-ferror-limit=0", "-fno-spell-checking"]
+    words += ["-w", "-ferror-limit=0", "-fno-spell-checking"]
+    words += [f"-Wno-error={name}" for name in _OLD_C]
     return [*words, f"-working-directory={compilation.directory}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.cpp.cache import Cache
 from scalana.graphs.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, graph, needs_libclang
@@ -299,3 +301,18 @@ def test_a_file_that_is_no_source_at_all(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_bytes(bytes(range(256)) * 40)
     psg = build([tmp_path / "main.cpp"])
     assert psg.warnings and all("main.cpp" in warning for warning in psg.warnings)
+
+
+def test_old_c_is_no_error(tmp_path: Path) -> None:
+    psg = graph(tmp_path, "main() { hidden(); for (;;) { } }\n", name="main.c")
+    assert (psg.warnings, outline(psg)) == ([], "call hidden\nloop for (;;)")
+
+
+def test_what_a_small_graph_has_no_room_for_is_shown_once(tmp_path: Path) -> None:
+    functions = "\n".join(f"void f{n}() {{ for (;;) {{ }} f{n - 1}(); f{n - 1}(); }}" for n in range(1, 12))
+    write(tmp_path, {"main.cpp": f"void f0() {{ while (1) {{ }} }}\n{functions}\nint main() {{ f11(); }}\n"})
+    psg = build_cpp_psg([tmp_path / "main.cpp"], [], cache=Cache("/dev/null/x"), workers=0, budget=100)
+    loops = {vertex.place.line for vertex in psg.walk() if vertex.kind is VertexKind.LOOP}
+    assert loops == set(range(1, 13))
+    assert len(psg) < 200
+    assert len(psg.warnings) == 1
