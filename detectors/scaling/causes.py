@@ -60,7 +60,8 @@ def finding_of(
         advice=ADVICE.get(kind, ""),
     )
     finding.evidence["callers"] = callers(spot.vertex, psg)
-    root = Hop(finding.ranks[0] if finding.ranks else -1, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)  # fmt: skip
+    first = finding.ranks[0] if finding.ranks else -1
+    root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)
     if kind == "communication":
         code = psg[spot.vertex].operation
         root.operation = BY_CODE[code].name if code in BY_CODE and code else ""

@@ -39,7 +39,7 @@ class Ideal:
 
 
 def find_ideal(table: CostTable, stated: str | None = None) -> Ideal:
-    """Tell weak from strong scaling by how the work of places grows in all, weighted by their work at the smallest size.
+    """Tell weak from strong scaling by how the whole work of places grows, weighted by their work at the smallest size.
 
     It is a weighted median over places: work that one rank does for all, or that every rank repeats, does not decide
     as long as it is less than half of the work at the smallest size, where it is rarest.

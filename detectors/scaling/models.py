@@ -236,17 +236,21 @@ def _fit_family(
 
 
 def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
+    """The best model of the likeliest kind of growth, and all that could be true instead."""
     order = np.argsort(family.scores, kind="stable")
     weights = np.exp(-0.5 * (family.scores[order] - family.scores[order[0]]))
     order, weights = order[weights > 1e-3], weights[weights > 1e-3]
     weights = weights / weights.sum()
     models = [family.models[row] for row in order]
-    best = models[0]
     inflation = (NOISE_WEIGHT + family.misfits) / family.degrees
-    growths = [family.growths[row] for row in order]
-    confidence = float(sum(w for growth, w in zip(growths, weights, strict=True) if growth == growths[0]))
-    spread = [family.covariances[row] * inflation[row] for row in order]
-    return Fit(best, confidence, noise * float(np.sqrt(inflation[order[0]])), outliers, models, weights, spread)
+    covariances = [family.covariances[row] * inflation[row] for row in order]
+    confidence: dict[str, float] = {}
+    for row, weight in zip(order, weights.tolist(), strict=True):
+        confidence[family.growths[row]] = confidence.get(family.growths[row], 0.0) + weight
+    growth = max(confidence, key=lambda name: confidence[name])
+    best = next(number for number, row in enumerate(order) if family.growths[row] == growth)
+    fitted_noise = noise * float(np.sqrt(inflation[order[best]]))
+    return Fit(models[best], confidence[growth], fitted_noise, outliers, models, weights, covariances)
 
 
 def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
