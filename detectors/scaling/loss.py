@@ -88,7 +88,7 @@ def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss
     loss = _median_at(per_rank, table.ranks, table.ranks.max()) - ideal.seconds(
         _median_at(per_rank, table.ranks, table.ranks.min()), table.ranks.min(), table.ranks.max()
     )
-    groups = _group_rows(table, loss, psg)
+    groups = group_rows(table, loss, psg)
     places = [_place(table, spot, rows, ideal, noise) for spot, rows in groups.items()]
     return sorted(places, key=lambda place: -place.loss_s)
 
@@ -124,7 +124,7 @@ def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray
     return np.asarray(np.median(values[:, ranks == size], axis=1))
 
 
-def _group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[int]]:
+def group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[int]]:
     """Rows by place: a line, or the loop or function around several lines that lose together."""
     leaves: dict[int, Spot] = {}
     chains: dict[int, list[int]] = {}
