@@ -35,6 +35,8 @@ _STARTS = frozenset({"thread", "jthread"})
 """Classes whose constructor calls what it is given."""
 _HOLDERS = frozenset({"function", "move_only_function", "copyable_function", "function_ref", "packaged_task"})
 """Class templates that hold a function of the type of their first argument."""
+_UNEVALUATED = frozenset({"CXX_UNARY_EXPR", "CXX_NOEXCEPT_EXPR", "CXX_TYPEID_EXPR", "REQUIRES_EXPR"})
+"""``sizeof`` and its kin: what stands in them never runs."""
 _PLAIN = frozenset(
     {"DECL_REF_EXPR", "MEMBER_REF_EXPR", "CXX_THIS_EXPR", "CXX_NULL_PTR_LITERAL_EXPR", "GNU_NULL_EXPR", "TYPE_REF"}
 )
@@ -56,6 +58,8 @@ class Calls:
             return self.call(cursor)
         if kind == "LAMBDA_EXPR":
             return self.lambda_expression(cursor)
+        if kind in _UNEVALUATED:
+            return []
         if kind == "CONDITIONAL_OPERATOR":
             return self.conditional(cursor)
         if kind == "BINARY_OPERATOR":
@@ -109,6 +113,12 @@ class Calls:
                 kind = "virtual" if function in self.reader.virtual else "direct"
                 nodes.append(self.node(cursor, CallSite(kind, function, name)))
         return nodes
+
+    def held_by(self, cursor: Cursor) -> list[Node]:
+        """Calls of what a range is made of, such as the condition of a filter: they run when it is iterated over."""
+        name = self.texts.named(cursor).name
+        found = self.through.callables(cursor.type)
+        return [self.node(cursor, CallSite("direct", name, name, True, found))] if found else []
 
     def lambda_expression(self, cursor: Cursor) -> list[Node]:
         """A lambda is a function of its own; what it captures is computed here."""
@@ -273,7 +283,8 @@ class Calls:
             inner = next(iter(inner.get_children()), None)
         if inner is None or inner.kind.name not in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
             return False
-        return inner.referenced == callee
+        target = inner.referenced
+        return target is not None and target == callee
 
     def _exact(self, children: list[Cursor]) -> bool:
         """Whether the object of a method call is a variable whose class is known for sure."""

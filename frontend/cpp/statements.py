@@ -45,6 +45,7 @@ class Builder:
             "CASE_STMT": self.inside,
             "DEFAULT_STMT": self.inside,
             "LABEL_STMT": self.inside,
+            "UNEXPOSED_STMT": self.wrapped,
             "NULL_STMT": lambda cursor: [],
             "BREAK_STMT": lambda cursor: [],
             "CONTINUE_STMT": lambda cursor: [],
@@ -55,7 +56,7 @@ class Builder:
         nodes: list[Node] = []
         for child in cursor.get_children():
             kind = child.kind.name
-            if kind in ("COMPOUND_STMT", "CXX_TRY_STMT"):
+            if kind in ("COMPOUND_STMT", "CXX_TRY_STMT", "UNEXPOSED_STMT"):
                 nodes += self.statement(child)
             elif kind == "CALL_EXPR" or child.kind.is_expression():
                 if cursor.kind.name == "CONSTRUCTOR" or self._constructor_template(cursor):
@@ -133,6 +134,13 @@ class Builder:
         children = list(cursor.get_children())
         return self.statement(children[-1]) if children else []
 
+    def wrapped(self, cursor: Cursor) -> list[Node]:
+        """A statement with attributes, or the body of a coroutine, behind which the compiler's own calls stand."""
+        for child in cursor.get_children():
+            if child.kind.is_statement():
+                return self.statement(child)
+        return self.simple(cursor)
+
     def declaration(self, cursor: Cursor) -> list[Node]:
         """Variables, with what computes their first values; local classes hold functions of their own."""
         calls: list[Node] = []
@@ -178,6 +186,8 @@ class Builder:
                     nodes += self.expressions.children(variable)
             else:
                 nodes += self.expressions.of(part)
+                if cursor.kind.name == "CXX_FOR_RANGE_STMT":
+                    nodes += self.expressions.held_by(part)
         uses = self.expressions.names(head)
         head_end = head[-1].extent.end.line if head else cursor.extent.start.line
         nodes += self.body(body, head_end)

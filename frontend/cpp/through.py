@@ -69,6 +69,19 @@ class Through:
             stack.extend(reversed(list(cursor.get_children())))
         return inner
 
+    def callables(self, kind: Type, depth: int = 0) -> tuple[str, ...]:
+        """Ids of the call operators of the user's classes that a type of the library is made of."""
+        kind = kind.get_canonical()
+        while kind.kind.name in ("POINTER", "LVALUEREFERENCE", "RVALUEREFERENCE"):
+            kind = kind.get_pointee().get_canonical()
+        if kind.kind.name != "RECORD" or not self._is_own(kind):
+            return ()
+        if not self.reader.is_foreign(kind.get_declaration()):
+            return tuple(self.reader.call_operators(kind)) if depth else ()
+        count = max(kind.get_num_template_arguments(), 0) if depth < 6 else 0
+        found = [self.callables(kind.get_template_argument_type(number), depth + 1) for number in range(count)]
+        return tuple(dict.fromkeys(identity for part in found for identity in part))
+
     def concerns(self, callee: Cursor) -> bool:
         """Whether a function, or the class that it belongs to, is an instantiation over a type of the user's."""
         if clang.pattern_of(callee) is None:

@@ -299,6 +299,51 @@ def test_recursion_is_a_back_edge(tmp_path: Path) -> None:
         """)
 
 
+COROUTINE = """
+#include <coroutine>
+struct Task { struct promise_type {
+    Task get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() { }
+    void unhandled_exception() { }
+}; };
+Task co(int n) { for (int i = 0; i < n; i++) co_await std::suspend_never{}; }
+"""
+
+
+def test_bodies_of_coroutines(tmp_path: Path) -> None:
+    assert main_of(tmp_path, "co(3);", COROUTINE, "-std=c++20") == "function co\n  loop for (int i = 0; i < n; i++)"
+
+
+def test_statements_with_attributes(tmp_path: Path) -> None:
+    body = "int x = 3;\nif (x) [[likely]] { for (;;) { } } else [[unlikely]] while (x) { }"
+    assert main_of(tmp_path, body, "", "-std=c++20") == expect("""
+        branch if (x)
+          loop for (;;)
+        branch else
+          loop while (x)
+        """)
+
+
+def test_what_is_never_evaluated_is_not_called(tmp_path: Path) -> None:
+    before = "int f() { for (;;) { } return 1; }"
+    assert main_of(tmp_path, "return sizeof(f()) + noexcept(f());", before) == ""
+
+
+def test_what_a_range_is_made_of_runs_in_its_loop(tmp_path: Path) -> None:
+    before = "#include <ranges>\n#include <vector>"
+    body = "std::vector<int> v;\nfor (int x : v | std::views::filter([](int i) { while (i) { } return true; })) { }"
+    lines = main_of(tmp_path, body, before, "-std=c++20").splitlines()
+    assert lines[1:] == ["  function main::<lambda>", "    loop while (i)"]
+
+
+def test_the_kinds_of_if_constexpr_are_told_apart_by_instantiation(tmp_path: Path) -> None:
+    before = "template <class T> void f(T t) { if constexpr (sizeof(T) == 8) { for (;;) { } } else { while (t) { } } }"
+    assert "loop for (;;)" in main_of(tmp_path, "f(1.0);", before, "-std=c++17")
+    assert "loop while (t)" in main_of(tmp_path, "f(1);", before, "-std=c++17")
+
+
 def test_names_of_places(tmp_path: Path) -> None:
     source = (
         "namespace a { namespace { struct S { void m() { } }; } }\nvoid\nf(int) { a::S().m(); }\nint main() { f(1); }\n"
