@@ -18,7 +18,7 @@ import re
 LAMBDA = "<lambda>"
 ANONYMOUS = "(anonymous namespace)"
 _OPERATOR = re.compile(r"operator\s*(\(\)|\[\]|<=>|<<=|>>=|<<|>>|->\*|->|<=|>=|[-+*/%^&|~!=<>,]=?|&&|\|\||\+\+|--)")
-_LAMBDA = re.compile(r"(\{lambda\([^{}]*\)(#\d+)?\}|<lambda\([^<>]*\)>)(::operator\(\))?")
+_LAMBDA = re.compile(r"(\{lambda\([^{}]*\)(#\d+)?\}|<lambda(\([^<>]*\))?>)(::operator\(\))?")
 _OUTLINED = re.compile(r"(\._omp_fn|\.isra|\.part|\.constprop|\.cold|\.lto_priv|\.llvm)(\.\d+)*|\s*\[clone[^]]*\]")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalana.frontend.cpp.dies import attribute, chain_of, declared, is_foreign, qualified, ranges, subprograms, text
 from scalana.frontend.cpp.elf import Binary, CompileUnit
 from scalana.frontend.cpp.names import plain_name
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
@@ -18,7 +19,6 @@ from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 from scalana.runtime.operations import mpi_call
 
-_SCOPES = frozenset({"DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type"})
 _CALLS = frozenset({"DW_TAG_call_site", "DW_TAG_GNU_call_site"})
 
 
@@ -43,17 +43,21 @@ class _Function:
 def skeleton(binary: Binary, sources: Iterable[str]) -> list[Unit]:
     """Translation units of a program, those with these sources."""
     wanted = set(sources)
-    return [_Walk(unit).read() for unit in binary.units if unit.file in wanted]
+    return [_Walk(unit, binary.dwarf).read() for unit in binary.units if unit.file in wanted]
 
 
 class _Walk:
-    def __init__(self, unit: CompileUnit) -> None:
+    def __init__(self, unit: CompileUnit, dwarf: Any) -> None:
         self.unit = unit
+        self.dwarf = dwarf
         self.starts = [row[0] for row in unit.addresses]
         self.functions: dict[str, _Function] = {}
 
     def read(self) -> Unit:
-        self._scope(self.unit.tree.get_top_DIE())
+        for die in subprograms(self.unit.tree.get_top_DIE()):
+            function = self._function(die) if ranges(die, self.dwarf) else None
+            if function is not None:
+                self._inside(die, function)
         unit = Unit(self.unit.file)
         for function in self.functions.values():
             if function.foreign or not function.defined:
@@ -69,41 +73,27 @@ class _Walk:
             unit.functions.append(FunctionRecord(function.id, place, "", nodes, exported=function.external))
         return unit
 
-    def _scope(self, die: Any) -> None:
-        for child in die.iter_children():
-            if child.tag == "DW_TAG_subprogram":
-                if "DW_AT_low_pc" in child.attributes or "DW_AT_ranges" in child.attributes:
-                    function = self._function(child)
-                    if function is not None:
-                        self._inside(child, function)
-            elif child.tag in _SCOPES:
-                self._scope(child)
-
     def _function(self, die: Any, defined: bool = True) -> _Function | None:
         """The function of a DIE, with lines from its code."""
-        chain = _chain(die)
+        chain = chain_of(die)
         identity = self._identity(chain)
         if not identity:
             return None
         made = self.functions.get(identity)
         if made is None:
-            file = self.unit.numbers.get(_attribute(chain, "DW_AT_decl_file"), self.unit.file)
-            line = _attribute(chain, "DW_AT_decl_line")
-            column = _attribute(chain, "DW_AT_decl_column") - 1
+            number, line, column = declared(chain)
+            file = self.unit.numbers.get(number, self.unit.file)
             external = any("DW_AT_external" in part.attributes for part in chain)
-            name = plain_name(_qualified(chain))
+            name = plain_name(qualified(chain))
             foreign = is_foreign(file) or line == 0  # in no file: the compiler's own
             made = _Function(identity, name, file, line, column, line, external, foreign)
             self.functions[identity] = made
         made.defined = made.defined or defined
-        low = die.attributes.get("DW_AT_low_pc") if defined else None
-        high = die.attributes.get("DW_AT_high_pc")
-        if low is not None and high is not None:
-            end = high.value if high.form == "DW_FORM_addr" else low.value + high.value
-            first, last = bisect_right(self.starts, low.value) - 1, bisect_right(self.starts, end - 1)
-            for _, file, line in self.unit.addresses[max(first, 0) : last]:
-                if file == made.file and line > made.end_line:
-                    made.end_line = line
+        for low, high in ranges(die, self.dwarf) if defined else ():
+            first, last = bisect_right(self.starts, low) - 1, bisect_right(self.starts, high - 1)
+            for _, row_file, row_line in self.unit.addresses[max(first, 0) : last]:
+                if row_file == made.file and row_line > made.end_line:
+                    made.end_line = row_line
         return made
 
     def _inside(self, die: Any, function: _Function) -> None:
@@ -114,8 +104,8 @@ class _Walk:
                 if called is not None and called.foreign:
                     self._inside(child, function)
                 elif called is not None:
-                    line = _attribute([child], "DW_AT_call_line")
-                    self._call(function, line, _attribute([child], "DW_AT_call_column") - 1, called)
+                    line = attribute([child], "DW_AT_call_line")
+                    self._call(function, line, attribute([child], "DW_AT_call_column") - 1, called)
                     self._inside(child, called)
             elif child.tag in _CALLS:
                 self._call_site(child, function)
@@ -127,7 +117,7 @@ class _Walk:
         if origin not in die.attributes:
             return
         called = self._function(die.get_DIE_from_attribute(origin), defined=False)
-        address = _attribute([die], "DW_AT_call_return_pc") or _attribute([die], "DW_AT_low_pc")
+        address = attribute([die], "DW_AT_call_return_pc") or attribute([die], "DW_AT_low_pc")
         row = bisect_right(self.starts, address - 1) - 1
         if called is None or row < 0:
             return
@@ -143,54 +133,12 @@ class _Walk:
 
     def _identity(self, chain: list[Any]) -> str:
         for part in chain:
-            for attribute in ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name"):
-                if attribute in part.attributes:
-                    return _text(part, attribute)
-        name = next((_text(part, "DW_AT_name") for part in chain if "DW_AT_name" in part.attributes), "")
+            for key in ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name"):
+                if key in part.attributes:
+                    return text(part, key)
+        name = next((text(part, "DW_AT_name") for part in chain if "DW_AT_name" in part.attributes), "")
         if not name:
             return ""
         external = any("DW_AT_external" in part.attributes for part in chain)
         main = "c:@F@main#" if self.unit.cpp and name == "main" else f"c:@F@{name}"
-        return main if external else f"{self.unit.file}@{name}@{_attribute(chain, 'DW_AT_decl_line')}"
-
-
-def is_foreign(file: str) -> bool:
-    """Whether a header is the system's, the compiler's or MPI's, by its path: debug information knows no more."""
-    if file.startswith(("/usr/include/", "/usr/lib/")) or "/include/c++/" in file or "/lib/gcc/" in file:
-        return True
-    return file.rpartition("/")[2] in ("mpi.h", "mpi_proto.h", "mpicxx.h", "<built-in>")
-
-
-def _chain(die: Any) -> list[Any]:
-    """A DIE, what it is an instance of and the declaration of that."""
-    chain = [die]
-    while len(chain) < 8:
-        last = chain[-1]
-        attribute = next((a for a in ("DW_AT_abstract_origin", "DW_AT_specification") if a in last.attributes), None)
-        if attribute is None:
-            break
-        chain.append(last.get_DIE_from_attribute(attribute))
-    return chain
-
-
-def _attribute(chain: list[Any], name: str) -> int:
-    for part in chain:
-        found = part.attributes.get(name)
-        if found is not None and isinstance(found.value, int):
-            return int(found.value)
-    return 0
-
-
-def _text(die: Any, name: str) -> str:
-    value = die.attributes[name].value
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _qualified(chain: list[Any]) -> str:
-    name = next((_text(part, "DW_AT_name") for part in chain if "DW_AT_name" in part.attributes), "")
-    parts = [name]
-    around = chain[-1].get_parent()
-    while around is not None and around.tag in _SCOPES:
-        parts.append(_text(around, "DW_AT_name") if "DW_AT_name" in around.attributes else "(anonymous namespace)")
-        around = around.get_parent()
-    return "::".join(reversed(parts))
+        return main if external else f"{self.unit.file}@{name}@{attribute(chain, 'DW_AT_decl_line')}"

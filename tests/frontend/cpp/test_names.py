@@ -23,6 +23,7 @@ from scalana.frontend.cpp.names import bare_name, plain_name
         ("{anonymous}::f", "(anonymous namespace)::f"),
         ("main::{lambda(int)#1}::operator()(int) const", "main::<lambda>"),
         ("void each<main::{lambda(int)#2}>(int, main::{lambda(int)#2})", "each"),
+        ("main::<lambda>", "main::<lambda>"),
         ("Table::operator()(int, int)", "Table::operator()"),
         ("Table::operator->()", "Table::operator->"),
     ],

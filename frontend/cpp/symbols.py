@@ -1,0 +1,216 @@
+"""Addresses in programs and libraries to functions and lines: what native call paths are made of.
+
+An address is that of the file: the one in the process minus where the file was loaded. One address may be several
+frames, for what the compiler inlined has no frame of its own in the process.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from scalana.frontend.cpp.dies import OUTLINED, attribute, chain_of, declared, qualified, ranges, subprograms, text
+from scalana.frontend.cpp.elf import Binary, BinaryError, CompileUnit
+from scalana.frontend.cpp.names import plain_name
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFrame:
+    """A function and a line in it."""
+
+    file: str
+    """Of the function: absolute path when it was compiled. Where that is not known, the program or library."""
+    name: str
+    """Qualified, without template arguments and parameters, as in the structure."""
+    first_line: int
+    """In which the function is declared; 0 where that is not known."""
+    line: int
+    """0 where that is not known."""
+    column: int = -1
+    outlined: bool = False
+    """Whether this is a region of OpenMP that the compiler made a function of; ``name`` is the function it is in."""
+
+
+class Symbols:
+    """Resolves addresses of one program or library.
+
+    Use as a context manager: the file is open inside.
+
+    Raises:
+        BinaryError: the file cannot be read. One without debug information is fine: its symbols are used.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._binary: Binary | None = None
+        self._table: list[tuple[int, int, str]] = []
+        try:
+            self._binary = Binary(path)
+        except BinaryError as error:
+            self._table = _symbol_table(path, error)
+        self._units: list[tuple[int, int, CompileUnit]] = []
+        if self._binary is not None:
+            for unit in self._binary.units:
+                top = unit.tree.get_top_DIE()
+                self._units += [(low, high, unit) for low, high in ranges(top, self._binary.dwarf)]
+            self._units.sort(key=lambda entry: entry[:2])
+            self._table = symbols_of(self._binary.elf)
+        self._functions: dict[int, list[tuple[int, int, Any]]] = {}
+        self._lines: dict[int, dict[str, int]] = {}
+        self._known: dict[int, tuple[NativeFrame, ...]] = {}
+
+    def __enter__(self) -> Symbols:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._binary is not None:
+            self._binary.__exit__()
+
+    def frames(self, address: int) -> tuple[NativeFrame, ...]:
+        """The functions at an address, the outermost first; empty where nothing is known.
+
+        A return address lies behind its call: pass it less one.
+        """
+        known = self._known.get(address)
+        if known is None:
+            known = self._known[address] = self._by_debug_information(address) or self._by_symbol(address)
+        return known
+
+    def _by_symbol(self, address: int) -> tuple[NativeFrame, ...]:
+        at = bisect_right(self._table, (address, 1 << 64, "")) - 1
+        if at < 0 or not self._table[at][0] <= address < self._table[at][1]:
+            return ()
+        return (NativeFrame(self.path, plain_name(_demangled(self._table[at][2])), 0, 0),)
+
+    def _by_debug_information(self, address: int) -> tuple[NativeFrame, ...]:
+        at = bisect_right(self._units, address, key=lambda entry: entry[0]) - 1
+        if at < 0 or not self._units[at][0] <= address < self._units[at][1]:
+            return ()
+        unit = self._units[at][2]
+        function = _containing(self._of(unit), address)
+        if function is None:
+            return ()
+        chain = [function, *self._inlined(function, address)]
+        file, line = _row(unit, address)
+        found: list[NativeFrame] = []
+        for number, die in enumerate(chain):
+            if number + 1 < len(chain):  # it stands where the next was inlined
+                inner = chain[number + 1]
+                where, column = attribute([inner], "DW_AT_call_line"), attribute([inner], "DW_AT_call_column") - 1
+            else:
+                where, column = line, -1
+            found.append(self._frame(unit, die, where, column, file))
+        return tuple(found)
+
+    def _frame(self, unit: CompileUnit, die: Any, line: int, column: int, file: str) -> NativeFrame:
+        entries = chain_of(die)
+        name = qualified(entries)
+        number, first, _ = declared(entries)
+        outlined = OUTLINED.fullmatch(name)
+        if outlined is not None:
+            name = outlined.group(1)
+            first = self._lines_of(unit).get(name.rpartition("::")[2], first)
+        return NativeFrame(unit.numbers.get(number, file), plain_name(name), first, line, column, outlined is not None)
+
+    def _of(self, unit: CompileUnit) -> list[tuple[int, int, Any]]:
+        """The functions of a unit that have code, by address."""
+        found = self._functions.get(id(unit))
+        if found is None:
+            assert self._binary is not None
+            found = []
+            for die in subprograms(unit.tree.get_top_DIE()):
+                found += [(low, high, die) for low, high in ranges(die, self._binary.dwarf)]
+            found.sort(key=lambda entry: entry[:2])
+            self._functions[id(unit)] = found
+        return found
+
+    def _lines_of(self, unit: CompileUnit) -> dict[str, int]:
+        """Lines of the functions of a unit by their names."""
+        found = self._lines.get(id(unit))
+        if found is None:
+            found = {}
+            for die in subprograms(unit.tree.get_top_DIE()):
+                entries = chain_of(die)
+                line = attribute(entries, "DW_AT_decl_line")
+                if line:
+                    name = next((text(part, "DW_AT_name") for part in entries if "DW_AT_name" in part.attributes), "")
+                    found.setdefault(name, line)
+            self._lines[id(unit)] = found
+        return found
+
+    def _inlined(self, die: Any, address: int) -> list[Any]:
+        """What is inlined at an address, the outermost first."""
+        assert self._binary is not None
+        found = []
+        stack = list(die.iter_children())
+        while stack:
+            child = stack.pop()
+            if child.tag not in ("DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"):
+                continue
+            spans = ranges(child, self._binary.dwarf)
+            if spans and not any(low <= address < high for low, high in spans):
+                continue
+            if child.tag == "DW_TAG_inlined_subroutine":
+                if not spans:
+                    continue
+                found.append(child)
+                stack = []  # what lies beside it does not hold the address
+            stack.extend(child.iter_children())
+        return found
+
+
+def symbols_of(elf: Any) -> list[tuple[int, int, str]]:
+    """Functions of a symbol table: first address, the one behind the last, and name, by address."""
+    found: dict[int, tuple[int, int, str]] = {}
+    for name in (".dynsym", ".symtab"):
+        section = elf.get_section_by_name(name)
+        for symbol in section.iter_symbols() if section is not None else ():
+            if symbol["st_info"]["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
+                start = symbol["st_value"]
+                found[start] = start, start + max(symbol["st_size"], 1), symbol.name
+    return sorted(found.values())
+
+
+def _symbol_table(path: str, error: BinaryError) -> list[tuple[int, int, str]]:
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with open(path, "rb") as file:
+            return symbols_of(ELFFile(file))
+    except (OSError, ELFError, KeyError, ValueError, AssertionError):
+        raise error from None
+
+
+def _containing(functions: list[tuple[int, int, Any]], address: int) -> Any:
+    at = bisect_right(functions, address, key=lambda entry: entry[0]) - 1
+    if at < 0 or not functions[at][0] <= address < functions[at][1]:
+        return None
+    return functions[at][2]
+
+
+def _row(unit: CompileUnit, address: int) -> tuple[str, int]:
+    at = bisect_right(unit.addresses, address, key=lambda row: row[0]) - 1
+    return unit.addresses[at][1:] if at >= 0 else ("", 0)
+
+
+def _demangled(name: str) -> str:
+    """A readable form of the mangled name of a plain C++ function; other names as they are.
+
+    Only names and nested names are understood, without templates: debug information says it all, where there is any.
+    """
+    match = re.match(r"_Z(?:L|K)?(N[VK]*)?((?:\d+)?.*)", name)
+    if match is None:
+        return name
+    rest, parts = match.group(2), []
+    while rest[:1].isdigit():
+        digits = re.match(r"\d+", rest)
+        assert digits is not None
+        length = int(digits.group(0))
+        parts.append(rest[digits.end() : digits.end() + length])
+        rest = rest[digits.end() + length :]
+        if match.group(1) is None:
+            break
+    return "::".join(part.replace("_GLOBAL__N_1", "(anonymous namespace)") for part in parts) or name
