@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.findings import Analysis, TimeSplit
+from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.align import align
 from scalana.graphs.metrics import gap_locations
@@ -54,7 +55,14 @@ class RunCosts:
     """Standard error of ``work_s``, from its repetitions within the run; 0 where there are too few ``[targets]``."""
     setup: npt.NDArray[np.bool_]
     """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
+    cwd: str = ""
+    """Working directory of the job."""
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def mean_s(self) -> float:
+        """What was recorded of an average rank, in seconds."""
+        return float(self.cost_s.sum() + self.core_wait_s.sum()) / max(self.ranks, 1)
 
     @property
     def cost_s(self) -> FloatArray:
@@ -84,24 +92,22 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     own = timeline.own
     main = timeline.locations.is_main[gap_locations(timeline)[own.gap]]
     on_main = own.activity[main]
-    core_wait[:activities] = np.bincount(on_main, weights=own.core_wait_s[main], minlength=activities)
+    core_wait[:activities] = weighted_count(on_main, own.core_wait_s[main], activities)
     seconds = (own.seconds - own.core_wait_s)[main]
-    work[:activities] = np.bincount(on_main, weights=seconds, minlength=activities)
+    work[:activities] = weighted_count(on_main, seconds, activities)
     error[:activities] = _repetition_error(timeline, activities)
     calls = timeline.calls
     main = timeline.locations.is_main[calls.location]
     inside = np.maximum(calls.exit_s - calls.enter_s - analysis.waits.wait_s, 0.0)
-    transfer[activities : numbering.unresolved] = np.bincount(
-        calls.vertex[main], weights=inside[main], minlength=numbering.vertices
-    )
+    transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
     resting = table.target < size
-    caused = np.bincount(table.target[resting], weights=table.seconds[resting], minlength=size)
+    caused = weighted_count(table.target[resting], table.seconds[resting], size)
     is_setup = _setup_vertices(psg)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     run = analysis.ppg.run
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, work, caused, transfer, core_wait, error,
-        np.asarray(setup, dtype=bool), [*run.warnings, *analysis.warnings],
+        np.asarray(setup, dtype=bool), run.cwd, [*run.warnings, *analysis.warnings],
     )  # fmt: skip
 
 

@@ -10,17 +10,33 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scalana.api import Report, analyze
+    from scalana.comparison import DiffReport, ScalingReport, diff, scaling
     from scalana.runtime.regions import profile, region, step
 
 __version__ = "0.1.0"
 
-__all__ = ["Report", "__version__", "analyze", "profile", "region", "step"]
+__all__ = [
+    "DiffReport",
+    "Report",
+    "ScalingReport",
+    "__version__",
+    "analyze",
+    "diff",
+    "profile",
+    "region",
+    "scaling",
+    "step",
+]
 
 _HOMES = {
+    "DiffReport": "scalana.comparison",
     "Report": "scalana.api",
+    "ScalingReport": "scalana.comparison",
     "analyze": "scalana.api",
+    "diff": "scalana.comparison",
     "profile": "scalana.runtime.regions",
     "region": "scalana.runtime.regions",
+    "scaling": "scalana.comparison",
     "step": "scalana.runtime.regions",
 }
 

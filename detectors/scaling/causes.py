@@ -11,6 +11,7 @@ from scalana.detectors.findings import Analysis, Finding, Hop
 from scalana.detectors.paths import path_to
 from scalana.detectors.scaling.ideal import STRONG, Ideal
 from scalana.detectors.scaling.loss import PlaceLoss, targets_of
+from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.timeline import FloatArray, IntArray
@@ -110,13 +111,12 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     timeline, table = analysis.ppg.timeline, analysis.blame
     rank = timeline.locations.rank
     hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
-    work = np.bincount(
-        rank[gap_locations(timeline)[timeline.own.gap[hit]]],
-        weights=(timeline.own.seconds - timeline.own.core_wait_s)[hit],
-        minlength=timeline.ranks,
+    own = timeline.own
+    work = weighted_count(
+        rank[gap_locations(timeline)[own.gap[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
     )
     hit = np.isin(table.target, targets)
-    caused = np.bincount(rank[table.location[hit]], weights=table.seconds[hit], minlength=timeline.ranks)
+    caused = weighted_count(rank[table.location[hit]], table.seconds[hit], timeline.ranks)
     return work, caused
 
 

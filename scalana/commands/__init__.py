@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Protocol
 
+from scalana.commands.diff import DiffCommand
 from scalana.commands.psg import PsgCommand
 from scalana.commands.report import ReportCommand
 from scalana.commands.run import RunCommand
+from scalana.commands.scaling import ScalingCommand
 from scalana.errors import CommandError
 
 __all__ = ["COMMANDS", "Command", "CommandError"]
@@ -33,5 +35,7 @@ class Command(Protocol):
 COMMANDS: dict[str, Command] = {
     "run": RunCommand(),
     "report": ReportCommand(),
+    "scaling": ScalingCommand(),
+    "diff": DiffCommand(),
     "psg": PsgCommand(),
 }

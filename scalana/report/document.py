@@ -31,7 +31,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "warnings": warnings(analysis),
         },
         "time": _time(analysis.time),
-        "findings": [_finding(finding, run.cwd) for finding in by_loss(analysis.findings)],
+        "findings": [finding_entry(finding, run.cwd) for finding in by_loss(analysis.findings)],
     }
 
 
@@ -74,7 +74,8 @@ def _time(time: TimeSplit) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, cwd: str) -> dict[str, Any]:
+def finding_entry(finding: Finding, cwd: str) -> dict[str, Any]:
+    """One finding, with files relative to ``cwd`` where they lie below it."""
     return {
         "kind": finding.kind,
         "root": {

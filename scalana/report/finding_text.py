@@ -33,20 +33,30 @@ _UNEXPLAINED = ("carried-in", "unresolved")
 
 def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
     """The lines of one finding."""
-    where = names.place(names.relative(finding.file, run.cwd), finding.line)
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
+    lines = [headline(number, finding, right, run.cwd, width, paint)]
+    for sentence in (claim(finding, run.ranks), cost(finding, run), behind(finding, run)):
+        lines += wrap(sentence, width, "  ")
+    return [*lines, *context(finding, run, width, paint)]
+
+
+def headline(number: int, finding: Finding, right: str, cwd: str, width: int, paint: Paint) -> str:
+    """Number, place and function of a finding, and ``right`` at the end of the line."""
+    where = names.place(names.relative(finding.file, cwd), finding.line)
     number_text = f"{number}  "
     function = f"  {finding.function}" if finding.function else ""
     left, line, right = rule(number_text + clip_left(where, width - len(right) - 20) + function, right, width)
-    head = (
+    return (
         paint(number_text, "bold")
         + paint(left[len(number_text) :], "bold", "cyan")
         + paint(line, "dim")
         + paint(right, "bold", "red")
     )
-    lines = [head]
-    for sentence in (claim(finding, run.ranks), cost(finding, run), behind(finding, run)):
-        lines += wrap(sentence, width, "  ")
+
+
+def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
+    """Source, callers, the way from the symptom, and advice, as far as there are any."""
+    lines: list[str] = []
     for part in (
         _source(finding, run, width, paint),
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),

@@ -1,0 +1,44 @@
+"""``scalana diff``: what changed between two runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scalana import console
+from scalana.commands.compare import compared
+
+
+class DiffCommand:
+    """Show what got slower or faster between two runs, and which root causes came and went."""
+
+    example = """\
+examples:
+  scalana diff before after
+  scalana diff --format json -o changes.json scalana-20250131-142233 scalana-20250131-150102
+
+The code may have been changed between the runs: places are matched by structure, not by line number.
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("before", metavar="BEFORE", help="run folder, made by scalana run")
+        parser.add_argument("after", metavar="AFTER", help="another one")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Analyse both runs, compare them, and print or write the result."""
+        from scalana import comparison
+        from scalana.progress import Progress
+
+        with compared(), Progress(sys.stderr) as progress:
+            report = comparison.diff(args.before, args.after, progress=progress)
+            if args.format == "json":
+                text = report.to_json()
+            elif args.output:
+                text = report.to_text()
+            else:
+                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+        console.deliver(text, args.output)
+        return 0

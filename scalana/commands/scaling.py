@@ -1,0 +1,66 @@
+"""``scalana scaling``: what a program loses as it runs on more ranks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scalana import console
+from scalana.commands.compare import compared
+from scalana.errors import UsageError
+
+
+class ScalingCommand:
+    """Find what a program loses on more ranks, from runs at different sizes."""
+
+    example = """\
+examples:
+  scalana scaling run-2 run-4 run-8
+  scalana scaling run-*/ --at 1024
+  scalana scaling --scaling weak --format json -o scaling.json run-2 run-4 run-8 run-8-again
+
+Two sizes tell what is lost at the larger one. From three sizes on, every place gets a model of its growth, and
+--at predicts. Several runs of one size tell the noise.
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("folders", metavar="DIR", nargs="+", help="run folders, made by scalana run")
+        parser.add_argument("--at", metavar="RANKS", type=_ranks, help="predict the loss at this number of ranks")
+        parser.add_argument(
+            "--scaling",
+            choices=("auto", "weak", "strong"),
+            default="auto",
+            help="strong: the same work in all; weak: the same work per rank (default: told by the work)",
+        )
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Analyse all runs, compare them, and print or write the result."""
+        from scalana import comparison
+        from scalana.progress import Progress
+
+        if len(args.folders) < 2:
+            raise UsageError("at least two runs, of different numbers of ranks, are needed")
+        stated = None if args.scaling == "auto" else args.scaling
+        with compared(), Progress(sys.stderr) as progress:
+            report = comparison.scaling(args.folders, stated=stated, at=args.at, progress=progress)
+            if args.format == "json":
+                text = report.to_json()
+            elif args.output:
+                text = report.to_text()
+            else:
+                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+        console.deliver(text, args.output)
+        return 0
+
+
+def _ranks(text: str) -> int:
+    try:
+        ranks = int(text)
+    except ValueError:
+        ranks = 0
+    if ranks < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of ranks")
+    return ranks

@@ -1,0 +1,69 @@
+"""What changed between two runs, as JSON (``docs/scaling.md``)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from scalana.report import names
+from scalana.report.document import finding_entry, plain
+
+if TYPE_CHECKING:
+    from scalana.detectors.costs import RunCosts
+    from scalana.detectors.diff import CausePair, Change, Difference
+
+SCHEMA = "scalana.diff/1"
+
+
+def document(difference: Difference) -> dict[str, Any]:
+    """The changes as dicts, lists, strings, numbers and None."""
+    before, after = difference.before.cwd, difference.after.cwd
+    return {
+        "schema": SCHEMA,
+        "before": _run(difference.before),
+        "after": _run(difference.after),
+        "changes": [_change(change, before if change.only == "before" else after) for change in difference.changes],
+        "rest_s": plain(difference.rest_s),
+        "setup_s": plain(difference.setup_s),
+        "core_wait_s": plain(difference.core_wait_s),
+        "causes": {
+            "appeared": [finding_entry(finding, after) for finding in difference.appeared],
+            "vanished": [finding_entry(finding, before) for finding in difference.vanished],
+            "stayed": [_pair(pair, before, after) for pair in difference.stayed],
+        },
+        "warnings": list(difference.warnings),
+    }
+
+
+def render(difference: Difference) -> str:
+    """The changes as indented JSON; the same runs give the same bytes."""
+    return json.dumps(document(difference), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _run(run: RunCosts) -> dict[str, Any]:
+    return {"folder": run.name, "ranks": run.ranks, "seconds": plain(run.seconds), "rank_s": plain(run.mean_s)}
+
+
+def _change(change: Change, cwd: str) -> dict[str, Any]:
+    return {
+        "file": names.relative(change.file, cwd),
+        "line": change.line,
+        "end_line": change.end_line,
+        "function": change.function,
+        "vertex_kind": change.vertex_kind,
+        "part": change.part,
+        "only": change.only or None,
+        **{
+            name: plain(getattr(change, name))
+            for name in ("before_s", "after_s", "change_s", "work_s", "waiting_s", "transfer_s", "noise_s")
+        },
+    }
+
+
+def _pair(pair: CausePair, before: str, after: str) -> dict[str, Any]:
+    assert pair.before is not None and pair.after is not None
+    return {
+        "before": finding_entry(pair.before, before),
+        "after": finding_entry(pair.after, after),
+        "change_s": plain(pair.change_s),
+    }

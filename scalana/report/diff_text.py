@@ -1,0 +1,123 @@
+"""What changed between two runs, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scalana.report import names
+from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+
+if TYPE_CHECKING:
+    from scalana.detectors.costs import RunCosts
+    from scalana.detectors.diff import Change, Difference
+    from scalana.detectors.findings import Finding
+
+MOST_CHANGES = 12
+
+
+def render(difference: Difference, *, width: int = 100, color: bool = False) -> str:
+    """The changes in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
+    paint = Paint(color)
+    blocks = [
+        _header(difference, width, paint),
+        _warnings(difference.warnings, width, paint),
+        _changes(difference, width, paint),
+        _causes(difference, width, paint),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _header(difference: Difference, width: int, paint: Paint) -> list[str]:
+    left, line, _ = rule("scalana diff", "", width)
+    before, after = difference.before, difference.after
+    step = after.mean_s - before.mean_s
+    word = "longer" if step >= 0 else "shorter"
+    share = f" ({names.percent(abs(step) / before.mean_s)})" if before.mean_s > 0 else ""
+    return [
+        paint(left, "bold") + paint(line, "dim"),
+        f"  before  {_run(before)}",
+        f"  after   {_run(after)}",
+        "  An average rank was recorded for "
+        + paint(f"{names.seconds(abs(step))}{share} {word}", "bold", "red" if step > 0 else "green")
+        + ".",
+    ]
+
+
+def _run(run: RunCosts) -> str:
+    ranks = "1 rank" if run.ranks == 1 else f"{run.ranks} ranks"
+    return f"{run.name}: {ranks}, {names.seconds(run.mean_s)} of an average rank, {names.seconds(run.seconds)} in all"
+
+
+def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
+    lines = []
+    for message in messages:
+        first, *more = wrap(message, width, "           ", "  warning: ") or [""]
+        lines += [paint("  warning:", "yellow") + first[len("  warning:") :], *more]
+    return lines
+
+
+def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
+    """The table of places; its rows add up to the change of an average rank."""
+    if not difference.changes:
+        lines = wrap("No place changed by more than the noise.", width, "  ")
+        return lines + [_other("start of the job", difference.setup_s), _other("everything else", difference.rest_s)]
+    left, line, right = rule("What changed", "seconds of an average rank", width)
+    head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8} {'work':>8} {'waiting':>8}  place"
+    rows = []
+    for change in difference.changes[:MOST_CHANGES]:
+        rows.append(_row(change, difference, width, paint))
+    hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
+    others = [
+        ("waiting for a core", difference.core_wait_s),
+        ("start of the job", difference.setup_s),
+        ("everything else", difference.rest_s + hidden),
+    ]
+    rows += [_other(label, value) for label, value in others if abs(value) >= 0.0005]
+    note = "  waiting: what the place makes other ranks wait, divided over all ranks"
+    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows, paint(note, "dim")]
+
+
+def _row(change: Change, difference: Difference, width: int, paint: Paint) -> str:
+    run = difference.before if change.only == "before" else difference.after
+    where = names.place(names.relative(change.file, run.cwd), change.line)
+    what = change.function + (f" ({change.part})" if change.part != "work" else "")
+    what += {"before": ", gone", "after": ", new"}.get(change.only, "")
+    amount = f"{change.change_s:>+9.3f}"
+    cells = f"{change.noise_s:>6.3f} {change.before_s:>8.3f} {change.after_s:>8.3f}"
+    parts = f"{change.work_s + change.transfer_s:>+8.3f} {change.waiting_s:>+8.3f}"
+    used = 2 + len(amount) + len(cells) + len(parts) + 4
+    where = clip_left(where, max(16, width - used - 2))
+    tail = clip(f" {what}", max(0, width - used - len(where)))
+    return f"  {paint(amount, 'red' if change.change_s > 0 else 'green')} {cells} {parts}  {paint(where, 'cyan')}{tail}"
+
+
+def _other(label: str, value: float) -> str:
+    return f"  {value:>+9.3f}{'':43}  {label}"
+
+
+def _causes(difference: Difference, width: int, paint: Paint) -> list[str]:
+    """Root causes that came, went, and stayed."""
+    before, after = difference.before, difference.after
+    lines = []
+    for finding in difference.appeared:
+        lines += _cause("new", "red", finding, after, f"costs {names.rank_seconds(finding.lost_s)}", width, paint)
+    for finding in difference.vanished:
+        text = f"cost {names.rank_seconds(finding.lost_s)}"
+        lines += _cause("gone", "green", finding, before, text, width, paint)
+    for pair in difference.stayed:
+        assert pair.before is not None and pair.after is not None
+        text = f"costs {names.rank_seconds(pair.after.lost_s)}, {names.rank_seconds(pair.before.lost_s)} before"
+        lines += _cause("still", "yellow", pair.after, after, text, width, paint)
+    if not lines:
+        return []
+    left, line, _ = rule("Root causes of waiting", "", width)
+    return [paint(left, "bold") + paint(line, "dim"), *lines]
+
+
+def _cause(word: str, style: str, finding: Finding, run: RunCosts, text: str, width: int, paint: Paint) -> list[str]:
+    where = names.place(names.relative(finding.file, run.cwd), finding.line)
+    who = names.ranks(finding.ranks, run.ranks)
+    first = f"  {word:<6}"
+    body = f"{where} {finding.function}, {who}: {text}"
+    line, *more = wrap(body, width, " " * 8, first) or [first]
+    return [paint(line[:8], style) + line[8:], *more]

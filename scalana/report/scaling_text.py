@@ -1,0 +1,197 @@
+"""Scaling loss for people: sizes, then one block per place that loses."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from scalana.report import names
+from scalana.report.finding_text import context, headline
+from scalana.report.paint import Paint, clip, rule, wrap
+
+if TYPE_CHECKING:
+    from scalana.detectors.findings import Finding
+    from scalana.detectors.scaling import JobPrediction, Scaling, Size
+    from scalana.graphs.run_info import RunInfo
+
+MOST_FINDINGS = 5
+"""Shown in full; the others stand in the JSON report."""
+
+_GROWTH = {
+    "falls": "falls with the ranks",
+    "falls to a constant": "falls to a part that stays",
+    "constant": "stays the same",
+    "logarithmic": "grows with the logarithm of the ranks",
+    "slower than p": "grows slower than the ranks",
+    "like p": "grows with the ranks",
+    "faster than p": "grows faster than the ranks",
+}
+
+
+def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
+    """The comparison in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
+    paint = Paint(color)
+    run = scaling.reference.ppg.run
+    blocks = [_header(scaling, width, paint), _sizes(scaling, paint), _warnings(scaling.warnings, width, paint)]
+    for number, finding in enumerate(scaling.findings[:MOST_FINDINGS], 1):
+        blocks.append(_block(number, finding, scaling, run, width, paint))
+    if len(scaling.findings) > MOST_FINDINGS:
+        rest = scaling.findings[MOST_FINDINGS:]
+        lost = names.rank_seconds(sum(finding.lost_s for finding in rest))
+        blocks.append([f"  And {len(rest)} smaller, {lost} together: see the JSON report."])
+    if not scaling.findings:
+        blocks.append(wrap(_nothing(scaling), width, "  "))
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _header(scaling: Scaling, width: int, paint: Paint) -> list[str]:
+    ideal, run = scaling.ideal, scaling.reference.ppg.run
+    left, line, _ = rule("scalana scaling", "", width)
+    how = "as stated" if ideal.stated else f"told by the work, which grows in all as p^{abs(ideal.exponent):.2f}"
+    noise = names.percent(scaling.noise.relative)
+    facts = [
+        f"{ideal.scaling} scaling ({how})",
+        f"{len(scaling.table.runs)} runs of {len(scaling.sizes)} sizes",
+        f"noise {noise} ({'of repeated runs' if scaling.noise.repeated else 'assumed: no size was run twice'})",
+    ]
+    command = clip(shlex.join(str(word) for word in run.command) or "(command not recorded)", width - 2)
+    return [
+        paint(left, "bold") + paint(line, "dim"),
+        "  " + paint(command, "bold"),
+        *wrap(" · ".join(facts), width, "  "),
+    ]
+
+
+def _sizes(scaling: Scaling, paint: Paint) -> list[str]:
+    """One row per size: seconds of an average rank, without the start of the job."""
+    head = (
+        f"  {'ranks':>6} {'runs':>5} {'seconds':>8} {'ideal':>8} {'efficiency':>10} "
+        f"{'work':>8} {'waiting':>8} {'transfer':>8} {'no core':>8} {'start':>8}"
+    )
+    rows = [_size(size, paint) for size in scaling.sizes]
+    if scaling.prediction is not None:
+        rows.append(_prediction(scaling.prediction, paint))
+    return [
+        paint(head, "dim"),
+        *rows,
+        paint("  seconds of an average rank; seconds = work + waiting + transfer", "dim"),
+    ]
+
+
+def _size(size: Size, paint: Paint) -> str:
+    efficiency = f"{names.percent(size.efficiency):>10}"
+    parts = (size.work_s, size.wait_s, size.transfer_s, size.core_wait_s, size.setup_s)
+    return (
+        f"  {size.ranks:>6} {size.runs:>5} {_short(size.seconds):>8} {_short(size.ideal_s):>8} "
+        + paint(efficiency, "red" if size.efficiency < 0.8 else "")
+        + " "
+        + " ".join(f"{_short(part):>8}" for part in parts)
+    )
+
+
+def _prediction(prediction: JobPrediction, paint: Paint) -> str:
+    text = (
+        f"  {prediction.ranks:>6} {'':>5} {_short(prediction.seconds):>8} {_short(prediction.ideal_s):>8} "
+        f"{names.percent(prediction.efficiency):>10} predicted, between {_short(prediction.low)} and "
+        f"{_short(prediction.high)}"
+    )
+    return paint(text, "yellow")
+
+
+def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
+    lines = []
+    for message in messages:
+        first, *more = wrap(message, width, "           ", "  warning: ") or [""]
+        lines += [paint("  warning:", "yellow") + first[len("  warning:") :], *more]
+    return lines
+
+
+def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width: int, paint: Paint) -> list[str]:
+    share = f"{names.percent(min(finding.lost_share, 1.0))} of the loss"
+    lines = [headline(number, finding, share, run.cwd, width, paint)]
+    for sentence in (_claim(finding, scaling), _cost(finding, scaling), _model(finding.evidence)):
+        lines += wrap(sentence, width, "  ")
+    return [*lines, "", *_table(finding.evidence, paint), *context(finding, run, width, paint)]
+
+
+def _claim(finding: Finding, scaling: Scaling) -> str:
+    """What kind of loss it is, as a sentence."""
+    strong = scaling.ideal.scaling == "strong"
+    who = names.ranks(finding.ranks, scaling.sizes[-1].ranks)
+    who = who[0].upper() + who[1:]
+    if finding.kind == "serial":
+        return f"{who} does this alone, while the others wait."
+    if finding.kind == "replicated":
+        return "Every rank does this work in full: it does not become less on more ranks."
+    if finding.kind == "communication":
+        operation = finding.path[-1].operation or "communication"
+        return f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; nobody is waited for."
+    if finding.kind == "unresolved":
+        return f"{who} arrive{'s' if len(finding.ranks) == 1 else ''} late here; the samples do not explain why."
+    if _last(finding.evidence, "waiting_caused") > 0.5 * finding.saving_s:
+        return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait by what is done here."
+    return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."
+
+
+def _cost(finding: Finding, scaling: Scaling) -> str:
+    size = scaling.sizes[-1]
+    share = names.percent(finding.saving_s / size.seconds) if size.seconds > 0 else ""
+    return (
+        f"On {size.ranks} ranks it costs {names.seconds(finding.saving_s)} ({share}) more than with ideal scaling, "
+        f"{names.rank_seconds(finding.lost_s)}."
+    )
+
+
+def _model(evidence: dict[str, Any]) -> str:
+    if "model" not in evidence:
+        return ""
+    text = (
+        f"It {_GROWTH[evidence['growth']]}: {evidence['model']} seconds ({names.percent(evidence['confidence'])} sure)."
+    )
+    expected = evidence.get("predicted")
+    if expected:
+        text += (
+            f" On {expected['ranks']} ranks that is {names.seconds(expected['seconds'])}, between "
+            f"{names.seconds(expected['low'])} and {names.seconds(expected['high'])}; ideal would be "
+            f"{names.seconds(expected['ideal'])}."
+        )
+    if evidence.get("left_out"):
+        text += f" Left out as an outlier: {', '.join(evidence['left_out'])}."
+    return text
+
+
+def _table(evidence: dict[str, Any], paint: Paint) -> list[str]:
+    """Seconds of an average rank by size, and what they consist of."""
+    rows = [("ranks", [f"{size}" for size in evidence["sizes"]])]
+    for label, name in (
+        ("seconds", "seconds"),
+        ("ideal", "ideal"),
+        ("work", "work"),
+        ("waiting caused", "waiting_caused"),
+        ("transfer", "transfer"),
+    ):
+        values = evidence[name]
+        if name in ("seconds", "ideal") or max(values) > 0.01 * max(evidence["seconds"]):
+            rows.append((label, [_short(value) for value in values]))
+    return [
+        paint(line, "dim") if label in ("ranks", "ideal") else line
+        for label, cells in rows
+        for line in [f"    {label:<14} " + " ".join(f"{cell:>8}" for cell in cells[-8:])]
+    ]
+
+
+def _last(evidence: dict[str, Any], name: str) -> float:
+    values = evidence.get(name) or [0.0]
+    return float(values[-1])
+
+
+def _nothing(scaling: Scaling) -> str:
+    size = scaling.sizes[-1]
+    return (
+        f"Nothing stands out: on {size.ranks} ranks the program runs at {names.percent(size.efficiency)} of ideal "
+        f"{scaling.ideal.scaling} scaling, and no place loses more than the noise."
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.3f}"
