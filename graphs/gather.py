@@ -23,6 +23,8 @@ _TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "
 """Operations that release all members together, and at once."""
 _OPEN_NS = 3_000_000_000
 """A record is flushed every second: calls open in none of the last flushes had ended by then."""
+_INTERRUPTED_NS = 1_000_000_000
+"""A call without an event in a record with an end must have lasted this long: shorter ones may just not be kept."""
 
 
 @dataclass(slots=True)
@@ -234,15 +236,19 @@ class _Part:
         )
 
     def open(self, thread_first: IntArray, path_first: IntArray, communicators: _Communicators) -> Events:
-        """Calls under way when a record stops without an end, as events that last until then."""
+        """Calls under way when a record stops, as events that last until then.
+
+        A record with an end holds such a call where the program was interrupted in the midst of it: that one lasts as
+        long as it is known to have.
+        """
         record, columns = self.record, self.record.open
         identity = _array(columns.event)
         thread, enter, as_of = _array(columns.thread), _array(columns.enter_ns), _array(columns.as_of_ns)
         ended_threads, ended = _array(record.events.thread), _array(record.events.enter_ns)
         latest = np.zeros(self.threads, np.int64)
         np.maximum.at(latest, ended_threads, ended)
-        under_way = ~np.isin(identity, _array(record.events.id)) & (as_of + _OPEN_NS >= record.last_ns)
-        under_way &= (enter >= latest[thread]) & (not record.ended)
+        under_way = ~np.isin(identity, _array(record.events.id)) & (enter >= latest[thread])
+        under_way &= (as_of - enter >= _INTERRUPTED_NS) if record.ended else (as_of + _OPEN_NS >= record.last_ns)
         rows = np.flatnonzero(under_way)
         # The innermost call of each thread, from the last time that it was written.
         rows = rows[np.lexsort((as_of[rows], enter[rows], thread[rows]))]
@@ -261,7 +267,7 @@ class _Part:
             nbytes=np.zeros(n, np.int64),
             flags=np.full(n, EVENT_BLOCKING, np.int64),
             enter_ns=enter[rows],
-            exit_ns=np.full(n, self.end_ns, np.int64),
+            exit_ns=as_of[rows] if record.ended else np.full(n, self.end_ns, np.int64),
             cpu_enter_ns=none,
             cpu_exit_ns=none,
             path=self._paths(_array(columns.path)[rows], path_first),

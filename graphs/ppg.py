@@ -20,7 +20,8 @@ from scalana.graphs.callpaths import Placer
 from scalana.graphs.calls import Spans, build_spans, select
 from scalana.graphs.gather import WAIT, Gathered, gather
 from scalana.graphs.load import choose_records
-from scalana.graphs.matching import match
+from scalana.graphs.matching import Matching, match
+from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.metrics import add_to, timeline_metrics
 from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
@@ -110,19 +111,20 @@ def build_ppg(
     folder: RunFolder,
     *,
     front_end: FrontEnd = no_front_end,
+    symbols: Symbols = no_symbols,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PPG:
     """Read a run folder and put everything together.
 
     ``front_end`` reads the structure of the program from its source; without one there are functions and calls, but
-    no loops. ``progress`` is called with what is being done, how many steps are done, and how many there are.
+    no loops. ``symbols`` finds the functions and lines of native code. ``progress`` is called with what is being done, how many steps are done, and how many there are.
 
     Raises:
         RecordError: the folder holds no record that can be read.
     """
     done = _Progress(progress)
     done("reading records")
-    chosen = choose_records(folder.processes())
+    chosen = choose_records(resolve_native(folder.processes(), symbols))
     done("gathering")
     data = gather(chosen)
     done("placing call paths")
@@ -140,7 +142,8 @@ def build_ppg(
     done("dividing own work")
     gaps = _gaps(spans, data, locations, calls, places, psg)
     period_ns = round(1e9 / rate_hz(folder, data))
-    open_calls = _open_calls(data, places, placer)
+    stuck = np.union1d(data.open_events, _given_up(data, matching))
+    open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, spans, vertex)
     own, activities = own_work(gaps, data.samples, data.threads, places, period_ns)
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
@@ -359,9 +362,22 @@ def _regions(data: Gathered, places: Places) -> list[Region]:
     ]
 
 
-def _open_calls(data: Gathered, places: Places, placer: Placer) -> list[OpenCall]:
-    """Calls that never returned, by the operation that they wait for."""
-    events, threads, rows = data.events, data.threads, data.open_events
+def _given_up(data: Gathered, matching: Matching) -> IntArray:
+    """Last events of threads that somebody never came to: calls that raised, or were interrupted, instead of ending."""
+    events = data.events
+    if not len(events):
+        return np.zeros(0, np.int64)
+    latest = np.lexsort((events.exit_ns, events.thread))
+    last = latest[np.r_[events.thread[latest][1:] != events.thread[latest][:-1], True]]
+    meant = np.where(events.completes[last] >= 0, events.completes[last], last)
+    instance = matching.of_event[meant]
+    lacking = (instance >= 0) & ~matching.instances.complete[np.maximum(instance, 0)]
+    return np.asarray(last[lacking])
+
+
+def _open_calls(data: Gathered, rows: IntArray, places: Places, placer: Placer) -> list[OpenCall]:
+    """Calls that never returned, or not by what they waited for, by the operation that they wait for."""
+    events, threads = data.events, data.threads
     meant = np.where(events.completes[rows] >= 0, events.completes[rows], rows)
     vertices = call_vertices(placer, places, events.path[rows], events.operation[meant])
     result = []
@@ -372,8 +388,8 @@ def _open_calls(data: Gathered, places: Places, placer: Placer) -> list[OpenCall
                 operation=int(events.operation[what]),
                 vertex=vertex,
                 since_s=float(events.enter_ns[row]) * _NS,
-                communicator=int(events.communicator[row]),
-                seq=int(events.seq[row]),
+                communicator=int(events.communicator[what]),
+                seq=int(events.seq[what]),
                 seconds=float(events.exit_ns[row] - events.enter_ns[row]) * _NS,
                 peer=int(events.peer[what]),
             )

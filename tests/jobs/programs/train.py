@@ -1,0 +1,68 @@
+"""A small job of several ranks; its arguments say how it is launched and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+STEPS = 40
+SLOW_S = 0.03
+
+
+def prepare(rank: int) -> torch.Tensor:
+    if rank == 1:
+        time.sleep(SLOW_S)  # slow here
+    return torch.ones(64)
+
+
+def train(rank: int, ranks: int, ending: str) -> None:
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    for step in range(STEPS):
+        data = prepare(rank)
+        dist.all_reduce(data)
+        if step == STEPS - 1 and rank == ranks - 1:
+            end(ending)
+    if ending == "hang":
+        dist.barrier()
+    dist.destroy_process_group()
+    print(f"rank {rank} has finished", flush=True)
+
+
+def end(ending: str) -> None:
+    if ending == "kill":
+        time.sleep(1.5)  # longer than the record is flushed
+        os.kill(os.getpid(), signal.SIGKILL)
+    if ending == "raise":
+        raise RuntimeError("the loss is not finite")
+    if ending == "hang":
+        stuck()
+
+
+def stuck() -> None:
+    while True:
+        time.sleep(0.5)  # stuck here
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--spawn", type=int, default=0)
+    parser.add_argument("--ending", default="")
+    arguments = parser.parse_args()
+    if arguments.spawn:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ.get("PORT", "29511"))
+        torch.multiprocessing.spawn(train, (arguments.spawn, arguments.ending), arguments.spawn)
+        return
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    train(rank, ranks, arguments.ending)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
+    sys.exit(0)

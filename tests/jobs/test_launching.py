@@ -1,0 +1,203 @@
+"""Real jobs of several ranks, launched in every way and ended in every way: there is always a true report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+TRAIN = PROGRAMS / "train.py"
+LIMIT_S = 120
+STEPS, SLOW_S = 40, 0.03
+
+
+def line_of(program: Path, comment: str) -> int:
+    return 1 + next(n for n, text in enumerate(program.read_text().splitlines()) if text.endswith(f"# {comment}"))
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **more}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(folder: Path, *command: str, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *command],
+        cwd=ROOT,
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(folder: Path, *command: str, **more: str) -> tuple[int, str, str]:
+    job = start(folder, *command, **more)
+    try:
+        out, err = job.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        raise
+    return job.returncode, out, err
+
+
+def report(folder: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "scalana", "report", str(folder), "--format", "json"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def check_slow_rank(document: dict[str, Any], ranks: int) -> None:
+    finding = document["findings"][0]
+    assert Path(finding["root"]["file"]).name == "train.py"
+    assert (finding["root"]["line"], finding["ranks"]) == (line_of(TRAIN, "slow here"), [1])
+    assert finding["lost_s"] == pytest.approx(STEPS * SLOW_S * (ranks - 1), rel=0.15)
+    total = sum(document["time"].values())
+    assert total == pytest.approx(document["run"]["ranks"] * document["run"]["seconds"], rel=0.01)
+
+
+TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node", "2"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*TORCHRUN, str(TRAIN)],
+        [sys.executable, "-m", "torch.distributed.run", *TORCHRUN[1:], str(TRAIN)],
+        [*TORCHRUN, "-m", "tests.jobs.programs.train"],
+        [sys.executable, str(TRAIN), "--spawn", "2"],
+        [sys.executable, "-m", "tests.jobs.programs.train", "--spawn", "2"],
+    ],
+    ids=["torchrun", "python -m torch.distributed.run", "torchrun -m", "spawn", "python -m spawn"],
+)
+def test_every_way_to_launch(tmp_path: Path, command: list[str]) -> None:
+    code, out, err = run(tmp_path / "run", *command, PORT=str(free_port()))
+    assert code == 0, err
+    assert sorted(out.splitlines()) == ["rank 0 has finished", "rank 1 has finished"]
+    check_slow_rank(report(tmp_path / "run"), 2)
+    assert "train.py" in err
+
+
+def test_a_rank_that_is_killed(tmp_path: Path) -> None:
+    code, _, err = run(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "kill")
+    assert code == 1, err
+    document = report(tmp_path / "run")
+    check_slow_rank(document, 2)
+    assert any("rank 1" in warning for warning in document["run"]["warnings"])
+    assert document["run"]["exit_code"] == 1
+
+
+def test_a_rank_that_raises(tmp_path: Path) -> None:
+    code, _, err = run(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "raise")
+    assert code == 1
+    assert "the loss is not finite" in err
+    check_slow_rank(report(tmp_path / "run"), 2)
+
+
+def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
+    job = start(tmp_path / "run", "timeout", "-s", "TERM", "20", *TORCHRUN, str(TRAIN), "--ending", "hang")
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode != 0
+    document = report(tmp_path / "run")
+    finding = next(f for f in document["findings"] if f["kind"] == "hang")
+    assert (finding["root"]["line"], finding["ranks"]) == (line_of(TRAIN, "stuck here"), [1]), err
+    assert finding["lost_s"] > 1.0
+
+
+def test_a_job_that_is_interrupted(tmp_path: Path) -> None:
+    job = start(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "hang")
+    limit = time.monotonic() + LIMIT_S
+    while len(list((tmp_path / "run").glob("records/*.rec"))) < 3 and time.monotonic() < limit:
+        time.sleep(0.2)
+    time.sleep(12.0)
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode != 0
+    assert "scalana" in err
+    check_slow_rank_or_hang(report(tmp_path / "run"))
+
+
+def check_slow_rank_or_hang(document: dict[str, Any]) -> None:
+    lines = {(finding["kind"], finding["root"]["line"]) for finding in document["findings"]}
+    assert ("late-ranks", line_of(TRAIN, "slow here")) in lines
+    assert ("hang", line_of(TRAIN, "stuck here")) in lines
+
+
+def test_two_nodes_that_share_a_run_folder(tmp_path: Path) -> None:
+    port = free_port()
+    nodes = [
+        "torchrun",
+        "--nnodes=2",
+        "--nproc-per-node=2",
+        "--master-addr=127.0.0.1",
+        f"--master-port={port}",
+    ]
+    first = start(tmp_path / "run", *nodes, "--node-rank=0", str(TRAIN))
+    limit = time.monotonic() + LIMIT_S
+    while not (tmp_path / "run" / "records").is_dir() and time.monotonic() < limit:
+        time.sleep(0.05)
+    second = subprocess.Popen(
+        [*nodes, "--node-rank=1", str(TRAIN)],
+        cwd=ROOT,
+        env=recorded_environment(tmp_path / "run"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert second.wait(timeout=LIMIT_S) == 0
+    assert first.wait(timeout=LIMIT_S) == 0
+    for job in (first, second):
+        job.communicate()
+    check_slow_rank(report(tmp_path / "run"), 4)
+
+
+def recorded_environment(folder: Path) -> dict[str, str]:
+    """What the launcher of a second node is given: the same run folder."""
+    return environment(
+        SCALANA_RUN_DIR=str(folder), PYTHONPATH=str(ROOT / "runtime" / "bootstrap"), SCALANA_RATE_HZ="200"
+    )
+
+
+def test_a_program_that_records_a_part_of_itself(tmp_path: Path) -> None:
+    program = PROGRAMS / "marked.py"
+    folder = tmp_path / "part"
+    done = subprocess.run(
+        [*TORCHRUN, str(program), str(folder)],
+        cwd=ROOT,
+        env=environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = report(folder)
+    slow = next(f for f in document["findings"] if f["root"]["line"] == line_of(program, "slow here"))
+    assert slow["ranks"] == [1]
+    assert slow["lost_s"] == pytest.approx(30 * 0.02, rel=0.2)
+    assert any(f["kind"] == "carried-in" and f["ranks"] == [1] for f in document["findings"])
