@@ -150,6 +150,8 @@ def _programs(data: Gathered, lib_dirs: list[str]) -> list[str]:
     for process in np.flatnonzero(data.is_own).tolist():
         record = data.records[process]
         cwd = record.meta.get("cwd", "")
+        if record.meta.get("program"):  # native code: its debug information names the sources
+            found[record.meta["program"]] = None
         kinds: dict[int, tuple[bool, str]] = {0: (True, "")}
         for number, code in record.codes.items():
             file = _absolute(code.filename, cwd)

@@ -21,8 +21,8 @@ from scalana.graphs.calls import Spans, build_spans, select
 from scalana.graphs.gather import WAIT, Gathered, gather
 from scalana.graphs.load import choose_records
 from scalana.graphs.matching import Matching, match
-from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.metrics import add_to, timeline_metrics
+from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.psg import PSG, VertexKind
@@ -117,7 +117,8 @@ def build_ppg(
     """Read a run folder and put everything together.
 
     ``front_end`` reads the structure of the program from its source; without one there are functions and calls, but
-    no loops. ``symbols`` finds the functions and lines of native code. ``progress`` is called with what is being done, how many steps are done, and how many there are.
+    no loops. ``symbols`` finds the functions and lines of native code. ``progress`` is called with what is being done,
+    how many steps are done, and how many there are.
 
     Raises:
         RecordError: the folder holds no record that can be read.

@@ -100,6 +100,9 @@ class FileStructure:
             self.more = None
             self._index = _index(self.functions)
             found = self._index.get((bare, first_line))
+        if not found and line:
+            # Debug information may name another line of a declaration that takes several.
+            found = [f for f in self.functions if f.place.name == name and holds(f.place, line)]
         if not found:
             return None
         if len(found) > 1:

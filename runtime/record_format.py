@@ -16,8 +16,10 @@ A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7) bef
 kind  record    fields
 ====  ========  ==========================================================================================
 1     META      key, value (the later wins)
-2     CODE      id, file, qualified name, first line, Python's minor version (0: no line table), line table
-3     PATH      id, parent path (0 root), code, byte offset of the instruction (the line if version is 0)
+2     CODE      id, file, qualified name, first line, Python's minor version (0: no line table), line table; with
+                version 1 a module of native code: file, build id, 0, 1, nothing
+3     PATH      id, parent path (0 root), code, byte offset of the instruction (the line if version is 0; the address
+                that the file has it at if version is 1; one less than the return address but for the innermost)
 4     THREAD    index, kernel id, name, flags (1 main, 2 has Python frames, 4 has none); the later wins
 5     TIME      CLOCK_MONOTONIC ns: base of the times that follow in this block
 6     SAMPLE    thread, us since the previous sample or the base (signed), path, CPU us, core wait us, state
@@ -69,6 +71,7 @@ __all__ = [
     "Frame",
     "Group",
     "IntervalColumns",
+    "NATIVE_MODULE",
     "NO_LINE_TABLE",
     "OpenColumns",
     "PathColumns",
@@ -92,6 +95,8 @@ META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, INTERVAL, TOTAL, OPE
 EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
 EVENT_LEVEL_SHIFT = 8
 THREAD_MAIN, THREAD_PYTHON, THREAD_NATIVE = 1, 2, 4
+NATIVE_MODULE = 1
+"""In place of Python's minor version: the code stands for an executable or a library."""
 STATE_RUNNING, STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
 INTERVAL_REGION, INTERVAL_STEP, INTERVAL_PHASE, INTERVAL_MODULE, INTERVAL_DEVICE, INTERVAL_PIPELINE = range(1, 7)
 

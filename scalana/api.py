@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas
 
     from scalana.detectors.findings import Analysis, Finding, TimeSplit
+    from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
     from scalana.graphs.psg import PSG
     from scalana.graphs.structure import FileStructure
@@ -113,7 +114,7 @@ def analyze(run: str | os.PathLike[str], *, progress: Callable[..., None] | None
 
     try:
         folder = RunFolder(path)
-        ppg = build_ppg(folder, front_end=_structure, progress=progress)
+        ppg = build_ppg(folder, front_end=_structure, symbols=_symbols, progress=progress)
     except RecordError as error:
         raise RunDataError(str(error)) from error
     except OSError as error:
@@ -124,7 +125,39 @@ def analyze(run: str | os.PathLike[str], *, progress: Callable[..., None] | None
 def _structure(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
     """The static structure of what a run executed, and a parser for the files that samples lead to."""
     from scalana.frontend.build import Sources, build_psg
+    from scalana.frontend.cpp.elf import is_elf
 
+    native = [program for program in programs if is_elf(program)]
+    if native:
+        return _native_structure(native)
     sources = Sources()
     # What the programs do not call by name is added where samples show it.
     return build_psg(programs, sources=sources, lib_dirs=lib_dirs, uncalled=False), sources.parse
+
+
+def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
+    """The structure of programs in C and C++, from the sources that their debug information names."""
+    from scalana.frontend.cpp.build import build_cpp_psg
+    from scalana.frontend.cpp.clang import ClangMissing
+    from scalana.frontend.cpp.resolve import Program
+    from scalana.graphs.psg import PSG
+
+    program = Program()
+    try:
+        psg = build_cpp_psg(programs, program=program, uncalled=False)
+    except ClangMissing as error:
+        psg = PSG(" ".join(programs))
+        psg.warnings.append(str(error))
+    return psg, program.parse
+
+
+def _symbols(path: str, build_id: str, offsets: Collection[int]) -> dict[int, Sequence[NativeFrame]]:
+    """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now."""
+    from scalana.frontend.cpp.elf import BinaryError
+    from scalana.frontend.cpp.symbols import Symbols
+
+    try:
+        with Symbols(path) as symbols:
+            return {offset: symbols.frames(offset) for offset in offsets}
+    except BinaryError:
+        return {}

@@ -68,6 +68,17 @@ def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict
     }
 
 
+def mpi_environment(command: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The environment of a job with what the native recorder needs, if the job uses MPI; and what is missing, if any.
+
+    The first time that an MPI is used, the recorder for it is compiled.
+    """
+    from scalana.runtime.mpi.build import prepare
+
+    prepared = prepare(command, environ)
+    return {**environ, **prepared.environment}, prepared.notes
+
+
 def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
     """Run ``command`` to its end. Returns its exit code, or ``-n`` if signal ``n`` ended it.
 

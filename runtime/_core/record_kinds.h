@@ -33,6 +33,7 @@ enum event_flag {
     EVENT_COMPLETION = 4,
     EVENT_FROM_CXX = 8,
     EVENT_ANY_SOURCE = 16,
+    EVENT_UNCOUNTED = 128, /* not written: part of a call that counts itself */
     EVENT_LEVEL_SHIFT = 8
 };
 
@@ -48,6 +49,6 @@ enum thread_activity {
 };
 
 /* Rows of runtime/operations.py that the writer must tell apart to thin consistently. */
-enum operation_code { OPERATION_SEND = 10, OPERATION_RECV = 11, OPERATION_WAIT = 12 };
+enum operation_code { OPERATION_SEND = 10, OPERATION_RECV = 11, OPERATION_WAIT = 12, OPERATION_BLOCKING_SEND = 21 };
 
 #endif

@@ -78,6 +78,7 @@ static atomic_bool on;
 static _Atomic uint64_t generation;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static void (*fork_hook)(void);
+static void (*flush_hook)(record_writer *writer);
 
 /* ---- fork ---- */
 
@@ -134,6 +135,13 @@ static void after_fork_child(void)
 static void install_fork_handlers(void)
 {
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void recorder_on_flush(void (*hook)(record_writer *writer))
+{
+    recorder_lock();
+    flush_hook = hook;
+    recorder_unlock();
 }
 
 void recorder_on_fork(void (*hook)(void))
@@ -296,6 +304,9 @@ static void write_open_locked(uint64_t now_ns)
             }
             record_open(&rec.writer, &rec.open[i].event);
         }
+    }
+    if (flush_hook) {
+        flush_hook(&rec.writer);
     }
 }
 
@@ -614,7 +625,8 @@ static bool is_kept_locked(const call_arguments *call, uint32_t level)
     }
     const group_row *group = call->group && call->group <= rec.group_count ? &rec.groups[call->group - 1] : NULL;
     uint64_t key;
-    if (call->operation == OPERATION_SEND || call->operation == OPERATION_RECV) {
+    bool sends = call->operation == OPERATION_SEND || call->operation == OPERATION_BLOCKING_SEND;
+    if (sends || call->operation == OPERATION_RECV) {
         if ((call->flags & EVENT_ANY_SOURCE) || call->peer < 0) {
             /* The channel is not known before the message is here. Such receives are kept as long as possible. */
             if (level >= 4 && !rec.any_source_stopped) {
@@ -624,7 +636,6 @@ static bool is_kept_locked(const call_arguments *call, uint32_t level)
             return !rec.any_source_stopped;
         }
         int64_t me = group ? (int64_t)group->my_world_rank : -1;
-        bool sends = call->operation == OPERATION_SEND;
         key = recorder_key_message(sends ? me : call->peer, sends ? call->peer : me, call->tag, call->seq);
     } else {
         key = hash_finish(hash_word(group ? group->name_hash : HASH_SEED, call->seq));
@@ -738,15 +749,61 @@ uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t
             .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
             .cpu_enter_ns = cpu_enter_ns,
             .cpu_ns = cpu_ns,
-            .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+            .flags = (call->flags & 0x7fu) | level << EVENT_LEVEL_SHIFT,
         };
         if (kept) {
             record_event(&rec.writer, &e);
         }
-        total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+        if ((call->flags & EVENT_UNCOUNTED) == 0) {
+            total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+        }
     }
     recorder_unlock();
     return id;
+}
+
+void recorder_completions_at(const call_arguments *call, const uint64_t *completes, size_t count, uint32_t thread,
+                             uint32_t path, uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns,
+                             uint64_t cpu_ns)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        uint32_t level = level_locked();
+        event_record e = {
+            .thread = thread,
+            .operation = call->operation,
+            .group = call->group,
+            .path = path,
+            .seq = call->seq,
+            .peer = call->peer,
+            .tag = call->tag,
+            .nbytes = call->nbytes,
+            .enter_ns = enter_ns,
+            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
+            .cpu_enter_ns = cpu_enter_ns,
+            .cpu_ns = cpu_ns,
+            .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+        };
+        for (size_t i = 0; i < count; i++) {
+            if ((completes[i] & 1) == 0) {
+                e.id = ++rec.serial * 2;
+                e.completes = completes[i];
+                record_event(&rec.writer, &e);
+            }
+        }
+        total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+    }
+    recorder_unlock();
+}
+
+void recorder_count(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
+                    uint64_t cpu_ns)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        total_add(&rec.totals, path, operation, group, nbytes, wall_ns, cpu_ns);
+    }
+    recorder_unlock();
 }
 
 void recorder_done(uint64_t event, int64_t source)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "intern.h"
+#include "record_writer.h"
 
 /* One frame of a call path: a code id and the byte offset of the instruction (or the line, for codes without table). */
 typedef struct {
@@ -59,6 +60,15 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid);
 /* A call that is known only once it is over, with its times; of the calling thread's past. */
 uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t path, uint64_t enter_ns,
                            uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns);
+/* The call has completed several posts: one EVENT each, of the same times. Counts as one call. */
+void recorder_completions_at(const call_arguments *call, const uint64_t *completes, size_t count, uint32_t thread,
+                             uint32_t path, uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns,
+                             uint64_t cpu_ns);
+/* Calls that only count. */
+void recorder_count(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
+                    uint64_t cpu_ns);
+/* Called at each flush, under the lock: writes OPEN records of calls that were not begun here. */
+void recorder_on_flush(void (*hook)(record_writer *writer));
 void recorder_done(uint64_t event, int64_t source);
 void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
                        uint64_t end_ns, uint64_t cpu_ns, uint32_t path);

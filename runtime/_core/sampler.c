@@ -27,6 +27,7 @@
 #define MOST_PYTHON_THREADS 1024
 #define STACK_TRIES 3
 #define THREAD_STACK ((size_t)512 << 10)
+#define NATIVE_SAMPLES 64
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */
 typedef struct {
@@ -73,6 +74,7 @@ static pthread_t sampler_thread, flusher_thread;
 static atomic_bool started, stopping;
 static atomic_int sampler_tid, flusher_tid;
 static bool sample_python;
+static const sampler_native *native;
 static uint64_t period_ns, flush_ns;
 
 /* ---- threads ---- */
@@ -147,6 +149,9 @@ static void forget_thread(size_t row)
     watched *w = state->rows[row];
     emit_held(w);
     recorder_thread_gone(w->tid);
+    if (native) {
+        native->forget(w->tid);
+    }
     thread_files_close(&w->files);
     free(w);
     state->rows[row] = state->rows[--state->count];
@@ -175,9 +180,9 @@ static uint32_t native_path(pid_t tid)
         .file = "[native]", .file_size = 8, .name = name, .name_size = size > 0 ? (size_t)size : 0};
     recorder_lock();
     uint32_t id = recorder_code_locked(&code);
-    uint32_t native = id ? recorder_path_locked(0, id, 0) : 0;
+    uint32_t found = id ? recorder_path_locked(0, id, 0) : 0;
     recorder_unlock();
-    return native;
+    return found;
 }
 
 /* ---- one look at one thread ---- */
@@ -265,7 +270,62 @@ static enum sight look(watched *w, const uint32_t *given, uint32_t given_state)
     return HAS_RUN;
 }
 
+/* A look at a thread of native code. While it runs, samples come from elsewhere, each with its time; what it does when
+ * it does not run is found here, once. */
+static enum sight look_natively(watched *w)
+{
+    native_sample samples[NATIVE_SAMPLES];
+    uint64_t now = clock_wall_ns();
+    uint64_t cpu;
+    if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
+        return HAS_ENDED;
+    }
+    if (cpu == w->cpu_ns && w->held) {
+        w->held_ns = now;
+        return AT_REST;
+    }
+    size_t count = native->take(w->tid, samples, NATIVE_SAMPLES);
+    if (count > 0) {
+        uint64_t us = take_us(cpu, &w->reported_cpu_ns);
+        uint64_t wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
+        emit_held(w);
+        w->held = false;
+        w->state = STATE_RUNNING;
+        for (size_t i = 0; i < count; i++) {
+            uint64_t last = i + 1 == count;
+            w->path = samples[i].path;
+            emit(w, samples[i].time_ns, last ? us - us / count * i : us / count,
+                 last ? wait_us - wait_us / count * i : wait_us / count);
+        }
+        w->look_ns = samples[count - 1].time_ns;
+        w->cpu_ns = cpu;
+        return HAS_RUN;
+    }
+    enum thread_activity activity = thread_activity_now(&w->files);
+    uint32_t path = activity == STATE_RUNNING ? 0 : native->path_at_rest(w->tid);
+    if (path == 0) { /* it runs, and a sample of that is to come */
+        return HAS_RUN;
+    }
+    emit_held(w);
+    w->held = true;
+    w->state = activity;
+    w->path = path;
+    w->cpu_ns = cpu;
+    w->look_ns = w->held_ns = now;
+    emit(w, now, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
+    return AT_REST;
+}
+
 /* ---- passes ---- */
+
+static void pass_over_known(void)
+{
+    for (size_t i = state->count; i > 0; i--) {
+        if (look_natively(state->rows[i - 1]) == HAS_ENDED) {
+            forget_thread(i - 1);
+        }
+    }
+}
 
 /* Rows move when one is forgotten: backwards, so that none is missed. */
 static bool look_at_listed(void)
@@ -346,6 +406,10 @@ static void look_at_native(pid_t tid, uint64_t now)
         w->look_ns = now - (state->first_pass ? 0 : NATIVE_SCAN_NS);
     }
     w->pass = state->pass;
+    if (native) {
+        native->take(tid, NULL, 0); /* from now on its samples are kept */
+        return;
+    }
     if (!w->ignored && !w->listed && look(w, NULL, 0) == HAS_ENDED) {
         w->pass = 0;
     }
@@ -381,7 +445,7 @@ static void pass_over_native(uint64_t now)
 static void emit_all_held(void)
 {
     for (size_t i = 0; i < state->count; i++) {
-        if (state->rows[i]->python) {
+        if (state->rows[i]->python || native) {
             emit_held(state->rows[i]);
         }
     }
@@ -441,7 +505,7 @@ static void *sampler_main(void *unused)
     atomic_store(&sampler_tid, (int)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "scalana-sample");
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    uint64_t step = sample_python ? period_ns : NATIVE_SCAN_NS;
+    uint64_t step = sample_python || native ? period_ns : NATIVE_SCAN_NS;
     uint64_t now = clock_wall_ns(), tick = now, next_scan = now, next_flush = now + flush_ns;
     uint64_t seed = now | 1;
     while (!atomic_load(&stopping)) {
@@ -451,6 +515,9 @@ static void *sampler_main(void *unused)
             bool scan = now >= next_scan;
             if (sample_python) {
                 pass_over_python(now, scan);
+            }
+            if (native) {
+                pass_over_known();
             }
             if (scan) {
                 pass_over_native(now);
@@ -517,6 +584,11 @@ static int create_thread(pthread_t *thread, void *(*body)(void *))
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return error;
+}
+
+void sampler_set_native(const sampler_native *source)
+{
+    native = source;
 }
 
 int sampler_start(double rate_hz, double flush_s, bool python)

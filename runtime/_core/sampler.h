@@ -4,9 +4,27 @@
 #define SCALANA_SAMPLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+typedef struct {
+    uint64_t time_ns;
+    uint32_t path;
+} native_sample;
+
+/* Where samples of native code come from. Called by the sampler thread alone. */
+typedef struct {
+    /* What a thread did since the last call, oldest first. Returns how many, at most `capacity`. */
+    size_t (*take)(pid_t tid, native_sample *samples, size_t capacity);
+    /* Path of a thread that does not run; 0 when that cannot be told. */
+    uint32_t (*path_at_rest)(pid_t tid);
+    /* The thread has ended. */
+    void (*forget)(pid_t tid);
+} sampler_native;
+
+/* From the next start on, samples all threads by their native code instead of their Python frames. */
+void sampler_set_native(const sampler_native *source);
 /* Starts the thread. `python`: sample Python threads by their frames; otherwise it only flushes and looks after threads
  * without Python frames. Returns 0, or an errno value. */
 int sampler_start(double rate_hz, double flush_s, bool python);

@@ -52,7 +52,11 @@ The exit code is the job's own.
         begin = time.monotonic()
         try:
             _write_info(folder, info)
-            returncode = launch.execute(command, launch.environment(folder, args.rate, os.environ))
+            env, missing = launch.mpi_environment(command, launch.environment(folder, args.rate, os.environ))
+            for note in missing:
+                console.complain(note)
+            begin = time.monotonic()
+            returncode = launch.execute(command, env)
         except OSError as error:
             _remove_unused(folder)
             return _not_started(command[0], error)

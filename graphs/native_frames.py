@@ -1,0 +1,172 @@
+"""Native call paths, recorded as module and offset, as frames with functions and lines.
+
+What the compiler inlined has no frame of its own in the process, so that one recorded frame may become several.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from scalana.graphs.timeline import IntArray
+from scalana.runtime.record_format import (
+    NATIVE_MODULE,
+    NO_LINE_TABLE,
+    Code,
+    PathColumns,
+    ProcessRecord,
+)
+
+
+class SourceFrame(Protocol):
+    """A function and a line in it."""
+
+    @property
+    def file(self) -> str:
+        """Source of the function; the module itself where that is not known."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def first_line(self) -> int: ...
+
+    @property
+    def line(self) -> int:
+        """0 where it is not known."""
+
+
+Symbols = Callable[[str, str, Collection[int]], Mapping[int, Sequence[SourceFrame]]]
+"""From a module's path, its build id and offsets in it to the frames at each offset, the outermost first."""
+
+_BEGINNINGS = re.compile(
+    r"(libc|libpthread|ld-linux[\w-]*|libgomp|libiomp5|libomp|libtbb|libstdc\+\+)[-.\w]*\.so[.\d]*$"
+)
+"""Libraries that start programs and threads: what they call is what counts."""
+_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+_FOREIGN = re.compile(r"lib(mpi|mpich|mpifort|open-(pal|rte)|pmix|prrte|event|hwloc|ucp|ucs|uct|fabric|psm2)[-_.\w]*$")
+_FOREIGN_SOURCES = ("/usr/include", "/usr/lib", "/usr/local/include/c++")
+
+
+def no_symbols(path: str, build_id: str, offsets: Collection[int]) -> Mapping[int, Sequence[SourceFrame]]:
+    """Nothing is known but the modules."""
+    return {}
+
+
+def resolve_native(records: Iterable[ProcessRecord], symbols: Symbols) -> list[ProcessRecord]:
+    """The records with native frames replaced by those of their sources; others as they are."""
+    records = list(records)
+    wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for record in records:
+        modules = _modules(record)
+        for code, offset in zip(record.paths.code, record.paths.lasti, strict=True):
+            if code in modules:
+                wanted[modules[code].filename, modules[code].name].add(offset & 0xFFFFFFFF)
+    frames = {module: symbols(*module, offsets) for module, offsets in wanted.items()}
+    return [_Resolver(record, frames).record() if _modules(record) else record for record in records]
+
+
+def _modules(record: ProcessRecord) -> dict[int, Code]:
+    return {number: code for number, code in record.codes.items() if code.minor == NATIVE_MODULE}
+
+
+def is_foreign(module: str) -> bool:
+    """Whether a module is the system's or MPI's, whatever it says of its sources."""
+    return module.startswith(_SYSTEM) or _FOREIGN.match(os.path.basename(module)) is not None
+
+
+class _Resolver:
+    """Writes the tree of paths of one record anew."""
+
+    def __init__(
+        self, record: ProcessRecord, frames: Mapping[tuple[str, str], Mapping[int, Sequence[SourceFrame]]]
+    ) -> None:
+        self.old = record
+        self.frames = frames
+        self.codes = {n: code for n, code in record.codes.items() if code.minor != NATIVE_MODULE}
+        self.next_code = max(record.codes, default=0) + 1
+        self.numbers: dict[tuple[str, str, int], int] = {}
+        self.rows: list[tuple[int, int, int]] = [(0, 0, 0)]
+        self.known: dict[tuple[int, int, int], int] = {}
+
+    def record(self) -> ProcessRecord:
+        old = self.old
+        modules = _modules(old)
+        moved = np.zeros(len(old.paths), np.int32)
+        for path, (parent, code, lasti) in enumerate(
+            zip(old.paths.parent, old.paths.code, old.paths.lasti, strict=True)
+        ):
+            if path == 0:
+                continue
+            above = int(moved[parent])
+            module = modules.get(code)
+            if module is None:
+                moved[path] = self._path(above, code, lasti)
+                continue
+            for file, name, first, line in self._sources(module, lasti & 0xFFFFFFFF, above):
+                above = self._path(above, self._code(file, name, first), line)
+            moved[path] = above
+        meta = dict(old.meta)
+        folders = [folder for folder in meta.get("lib_dirs", "").split(os.pathsep) if folder]
+        meta["lib_dirs"] = os.pathsep.join(dict.fromkeys((*folders, *_FOREIGN_SOURCES)))
+        table = np.array(self.rows, np.int32)
+        return replace(
+            old,
+            meta=meta,
+            codes=self.codes,
+            paths=PathColumns(*(_column(table[:, number]) for number in range(3))),
+            samples=_moved(old.samples, moved),
+            events=_moved(old.events, moved),
+            intervals=_moved(old.intervals, moved),
+            totals=_moved(old.totals, moved),
+            open=_moved(old.open, moved),
+        )
+
+    def _sources(self, module: Code, offset: int, above: int) -> list[tuple[str, str, int, int]]:
+        """File, function, its first line and line of what lies at an offset, the outermost first."""
+        base = os.path.basename(module.filename)
+        found = self.frames[module.filename, module.name].get(offset, ())
+        if above == 0 and (_BEGINNINGS.match(base) or any(frame.name == "_start" for frame in found)):
+            return []
+        foreign = is_foreign(module.filename)
+        if not found:
+            return [(f"<{base}>", base, 0, 0)]
+        return [
+            (frame.file, frame.name, frame.first_line, frame.line)
+            if frame.line and not foreign
+            else (f"<{base}>", frame.name, 0, 0)
+            for frame in found
+        ]
+
+    def _code(self, file: str, name: str, first: int) -> int:
+        key = (file, name, first)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = self.next_code
+            self.next_code += 1
+            self.codes[number] = Code(number, file, name, first, NO_LINE_TABLE, b"")
+        return number
+
+    def _path(self, parent: int, code: int, lasti: int) -> int:
+        row = (parent, code, lasti)
+        number = self.known.get(row)
+        if number is None:
+            number = self.known[row] = len(self.rows)
+            self.rows.append(row)
+        return number
+
+
+def _column(values: IntArray | Any) -> Any:
+    return memoryview(np.ascontiguousarray(values, np.int32).tobytes()).cast("i")
+
+
+def _moved(columns: Any, moved: Any) -> Any:
+    old = np.asarray(columns.path)
+    known = (old >= 0) & (old < len(moved))
+    return replace(columns, path=_column(np.where(known, moved[np.where(known, old, 0)], 0)))

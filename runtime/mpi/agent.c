@@ -1,0 +1,359 @@
+/* The preloaded library: records a native MPI program from its start, and leads its calls of MPI to the wrappers.
+ *
+ * It is loaded into every process of the job: launchers, shells and what else there is. There it does nothing. It does
+ * not depend on any MPI: names of MPI functions are defined here as jumps through a table, whose entries lead to the
+ * wrappers that were compiled for the MPI which this process has loaded, or straight on to that MPI. */
+#include "agent.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "clocks.h"
+#include "modules.h"
+#include "native_samples.h"
+#include "record_kinds.h"
+#include "sampler.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* Of slots.S, which is generated. */
+extern const char *const agent_names[];
+extern void *agent_slots[];
+extern const unsigned agent_slot_count;
+
+static const recorder_api own_recorder = {
+    .version = AGENT_VERSION,
+    .is_on = recorder_is_on,
+    .generation = recorder_generation,
+    .meta = recorder_meta,
+    .note = recorder_note,
+    .group = recorder_group,
+    .thread = recorder_thread,
+    .event_at = recorder_event_at,
+    .completions_at = recorder_completions_at,
+    .count = recorder_count,
+    .on_flush = recorder_on_flush,
+    .flush = recorder_flush,
+};
+
+static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+
+static agent_api api = {AGENT_VERSION, &own_recorder, thread_self, thread_clocks, path_of_call};
+static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
+static bool has_python;
+
+static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp)
+{
+    return api.recorder->path_of_self ? api.recorder->path_of_self()
+                                      : native_path_of_call(thread->calls, pc, sp, fp);
+}
+
+/* ---- who this process is ---- */
+
+static void meta(const char *key, const char *value)
+{
+    recorder_meta(key, strlen(key), value, strlen(value));
+}
+
+static void meta_number(const char *key, long long value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", value);
+    meta(key, text);
+}
+
+static void note(const char *text)
+{
+    if (api.recorder->is_on()) {
+        api.recorder->note(text, strlen(text));
+    }
+}
+
+static size_t read_text(const char *path, char *text, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, capacity - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The words of the command line as a JSON array. */
+static void meta_arguments(void)
+{
+    static char words[16384], json[6 * sizeof words + 8];
+    size_t size = read_text("/proc/self/cmdline", words, sizeof words), at = 0;
+    at += (size_t)sprintf(json + at, "[");
+    for (size_t i = 0; i < size;) {
+        at += (size_t)sprintf(json + at, i ? ", \"" : "\"");
+        for (; i < size && words[i]; i++) {
+            unsigned char c = (unsigned char)words[i];
+            if (c == '"' || c == '\\') {
+                json[at++] = '\\';
+                json[at++] = (char)c;
+            } else if (c < 32) {
+                at += (size_t)sprintf(json + at, "\\u%04x", c);
+            } else {
+                json[at++] = (char)c;
+            }
+        }
+        i++;
+        json[at++] = '"';
+    }
+    sprintf(json + at, "]");
+    meta("argv", json);
+}
+
+static const char *first_variable(const char *const *names)
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value && *value >= '0' && *value <= '9') {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+static void describe(double rate_hz, const char *sampler)
+{
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const locals[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
+    char text[PATH_MAX];
+    cpu_set_t cores;
+    if (gethostname(text, sizeof text) == 0) {
+        meta("host", text);
+    }
+    if (read_text("/proc/sys/kernel/random/boot_id", text, sizeof text)) {
+        text[strcspn(text, "\n")] = 0;
+        meta("boot_id", text);
+    }
+    meta_number("pid", getpid());
+    meta_number("ppid", getppid());
+    const char *rank = first_variable(ranks), *size = first_variable(sizes), *local = first_variable(locals);
+    meta("role", rank && size ? "rank" : "process");
+    if (rank && size) {
+        meta("rank", rank);
+        meta("world_size", size);
+        meta("local_rank", local ? local : "");
+        meta("rank_source", "environment");
+    }
+    meta_arguments();
+    if (getcwd(text, sizeof text)) {
+        meta("cwd", text);
+    }
+    snprintf(text, sizeof text, "%g", rate_hz);
+    meta("rate_hz", text);
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+        meta_number("cores", CPU_COUNT(&cores));
+    }
+    ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
+    if (n > 0) {
+        text[n] = 0;
+        meta("program", text);
+    }
+    meta("sampler", sampler);
+}
+
+/* ---- start and end of the record ---- */
+
+static double number_of(const char *variable, double otherwise)
+{
+    const char *text = getenv(variable);
+    char *end;
+    double value = text ? strtod(text, &end) : 0;
+    return text && end != text && value > 0 ? value : otherwise;
+}
+
+static void after_fork_in_child(void)
+{
+    threads_after_fork();
+    native_samples_after_fork();
+}
+
+static void start_record(void)
+{
+    char path[PATH_MAX], host[256];
+    const char *folder = getenv("SCALANA_RUN_DIR");
+    if (folder == NULL || *folder == 0 || recorder_is_on() || gethostname(host, sizeof host) != 0) {
+        return;
+    }
+    for (char *c = host; *c; c++) {
+        *c = *c == '/' ? '_' : *c;
+    }
+    snprintf(path, sizeof path, "%s/records", folder);
+    mkdir(path, 0777);
+    double rate_hz = number_of("SCALANA_RATE_HZ", 200.0);
+    uint64_t budget = (uint64_t)number_of("SCALANA_BUDGET_BYTES", 64 << 20);
+    int error = EEXIST;
+    for (int i = 0; i < 100 && error == EEXIST; i++) {
+        snprintf(path, sizeof path, "%s/records/%s-%d-%d.rec", folder, host, (int)getpid(), i);
+        error = recorder_start(path, budget);
+    }
+    if (error) {
+        return;
+    }
+    const char *why = "";
+    modules_refresh();
+    bool samples = native_samples_prepare(rate_hz, &why);
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+    describe(rate_hz, samples ? "native" : "none");
+    if (!samples) {
+        note(why);
+    }
+    if (sampler_start(rate_hz, 1.0, false) != 0) {
+        note("no thread could be started to take samples");
+    }
+    recorder_flush();
+}
+
+__attribute__((destructor)) static void end_record(void)
+{
+    if (recorder_is_on()) {
+        sampler_stop();
+        recorder_stop(-1);
+    }
+}
+
+/* ---- finding MPI and its wrappers ---- */
+
+typedef struct {
+    char path[PATH_MAX];
+} found_library;
+
+static int is_mpi(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    name = name ? name + 1 : info->dlpi_name;
+    if (name && (strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpich.so", 11) == 0 ||
+                 strncmp(name, "libmpi_abi.so", 13) == 0 || strncmp(name, "libmpi_cray.so", 14) == 0)) {
+        snprintf(((found_library *)data)->path, PATH_MAX, "%s", info->dlpi_name);
+        return 1;
+    }
+    return 0;
+}
+
+/* Where the wrappers for a library are kept: the name says for which file they were made. build.py makes the same. */
+static bool wrappers_path(const char *library, char *path, size_t size)
+{
+    char whole[PATH_MAX];
+    struct stat info;
+    const char *folder = getenv("SCALANA_MPI_WRAPPERS");
+    if (folder == NULL || realpath(library, whole) == NULL || stat(whole, &info) != 0) {
+        return false;
+    }
+    uint64_t hash = hash_bytes(HASH_SEED, whole, strlen(whole));
+    int n = snprintf(path, size, "%s/%016llx-%llx-%llx.so", folder, (unsigned long long)hash,
+                     (unsigned long long)info.st_size,
+                     (unsigned long long)info.st_mtim.tv_sec * 1000000000ull + (unsigned long long)info.st_mtim.tv_nsec);
+    return n > 0 && (size_t)n < size;
+}
+
+static const agent_wrapper *load_wrappers(const char *library)
+{
+    char path[PATH_MAX];
+    if (!api.recorder->is_on()) {
+        return NULL;
+    }
+    if (!wrappers_path(library, path, sizeof path) || access(path, R_OK) != 0) {
+        char text[PATH_MAX + 128];
+        snprintf(text, sizeof text, "MPI calls are not recorded: nothing was compiled for %s", library);
+        note(text);
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const agent_wrapper *(*entry)(const agent_api *) = NULL;
+    if (handle) {
+        *(void **)&entry = dlsym(handle, AGENT_WRAPPERS);
+    }
+    const agent_wrapper *wrappers = entry ? entry(&api) : NULL;
+    if (wrappers == NULL) {
+        const char *reason = dlerror();
+        char text[512];
+        snprintf(text, sizeof text, "MPI calls are not recorded: %s", reason ? reason : "wrappers of another version");
+        note(text);
+    }
+    return wrappers;
+}
+
+static void bind_slots(void)
+{
+    found_library found = {""};
+    int error = errno;
+    dl_iterate_phdr(is_mpi, &found);
+    void *library = found.path[0] ? dlopen(found.path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (!has_python) {
+        start_record();
+    }
+    const agent_wrapper *wrappers = library ? load_wrappers(found.path) : NULL;
+    for (unsigned i = 0; i < agent_slot_count; i++) {
+        void *target = NULL;
+        for (const agent_wrapper *w = wrappers; w && w->name && target == NULL; w++) {
+            target = strcmp(w->name, agent_names[i]) == 0 ? w->function : NULL;
+        }
+        if (target == NULL) {
+            target = dlsym(RTLD_NEXT, agent_names[i]);
+        }
+        if (target == NULL && library) {
+            target = dlsym(library, agent_names[i]);
+        }
+        if (target) {
+            __atomic_store_n(&agent_slots[i], target, __ATOMIC_RELEASE);
+        }
+    }
+    errno = error;
+}
+
+/* A call through an entry that leads nowhere yet. */
+__attribute__((visibility("hidden"))) void *agent_resolve(unsigned slot);
+void *agent_resolve(unsigned slot)
+{
+    void *before = __atomic_load_n(&agent_slots[slot], __ATOMIC_ACQUIRE);
+    pthread_once(&bind_once, bind_slots);
+    void *target = __atomic_load_n(&agent_slots[slot], __ATOMIC_ACQUIRE);
+    if (target == before) { /* libraries may have come since */
+        target = dlsym(RTLD_NEXT, agent_names[slot]);
+        if (target == NULL) {
+            fprintf(stderr, "symbol lookup error: undefined symbol: %s\n", agent_names[slot]);
+            _exit(127);
+        }
+    }
+    return target;
+}
+
+EXPORTED void scalana_native_attach(const recorder_api *recorder);
+void scalana_native_attach(const recorder_api *recorder)
+{
+    if (recorder->version == AGENT_VERSION && !recorder_is_on()) {
+        api.recorder = recorder;
+    }
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    found_library found = {""};
+    if (getenv("SCALANA_RUN_DIR") == NULL) {
+        return;
+    }
+    has_python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+    dl_iterate_phdr(is_mpi, &found);
+    if (found.path[0] && !has_python) {
+        pthread_once(&bind_once, bind_slots);
+    }
+}

@@ -1,0 +1,277 @@
+#include "communicators.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checksum.h"
+
+#define BUCKETS 1024u /* power of two */
+
+static const agent_api *agent;
+static communicator *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread communicator *latest __attribute__((tls_model("initial-exec")));
+static _Atomic uint64_t changes;
+static __thread uint64_t latest_changes __attribute__((tls_model("initial-exec")));
+
+void communicators_use(const agent_api *api)
+{
+    agent = api;
+}
+
+static communicator **place_of(uint64_t handle, uint32_t kind)
+{
+    communicator **at = &buckets[hash_finish(handle * 2 + kind) & (BUCKETS - 1)];
+    while (*at && ((*at)->handle != handle || (*at)->kind != kind)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* World ranks of a group's members. */
+static int32_t *ranks_in_world(MPI_Group group, int size)
+{
+    MPI_Group world;
+    int32_t *ranks = calloc((size_t)size + 1, sizeof *ranks);
+    int *own = calloc((size_t)size + 1, sizeof *own), *there = calloc((size_t)size + 1, sizeof *there);
+    if (ranks && own && there && PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+        for (int i = 0; i < size; i++) {
+            own[i] = i;
+        }
+        PMPI_Group_translate_ranks(group, size, own, world, there);
+        PMPI_Group_free(&world);
+        for (int i = 0; i < size; i++) {
+            ranks[i] = there[i] == MPI_UNDEFINED ? -1 : there[i];
+        }
+    }
+    free(own);
+    free(there);
+    return ranks;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Fills in members and peers. */
+static bool look_up_members(communicator *c, MPI_Comm comm)
+{
+    MPI_Group local, remote;
+    int inter = 0, size = 0;
+    if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || PMPI_Comm_group(comm, &local) != MPI_SUCCESS) {
+        return false;
+    }
+    PMPI_Group_size(local, &size);
+    PMPI_Comm_rank(comm, &c->my_rank);
+    int32_t *own = ranks_in_world(local, size);
+    PMPI_Group_free(&local);
+    if (own == NULL) {
+        return false;
+    }
+    c->world = own;
+    c->size = size;
+    int others = 0;
+    int32_t *there = NULL;
+    if (inter && PMPI_Comm_remote_group(comm, &remote) == MPI_SUCCESS) {
+        PMPI_Group_size(remote, &others);
+        there = ranks_in_world(remote, others);
+        PMPI_Group_free(&remote);
+        if (there) {
+            c->world = there;
+            c->size = others;
+        }
+    }
+    c->members = (uint32_t)(size + others);
+    c->member_ranks = calloc((size_t)c->members + 1, sizeof *c->member_ranks);
+    if (c->member_ranks == NULL) {
+        return false;
+    }
+    int32_t me = own[c->my_rank];
+    for (int i = 0; i < size; i++) {
+        c->member_ranks[i] = own[i] < 0 ? 0 : (uint32_t)own[i];
+    }
+    for (int i = 0; there && i < others; i++) {
+        c->member_ranks[size + i] = there[i] < 0 ? 0 : (uint32_t)there[i];
+    }
+    c->my_place = (uint32_t)c->my_rank;
+    if (inter) { /* both sides name the members in one order */
+        qsort(c->member_ranks, c->members, sizeof *c->member_ranks, by_rank);
+        for (uint32_t i = 0; i < c->members; i++) {
+            c->my_place = (int64_t)c->member_ranks[i] == me ? i : c->my_place;
+        }
+        free(own);
+    }
+    return true;
+}
+
+static void name_it(communicator *c, MPI_Comm comm, uint64_t identity)
+{
+    uint64_t hash = hash_word(HASH_SEED, identity);
+    for (uint32_t i = 0; i < c->members; i++) {
+        hash = hash_word(hash, c->member_ranks[i]);
+    }
+    c->identity = hash_finish(hash);
+    if (comm == MPI_COMM_WORLD) {
+        strcpy(c->name, "world");
+    } else {
+        snprintf(c->name, sizeof c->name, "comm:%016llx", (unsigned long long)c->identity);
+    }
+}
+
+static communicator *add_locked(communicator **at, uint64_t handle, uint32_t kind)
+{
+    communicator *c = calloc(1, sizeof *c);
+    if (c) {
+        c->handle = handle;
+        c->kind = kind;
+        c->next = *at;
+        *at = c;
+    }
+    return c;
+}
+
+static void remove_locked(communicator **at)
+{
+    communicator *gone = *at;
+    if (gone) {
+        *at = gone->next;
+        free(gone->world);
+        free(gone->member_ranks);
+        free(gone);
+        changes++;
+    }
+}
+
+static communicator *make(MPI_Comm comm, uint64_t identity)
+{
+    communicator made = {0};
+    if (!look_up_members(&made, comm)) {
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    communicator **at = place_of(HANDLE(comm), HANDLE_COMM);
+    remove_locked(at); /* an old one of this handle that was freed unseen */
+    at = place_of(HANDLE(comm), HANDLE_COMM);
+    communicator *c = add_locked(at, HANDLE(comm), HANDLE_COMM);
+    if (c) {
+        made.handle = c->handle;
+        made.kind = c->kind;
+        made.next = c->next;
+        *c = made;
+        name_it(c, comm, identity);
+    }
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+communicator *communicator_of(MPI_Comm comm)
+{
+    if (latest && latest_changes == changes && latest->handle == HANDLE(comm)) {
+        return latest;
+    }
+    if (comm == MPI_COMM_NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    communicator *c = *place_of(HANDLE(comm), HANDLE_COMM);
+    pthread_mutex_unlock(&lock);
+    if (c == NULL) {
+        c = make(comm, 0);
+    }
+    latest_changes = changes;
+    latest = c;
+    return c;
+}
+
+void communicator_made(MPI_Comm comm, uint64_t identity)
+{
+    if (comm != MPI_COMM_NULL) {
+        make(comm, identity);
+    }
+}
+
+communicator *handle_communicator(uint64_t handle)
+{
+    pthread_mutex_lock(&lock);
+    communicator *c = *place_of(handle, HANDLE_OTHER);
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+void handle_made(uint64_t handle, const communicator *parent, uint64_t identity)
+{
+    if (handle == 0 || parent == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    remove_locked(place_of(handle, HANDLE_OTHER));
+    communicator *c = add_locked(place_of(handle, HANDLE_OTHER), handle, HANDLE_OTHER);
+    if (c) {
+        c->size = parent->size;
+        c->my_rank = parent->my_rank;
+        c->members = parent->members;
+        c->my_place = parent->my_place;
+        c->world = calloc((size_t)c->size + 1, sizeof *c->world);
+        c->member_ranks = calloc((size_t)c->members + 1, sizeof *c->member_ranks);
+        if (c->world && c->member_ranks) {
+            memcpy(c->world, parent->world, (size_t)c->size * sizeof *c->world);
+            memcpy(c->member_ranks, parent->member_ranks, c->members * sizeof *c->member_ranks);
+            name_it(c, MPI_COMM_NULL, identity);
+        } else {
+            remove_locked(place_of(handle, HANDLE_OTHER));
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void communicator_gone(MPI_Comm comm)
+{
+    pthread_mutex_lock(&lock);
+    remove_locked(place_of(HANDLE(comm), HANDLE_COMM));
+    pthread_mutex_unlock(&lock);
+}
+
+void handle_gone(uint64_t handle)
+{
+    pthread_mutex_lock(&lock);
+    remove_locked(place_of(handle, HANDLE_OTHER));
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t next_child(communicator *parent)
+{
+    return parent ? hash_finish(hash_word(hash_word(HASH_SEED, parent->identity), ++parent->children)) : 0;
+}
+
+int64_t world_rank(const communicator *c, int peer)
+{
+    return c && peer >= 0 && peer < c->size ? c->world[peer] : -1;
+}
+
+uint32_t recorded_group(communicator *c)
+{
+    uint64_t generation = agent->recorder->generation();
+    if (c == NULL) {
+        return 0;
+    }
+    if (c->group == 0 || c->generation != generation) {
+        c->group = agent->recorder->group(c->name, strlen(c->name), c->my_place, c->members, c->member_ranks);
+        c->generation = generation;
+    }
+    return c->group;
+}
+
+uint32_t group_of(MPI_Comm comm)
+{
+    return recorded_group(communicator_of(comm));
+}
+
+bool is_at_root(MPI_Comm comm, int root)
+{
+    communicator *c = communicator_of(comm);
+    return c && (root == MPI_ROOT || (root >= 0 && root == c->my_rank && c->size == (int)c->members));
+}

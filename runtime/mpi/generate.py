@@ -1,0 +1,455 @@
+"""Writes the parts of the native recorder that follow from the table of operations.
+
+``slots`` gives the assembly of the preloaded library: every name of MPI in the table as a jump through a table of
+addresses. ``wrappers`` gives, for the header of one MPI (preprocessed, on standard input), one C function per call of
+the table that this MPI has.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scalana.runtime.operations import BY_CODE, BY_NAME, MPI_CALLS, MpiCall, Role, Waits, mpi_call
+
+_MORE = ("MPI_Request_free", "MPI_Cancel", "MPI_Abort")
+"""Calls that do not communicate, but that the recorder must see."""
+
+
+def names() -> list[str]:
+    """All names of C functions that are wrapped where a library has them."""
+    found: dict[str, None] = {}
+    for call in MPI_CALLS:
+        found[call.name] = None
+        if call.large:
+            found[f"{call.name}_c"] = None
+    return [*found, *_MORE]
+
+
+def slots() -> str:
+    """Assembly for x86-64: ``MPI_Send: jmp *agent_slots[n]``, and the way to fill the table on first use."""
+    all_names = names()
+    lines = ["    .text", *_RESOLVER.strip("\n").splitlines()]
+    for number, name in enumerate(all_names):
+        lines += [
+            f"    .globl {name}",
+            f"    .type {name}, @function",
+            f"{name}:",
+            f"    jmp *agent_slots+{8 * number}(%rip)",
+            f"    .size {name}, .-{name}",
+            f".Lfirst{number}:",
+            f"    pushq ${number}",
+            "    jmp .Lresolve",
+        ]
+    lines += ["    .data", "    .globl agent_slots", "    .hidden agent_slots", "    .balign 8", "agent_slots:"]
+    lines += [f"    .quad .Lfirst{number}" for number in range(len(all_names))]
+    lines += ['    .section .data.rel.ro, "aw"', "    .globl agent_names", "    .hidden agent_names", "    .balign 8"]
+    lines += ["agent_names:", *(f"    .quad .Lname{number}" for number in range(len(all_names)))]
+    lines += ["    .section .rodata", "    .globl agent_slot_count", "    .hidden agent_slot_count", "    .balign 4"]
+    lines += ["agent_slot_count:", f"    .long {len(all_names)}"]
+    lines += [f'.Lname{number}: .asciz "{name}"' for number, name in enumerate(all_names)]
+    return "\n".join([*lines, '    .section .note.GNU-stack,"",@progbits', ""])
+
+
+_RESOLVER = """
+.Lresolve:                   # the number of the slot is on the stack, the caller's return address above it
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    pushq %rax
+    pushq %rdi
+    pushq %rsi
+    pushq %rdx
+    pushq %rcx
+    pushq %r8
+    pushq %r9
+    .cfi_def_cfa_offset 72
+    subq $8, %rsp            # keeps the stack aligned for the call
+    .cfi_def_cfa_offset 80
+    movl 64(%rsp), %edi
+    call agent_resolve
+    movq %rax, %r11
+    addq $8, %rsp
+    popq %r9
+    popq %r8
+    popq %rcx
+    popq %rdx
+    popq %rsi
+    popq %rdi
+    popq %rax
+    addq $8, %rsp            # the number
+    .cfi_def_cfa_offset 8
+    jmp *%r11
+    .cfi_endproc
+"""
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """A function as a header declares it."""
+
+    name: str
+    types: tuple[str, ...]
+    """``const int %s[]``: with a place for the name."""
+
+    def parameters(self) -> str:
+        return ", ".join(text % f"a{number}" for number, text in enumerate(self.types)) or "void"
+
+
+_DECLARATION = re.compile(r"\bint\s+P(MPI_\w+)\s*\(([^;{]*?)\)\s*(?:__attribute__[^;]*)?;", re.S)
+
+
+def prototypes(header: str) -> dict[str, Prototype]:
+    """The functions that a preprocessed header declares."""
+    found = {}
+    for match in _DECLARATION.finditer(re.sub(r"__attribute__\s*\(\(.*?\)\)\s*(?=[;,])", "", header)):
+        text = " ".join(match.group(2).split())
+        words = [] if text in ("", "void") else [word.strip() for word in text.split(",")]
+        found[match.group(1)] = Prototype(match.group(1), tuple(_with_place(word) for word in words))
+    return found
+
+
+def _with_place(declaration: str) -> str:
+    """``const void *buf`` to ``const void *%s``."""
+    match = re.fullmatch(r"(.*?[\s*])?(\w+)((?:\[[^]]*\])*)", declaration)
+    if match is None or not match.group(1):
+        return declaration + " %s"
+    return f"{match.group(1)}%s{match.group(3)}"
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """One function to be wrapped: its row in the table, its declaration, and the names of its arguments."""
+
+    call: MpiCall
+    prototype: Prototype
+
+    def argument(self, *what: str) -> str:
+        """Name of the first argument that is one of these, empty if there is none."""
+        position = self.call.position(*what)
+        return f"a{position}" if position >= 0 else ""
+
+    def second(self, what: str) -> str:
+        positions = [number for number, word in enumerate(self.call.parameters) if word == what]
+        return f"a{positions[1]}" if len(positions) > 1 else ""
+
+    @property
+    def arguments(self) -> list[str]:
+        return [f"a{number}" for number in range(len(self.prototype.types))]
+
+    def forwarded(self, **replaced: str) -> str:
+        """The call of the library, with some arguments replaced."""
+        words = [replaced.get(word, word) for word in self.arguments]
+        return f"P{self.prototype.name}({', '.join(words)})"
+
+    def nbytes(self) -> str:
+        """Size of what is sent, or received where nothing is sent."""
+        words = self.call.parameters
+        own = self._volume("count", "counts", "type", "types")
+        other = self._volume("rcount", "rcounts", "rtype", "rtypes")
+        if "Neighbor" in self.call.name or "neighbor" in self.call.name:
+            return own if self.argument("count") else "0"  # a vector is as long as there are neighbours
+        if "root" in words and "comm" in words and own and other and self.call.operation == BY_NAME["scatter"].code:
+            # What is sent is told at the root alone.
+            return f"(is_at_root({self.argument('comm')}, {self.argument('root')}) ? {own} : {other})"
+        if own and other and "in" in words:
+            return f"({self.argument('in')} == MPI_IN_PLACE ? {other} : {own})"
+        volume = own or other or "0"
+        return f"({self.argument('root')} == MPI_PROC_NULL ? 0 : {volume})" if "root" in words else volume
+
+    def _volume(self, count: str, counts: str, kind: str, kinds: str) -> str:
+        number, vector = self.argument(count), self.argument(counts)
+        single, several = self.argument(kind), self.argument(kinds)
+        if not single and count.startswith("r") and "op" in self.call.parameters:
+            single = self.argument("type")  # a reduction has one datatype
+        if number and single:
+            return f"volume({number}, {single})"
+        comm = self.argument("comm")
+        if vector and comm and (single or several):
+            large = "MPI_Count" in self.prototype.types[int(vector[1:])]
+            function = "large_volumes" if large else "volumes"
+            return f"{function}({vector}, {single or 'MPI_DATATYPE_NULL'}, {several or 'NULL'}, {comm})"
+        return ""
+
+
+def wrappers(header: str) -> str:
+    """C source of the wrappers for the MPI whose header this is."""
+    declared = prototypes(header)
+    made: list[str] = []
+    functions: list[str] = []
+    for name in names():
+        prototype = declared.get(name)
+        call = mpi_call(name)
+        if prototype is None or (call is not None and len(call.parameters) != len(prototype.types)):
+            continue
+        body = list(_special(name) if call is None else _body(Wrapper(call, prototype)))
+        if not body:
+            continue
+        functions.append(name)
+        made.append(f"static int wrap_{name}({prototype.parameters()})\n{{")
+        made += [f"    {line}" for line in body]
+        made.append("}\n")
+    made.append("const agent_wrapper generated_wrappers[] = {")
+    made += [f'    {{"{name}", (void *)wrap_{name}}},' for name in functions]
+    made += ["    {NULL, NULL},", "};", ""]
+    return "\n".join(['#include "mpi_calls.h"', "", *made])
+
+
+_COLLECTIVES = {Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER}
+
+
+def _special(name: str) -> Iterator[str]:
+    if name == "MPI_Request_free":
+        yield "request_freed(*a0);"
+        yield "return PMPI_Request_free(a0);"
+    elif name == "MPI_Cancel":
+        yield "request_cancelled(*a0);"
+        yield "return PMPI_Cancel(a0);"
+    else:
+        yield "flush_record();"
+        yield "return PMPI_Abort(a0, a1);"
+
+
+def _body(w: Wrapper) -> Iterator[str]:
+    call = w.call
+    operation = BY_CODE[call.operation]
+    yield f"call_state s; ENTER(s, {w.forwarded()});"
+    if operation.name == "init":
+        yield from (f"int result = {w.forwarded()};", "leave_init(&s);", "return result;")
+    elif operation.name == "finalize":
+        yield from ("begin_finalize(&s);", f"int result = {w.forwarded()};", "leave_collective(&s);", "return result;")
+    elif call.role is Role.COMPLETE:
+        yield from _completion(w)
+    elif call.role is Role.TEST:
+        yield from _test(w)
+    elif call.role is Role.START:
+        several = "n" in call.parameters
+        requests = w.argument("request", "requests")
+        number = w.argument("n") if several else "1"
+        yield f"begin_plain(&s, {call.operation}, 0, -1);"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_start(&s, {number}, {requests});"
+        yield "return result;"
+    elif operation.name == "comm_create":
+        yield from _creation(w)
+    elif operation.name == "fence" and "newwin" in call.parameters:
+        yield from _window(w)
+    elif operation.name == "file_collective":
+        yield from _file(w)
+    elif operation.name in ("fence", "one_sided"):
+        yield from _one_sided(w)
+    elif "message" in call.parameters and "source" not in call.parameters:
+        yield from _matched_receive(w)
+    elif operation.name == "probe":
+        yield from _probe(w)
+    elif operation.name == "sendrecv":
+        sent = w.nbytes()
+        yield f"begin_sendrecv(&s, {w.argument('comm')}, {w.argument('dest')}, {w.argument('tag')}, "
+        yield f"               {w.argument('source')}, {w.argument('rtag')}, {sent});"
+        yield from _with_status(w, "leave_sendrecv(&s, {status});")
+    elif "dest" in call.parameters or "source" in call.parameters:
+        yield from _message(w)
+    else:
+        root = w.argument("root") or "-1"
+        comm = w.argument("comm")
+        if call.role is Role.INIT:
+            yield f"begin_plain(&s, {call.operation}, group_of({comm}), -1);"
+            yield f"int result = {w.forwarded()};"
+            yield f"leave_prepared(&s, *{w.argument('request')}, {comm}, {root}, 0, {w.nbytes()}, PREPARED_COLLECTIVE);"
+        else:
+            yield f"begin_collective(&s, {call.operation}, {comm}, {root}, {w.nbytes()});"
+            yield f"int result = {w.forwarded()};"
+            if call.role is Role.POST:
+                yield f"leave_post(&s, result, *{w.argument('request')});"
+            else:
+                yield "leave_collective(&s);"
+        yield "return result;"
+
+
+def _message(w: Wrapper) -> Iterator[str]:
+    call = w.call
+    sends = "dest" in call.parameters
+    peer, tag, comm = w.argument("dest", "source"), w.argument("tag"), w.argument("comm")
+    if call.role is Role.INIT:
+        kind = "PREPARED_SEND" if sends else "PREPARED_RECEIVE"
+        yield f"begin_plain(&s, {call.operation}, group_of({comm}), -1);"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_prepared(&s, *{w.argument('request')}, {comm}, {peer}, {tag}, {w.nbytes()}, {kind});"
+        yield "return result;"
+        return
+    yield f"begin_message(&s, {call.operation}, {comm}, {peer}, {tag}, {w.nbytes()}, {'true' if sends else 'false'});"
+    if call.role is Role.POST:
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_post(&s, result, *{w.argument('request')});"
+        yield "return result;"
+    elif sends:
+        yield f"int result = {w.forwarded()};"
+        yield "leave_send(&s);"
+        yield "return result;"
+    else:
+        yield from _with_status(w, "leave_receive(&s, {status});")
+
+
+def _with_status(w: Wrapper, after: str) -> Iterator[str]:
+    """The call with a status of our own where the program wants none."""
+    status = w.argument("status")
+    yield f"MPI_Status own; MPI_Status *status = {status} == MPI_STATUS_IGNORE ? &own : {status};"
+    yield f"int result = {w.forwarded(**{status: 'status'})};"
+    yield after.format(status="result == MPI_SUCCESS ? status : NULL")
+    yield "return result;"
+
+
+def _probe(w: Wrapper) -> Iterator[str]:
+    message = w.argument("message")
+    yield f"begin_probe(&s, {w.argument('comm')}, {w.argument('source')}, {w.argument('tag')}, {1 if message else 0});"
+    after = "leave_mprobe(&s, {status}, *" + message + ");" if message else "leave_probe(&s, {status});"
+    yield from _with_status(w, after)
+
+
+def _matched_receive(w: Wrapper) -> Iterator[str]:
+    message = w.argument("message")
+    yield f"begin_mrecv(&s, *{message}, {w.nbytes()});"
+    yield f"int result = {w.forwarded()};"
+    if w.call.role is Role.POST:
+        yield f"leave_imrecv(&s, result, *{w.argument('request')});"
+    else:
+        yield "leave_mrecv(&s);"
+    yield "return result;"
+
+
+def _completion(w: Wrapper) -> Iterator[str]:
+    single = "requests" not in w.call.parameters
+    requests = w.argument("request", "requests")
+    statuses = w.argument("status", "statuses")
+    number = "1" if single else w.argument("n")
+    name = w.call.name
+    yield f"begin_wait(&s, {w.call.operation}, {number}, {requests});"
+    if name == "MPI_Wait":
+        yield from _with_status(w, "leave_wait(&s, 1, NULL, {status});")
+    elif name == "MPI_Waitall":
+        yield f"MPI_Status *statuses = own_statuses(&s, {number}, {statuses});"
+        yield f"int result = {w.forwarded(**{statuses: 'statuses'})};"
+        yield f"leave_wait(&s, {number}, NULL, result == MPI_SUCCESS ? statuses : NULL);"
+        yield "return result;"
+    elif name == "MPI_Waitany":
+        yield from _with_status(w, "leave_wait(&s, *a2 == MPI_UNDEFINED ? 0 : 1, a2, {status});")
+    else:  # Waitsome: n requests outcount indices statuses
+        yield f"MPI_Status *statuses = own_statuses(&s, {number}, {statuses});"
+        yield f"int result = {w.forwarded(**{statuses: 'statuses'})};"
+        yield "leave_wait(&s, *a2 == MPI_UNDEFINED ? 0 : *a2, a3, result == MPI_SUCCESS ? statuses : NULL);"
+        yield "return result;"
+
+
+def _test(w: Wrapper) -> Iterator[str]:
+    name = w.call.name
+    if name == "MPI_Iprobe":
+        yield f"begin_plain(&s, {w.call.operation}, group_of(a2), -1);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_counted(&s);"
+        yield "return result;"
+        return
+    if name == "MPI_Improbe":
+        yield "begin_probe(&s, a2, a0, a1, 1);"
+        yield from _with_status(w, "leave_improbe(&s, *a3, {status}, *a4);")
+        return
+    single = "requests" not in w.call.parameters
+    requests = w.argument("request", "requests")
+    number = "1" if single else w.argument("n")
+    yield f"begin_wait(&s, {w.call.operation}, {number}, {requests});"
+    if single:
+        yield from _with_status(w, "leave_test(&s, *a1 ? 1 : 0, NULL, {status});")
+        return
+    if name == "MPI_Testany":
+        yield from _with_status(w, "leave_test(&s, *a3 && *a2 != MPI_UNDEFINED ? 1 : 0, a2, {status});")
+        return
+    statuses = w.argument("statuses")
+    yield f"MPI_Status *statuses = own_statuses(&s, {number}, {statuses});"
+    yield f"int result = {w.forwarded(**{statuses: 'statuses'})};"
+    if name == "MPI_Testall":
+        yield f"leave_test(&s, *a2 ? {number} : 0, NULL, result == MPI_SUCCESS ? statuses : NULL);"
+    else:
+        yield "leave_test(&s, *a2 == MPI_UNDEFINED ? 0 : *a2, a3, result == MPI_SUCCESS ? statuses : NULL);"
+    yield "return result;"
+
+
+def _creation(w: Wrapper) -> Iterator[str]:
+    name, words = w.call.name, w.call.parameters
+    operation = w.call.operation
+    new = w.argument("newcomm")
+    if name in ("MPI_Comm_free", "MPI_Comm_disconnect"):
+        yield "MPI_Comm before = *a0;"
+        yield f"begin_collective(&s, {operation}, before, -1, 0);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_collective(&s);"
+        yield "communicator_gone(before);"
+    elif name in ("MPI_Comm_create_group", "MPI_Intercomm_create"):
+        # Not all of the parent's ranks take part: the new communicator itself is where they meet.
+        yield f"begin_plain(&s, {operation}, 0, -1);"
+        yield f"int result = {w.forwarded()};"
+        tag = w.argument("tag")
+        yield f"leave_creation_apart(&s, result == MPI_SUCCESS ? *{new} : MPI_COMM_NULL, {tag});"
+    elif w.call.role is Role.POST:
+        yield f"begin_creation(&s, {operation}, {w.argument('comm')});"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_creation_post(&s, result, *{w.argument('request')}, {new});"
+    elif "comm" in words:
+        yield f"begin_creation(&s, {operation}, {w.argument('comm')});"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_creation(&s, result == MPI_SUCCESS ? *{new} : MPI_COMM_NULL);"
+    else:
+        yield f"begin_plain(&s, {operation}, 0, -1);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_plain(&s);"
+    yield "return result;"
+
+
+def _window(w: Wrapper) -> Iterator[str]:
+    new = w.argument("newwin")
+    if w.call.name == "MPI_Win_free":
+        yield "MPI_Win before = *a0;"
+        yield f"begin_on_handle(&s, {w.call.operation}, HANDLE(before), -1, 0, true);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_collective(&s);"
+        yield "handle_gone(HANDLE(before));"
+    else:
+        yield f"begin_creation(&s, {w.call.operation}, {w.argument('comm')});"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_handle(&s, result == MPI_SUCCESS ? HANDLE(*{new}) : 0);"
+    yield "return result;"
+
+
+def _one_sided(w: Wrapper) -> Iterator[str]:
+    win = w.argument("win")
+    target = w.argument("target") or "-1"
+    fence = "true" if BY_CODE[w.call.operation].waits in _COLLECTIVES else "false"
+    yield f"begin_on_handle(&s, {w.call.operation}, HANDLE({win}), {target}, {w.nbytes()}, {fence});"
+    yield f"int result = {w.forwarded()};"
+    if w.call.role is Role.POST:
+        yield f"leave_post(&s, result, *{w.argument('request')});"
+    else:
+        yield "leave_collective(&s);"
+    yield "return result;"
+
+
+def _file(w: Wrapper) -> Iterator[str]:
+    name = w.call.name
+    if name == "MPI_File_open":
+        yield f"begin_creation(&s, {w.call.operation}, a0);"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_handle(&s, result == MPI_SUCCESS ? HANDLE(*{w.argument('newfile')}) : 0);"
+    elif name == "MPI_File_close":
+        yield "MPI_File before = *a0;"
+        yield f"begin_on_handle(&s, {w.call.operation}, HANDLE(before), -1, 0, true);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_collective(&s);"
+        yield "handle_gone(HANDLE(before));"
+    else:
+        yield f"begin_on_handle(&s, {w.call.operation}, HANDLE({w.argument('file')}), -1, {w.nbytes()}, true);"
+        yield f"int result = {w.forwarded()};"
+        yield "leave_collective(&s);"
+    yield "return result;"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(slots() if sys.argv[1:] == ["slots"] else wrappers(sys.stdin.read()))

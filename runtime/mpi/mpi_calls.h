@@ -1,0 +1,92 @@
+/* What the generated wrappers call before and after the library: which message, collective or request a call is. */
+#ifndef SCALANA_MPI_CALLS_H
+#define SCALANA_MPI_CALLS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent.h"
+
+#define HANDLE(h) ((uint64_t)(uintptr_t)(h))
+
+enum prepared_kind { PREPARED_SEND, PREPARED_RECEIVE, PREPARED_COLLECTIVE };
+
+typedef struct communicator communicator;
+
+/* One call under way. */
+typedef struct {
+    native_thread *thread;
+    call_arguments call;
+    uint32_t path;
+    uint64_t enter_ns, cpu_ns, exit_ns, cpu_inside_ns;
+    communicator *on;
+    bool wildcard;      /* a receive whose sender or tag its completion tells */
+    bool receives;
+    int source, tag;    /* of a receive or probe, as the program gave them */
+    uint64_t identity;  /* of a communicator, window or file to be made */
+    uint64_t second_event; /* sendrecv: the send; mrecv: the receive that the probe began */
+    int handles;        /* requests that a wait is for */
+} call_state;
+
+/* Begins a call that is to be recorded, or else leaves the wrapper by the library's own function. */
+#define ENTER(s, real)                                                                                                \
+    if (!enter_call(&(s), __builtin_return_address(0), __builtin_frame_address(0)))                                   \
+    return real
+
+bool enter_call(call_state *s, const void *return_address, const void *frame);
+
+void begin_plain(call_state *s, uint32_t operation, uint32_t group, int64_t peer);
+void leave_plain(call_state *s);
+void leave_counted(call_state *s);
+
+void leave_init(call_state *s);
+void begin_finalize(call_state *s);
+void begin_collective(call_state *s, uint32_t operation, MPI_Comm comm, int root, uint64_t nbytes);
+void leave_collective(call_state *s);
+void begin_creation(call_state *s, uint32_t operation, MPI_Comm comm);
+void leave_creation(call_state *s, MPI_Comm made);
+void leave_creation_apart(call_state *s, MPI_Comm made, int tag);
+void leave_creation_post(call_state *s, int result, MPI_Request request, MPI_Comm *made);
+void leave_handle(call_state *s, uint64_t handle);
+void begin_on_handle(call_state *s, uint32_t operation, uint64_t handle, int target, uint64_t nbytes, bool collective);
+void communicator_gone(MPI_Comm comm);
+void handle_gone(uint64_t handle);
+
+void begin_message(call_state *s, uint32_t operation, MPI_Comm comm, int peer, int tag, uint64_t nbytes, bool sends);
+void leave_send(call_state *s);
+void leave_receive(call_state *s, const MPI_Status *status);
+void leave_post(call_state *s, int result, MPI_Request request);
+void leave_prepared(call_state *s, MPI_Request request, MPI_Comm comm, int peer, int tag, uint64_t nbytes,
+                    enum prepared_kind kind);
+void leave_start(call_state *s, int count, const MPI_Request *requests);
+void begin_sendrecv(call_state *s, MPI_Comm comm, int dest, int send_tag, int source, int tag, uint64_t nbytes);
+void leave_sendrecv(call_state *s, const MPI_Status *status);
+
+void begin_probe(call_state *s, MPI_Comm comm, int source, int tag, bool matched);
+void leave_probe(call_state *s, const MPI_Status *status);
+void leave_mprobe(call_state *s, const MPI_Status *status, MPI_Message message);
+void leave_improbe(call_state *s, int found, const MPI_Status *status, MPI_Message message);
+void begin_mrecv(call_state *s, MPI_Message message, uint64_t nbytes);
+void leave_mrecv(call_state *s);
+void leave_imrecv(call_state *s, int result, MPI_Request request);
+
+void begin_wait(call_state *s, uint32_t operation, int count, const MPI_Request *requests);
+MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses);
+void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses);
+void leave_test(call_state *s, int count, const int *indices, const MPI_Status *statuses);
+
+void request_freed(MPI_Request request);
+void request_cancelled(MPI_Request request);
+void flush_record(void);
+
+uint32_t group_of(MPI_Comm comm);
+bool is_at_root(MPI_Comm comm, int root);
+uint64_t volume(int64_t count, MPI_Datatype type);
+uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm);
+uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm);
+
+extern const agent_wrapper generated_wrappers[];
+
+#endif

@@ -1,0 +1,257 @@
+#include "native_samples.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "native_paths.h"
+#include "sampler.h"
+#include "threads.h"
+#include "unwind.h"
+
+#define STACK_BYTES 8192u
+#define RING_PAGES 32u /* power of two */
+#define THREADS 1024
+
+/* perf's numbers of registers on x86 (asm/perf_regs.h). */
+#define PERF_BP 6
+#define PERF_SP 7
+#define PERF_IP 8
+
+typedef struct {
+    pid_t tid;
+    int fd; /* -1: could not be opened */
+    struct perf_event_mmap_page *ring;
+} watched_event;
+
+static watched_event events[THREADS];
+static size_t event_count;
+static uint64_t period_ns;
+static size_t page;
+
+static int open_event(pid_t tid)
+{
+    struct perf_event_attr a;
+    memset(&a, 0, sizeof a);
+    a.size = sizeof a;
+    a.type = PERF_TYPE_SOFTWARE;
+    a.config = PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = period_ns;
+    a.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    a.sample_regs_user = 1u << PERF_BP | 1u << PERF_SP | 1u << PERF_IP;
+    a.sample_stack_user = STACK_BYTES;
+    a.exclude_kernel = 1; /* of kernel addresses; the user's registers are there either way */
+    a.exclude_hv = 1;
+    a.use_clockid = 1;
+    a.clockid = CLOCK_MONOTONIC;
+    int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0) {
+        int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+        if (high >= 0) {
+            close(fd);
+            fd = high;
+        }
+    }
+    return fd;
+}
+
+static size_t ring_bytes(void)
+{
+    return (size_t)RING_PAGES * page;
+}
+
+static watched_event *event_of(pid_t tid)
+{
+    for (size_t i = 0; i < event_count; i++) {
+        if (events[i].tid == tid) {
+            return &events[i];
+        }
+    }
+    if (event_count == THREADS) {
+        return NULL;
+    }
+    watched_event *e = &events[event_count++];
+    *e = (watched_event){tid, open_event(tid), NULL};
+    if (e->fd >= 0) {
+        void *ring = mmap(NULL, page + ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
+        if (ring == MAP_FAILED) {
+            close(e->fd);
+            e->fd = -1;
+        } else {
+            e->ring = ring;
+        }
+    }
+    return e;
+}
+
+static void copy_out(const watched_event *e, uint64_t at, void *to, size_t size)
+{
+    const uint8_t *data = (const uint8_t *)e->ring + page;
+    size_t start = at & (ring_bytes() - 1);
+    size_t first = size < ring_bytes() - start ? size : ring_bytes() - start;
+    memcpy(to, data + start, first);
+    memcpy((uint8_t *)to + first, data, size - first);
+}
+
+/* One PERF_RECORD_SAMPLE: time, ABI of the registers, BP, SP, IP (by number), size of the stack, stack, bytes of it. */
+static bool read_sample(const uint8_t *record, size_t size, native_sample *sample)
+{
+    uint64_t words[6];
+    if (size < sizeof words) {
+        return false;
+    }
+    memcpy(words, record, sizeof words);
+    if (words[1] == PERF_SAMPLE_REGS_ABI_NONE) {
+        return false;
+    }
+    uint64_t copied = words[5], filled = 0;
+    if (size < sizeof words + copied + (copied ? 8 : 0)) {
+        return false;
+    }
+    if (copied) {
+        memcpy(&filled, record + sizeof words + copied, sizeof filled);
+    }
+    unwind_frame frames[UNWIND_MAX];
+    const unwind_stack stack = {words[3], filled < copied ? filled : copied, record + sizeof words};
+    size_t count = unwind((unwind_registers){words[4], words[3], words[2]}, &stack, frames, UNWIND_MAX);
+    sample->time_ns = words[0];
+    sample->path = native_path(frames, count);
+    return sample->path != 0;
+}
+
+static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
+{
+    static uint8_t record[STACK_BYTES + 256];
+    watched_event *e = event_of(tid);
+    size_t count = 0;
+    if (e == NULL || e->ring == NULL) {
+        return 0;
+    }
+    uint64_t head = __atomic_load_n(&e->ring->data_head, __ATOMIC_ACQUIRE);
+    uint64_t tail = e->ring->data_tail;
+    while (tail < head) {
+        struct perf_event_header header;
+        copy_out(e, tail, &header, sizeof header);
+        if (header.size < sizeof header) {
+            tail = head;
+            break;
+        }
+        size_t size = header.size - sizeof header;
+        if (header.type == PERF_RECORD_SAMPLE && size <= sizeof record && count < capacity) {
+            uint32_t inside = thread_call_path(tid);
+            copy_out(e, tail + sizeof header, record, size);
+            if (inside && head - tail <= header.size) { /* in a call that is recorded itself */
+                memcpy(&samples[count].time_ns, record, 8);
+                samples[count++].path = inside;
+            } else if (read_sample(record, size, &samples[count])) {
+                count++;
+            }
+        }
+        tail += header.size;
+    }
+    __atomic_store_n(&e->ring->data_tail, tail, __ATOMIC_RELEASE);
+    return count;
+}
+
+/* The kernel tells stack pointer and instruction of a thread that waits in a system call. */
+static uint32_t path_at_rest(pid_t tid)
+{
+    static uint8_t copy[STACK_BYTES];
+    char name[64], text[256];
+    uint32_t inside = thread_call_path(tid);
+    if (inside) {
+        return inside;
+    }
+    snprintf(name, sizeof name, "/proc/self/task/%d/syscall", (int)tid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0 || text[0] == 'r') {
+        return 0;
+    }
+    text[n] = 0;
+    const char *last = strrchr(text, ' ');
+    const char *before = last;
+    while (before && before > text && before[-1] != ' ') {
+        before--;
+    }
+    if (before == NULL || before == text) {
+        return 0;
+    }
+    uintptr_t pc = strtoul(last + 1, NULL, 16), sp = 0;
+    while (before > text && before[-1] == ' ') {
+        before--;
+    }
+    while (before > text && before[-1] != ' ') {
+        before--;
+    }
+    sp = strtoul(before, NULL, 16);
+    enum memory_access access = memory_guarded_access();
+    size_t size = sizeof copy;
+    while (size >= 1024 && !memory_read(access, copy, sp, size)) {
+        size /= 2;
+    }
+    if (size < 1024) {
+        return 0;
+    }
+    unwind_frame frames[UNWIND_MAX];
+    const unwind_stack stack = {sp, size, copy};
+    size_t count = unwind((unwind_registers){pc, sp, 0}, &stack, frames, UNWIND_MAX);
+    return native_path(frames, count);
+}
+
+static void forget_event(pid_t tid)
+{
+    for (size_t i = 0; i < event_count; i++) {
+        if (events[i].tid == tid) {
+            if (events[i].ring) {
+                munmap(events[i].ring, page + ring_bytes());
+            }
+            if (events[i].fd >= 0) {
+                close(events[i].fd);
+            }
+            events[i] = events[--event_count];
+            return;
+        }
+    }
+}
+
+static const sampler_native source = {take_samples, path_at_rest, forget_event};
+
+bool native_samples_prepare(double rate_hz, const char **why)
+{
+    static char text[128];
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    period_ns = (uint64_t)(1e9 / rate_hz);
+    int fd = open_event(0);
+    if (fd < 0) {
+        char reason[64];
+        snprintf(text, sizeof text, "no samples of running threads: the kernel refuses perf_event_open: %s",
+                 strerror_r(errno, reason, sizeof reason));
+        *why = text;
+    } else {
+        close(fd);
+    }
+    sampler_set_native(&source);
+    return fd >= 0;
+}
+
+void native_samples_after_fork(void)
+{
+    while (event_count > 0) {
+        forget_event(events[event_count - 1].tid);
+    }
+}

@@ -1,0 +1,148 @@
+#include "requests.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checksum.h"
+
+#define BUCKETS 4096u /* power of two */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static request *buckets[2][BUCKETS];
+static request *unused;
+
+typedef struct {
+    uint64_t key[2];
+    uint64_t count;
+    bool used;
+} channel;
+
+static channel *channels;
+static size_t channel_count, channel_capacity;
+
+void requests_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void requests_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static request **place_of(enum request_kind kind, uint64_t handle)
+{
+    request **at = &buckets[kind][hash_finish(handle) & (BUCKETS - 1)];
+    while (*at && (*at)->handle != handle) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+request *request_find(enum request_kind kind, uint64_t handle)
+{
+    return *place_of(kind, handle);
+}
+
+/* MPICH and its kin give one and the same handle to all requests that are complete as soon as they are made. */
+static bool is_shared(uint64_t handle)
+{
+#ifdef MPICH_VERSION
+    return ((uint32_t)handle >> 30) == 1;
+#else
+    (void)handle;
+    return false;
+#endif
+}
+
+request *request_add(enum request_kind kind, uint64_t handle)
+{
+    request **at = place_of(kind, handle);
+    request *r = *at;
+    if (r && is_shared(handle)) { /* one more behind those that are there */
+        while (*at) {
+            at = &(*at)->next;
+        }
+        r = NULL;
+    }
+    if (r == NULL) {
+        r = unused;
+        if (r) {
+            unused = r->next;
+        } else {
+            r = malloc(sizeof *r);
+        }
+        if (r == NULL) {
+            return NULL;
+        }
+        memset(r, 0, sizeof *r);
+        *at = r;
+    } else {
+        request *next = r->next;
+        memset(r, 0, sizeof *r);
+        r->next = next;
+    }
+    r->handle = handle;
+    return r;
+}
+
+void request_remove(enum request_kind kind, uint64_t handle)
+{
+    request **at = place_of(kind, handle);
+    request *r = *at;
+    if (r) {
+        *at = r->next;
+        r->next = unused;
+        unused = r;
+    }
+}
+
+static channel *channel_at(channel *table, size_t capacity, const uint64_t key[2])
+{
+    size_t at = hash_finish(key[0] * UINT64_C(0x9E3779B97F4A7C15) ^ key[1]) & (capacity - 1);
+    while (table[at].used && (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {
+        at = (at + 1) & (capacity - 1);
+    }
+    return &table[at];
+}
+
+static bool channels_reserve(void)
+{
+    if (channel_count * 2 < channel_capacity) {
+        return true;
+    }
+    size_t capacity = channel_capacity ? channel_capacity * 2 : 1024;
+    channel *table = calloc(capacity, sizeof *table);
+    if (table == NULL) {
+        return channel_count + 1 < channel_capacity;
+    }
+    for (size_t i = 0; i < channel_capacity; i++) {
+        if (channels[i].used) {
+            *channel_at(table, capacity, channels[i].key) = channels[i];
+        }
+    }
+    free(channels);
+    channels = table;
+    channel_capacity = capacity;
+    return true;
+}
+
+uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends)
+{
+    uint64_t number = 0;
+    const uint64_t key[2] = {(uint64_t)group << 33 | (uint64_t)sends << 32 | (uint32_t)peer, (uint64_t)tag};
+    requests_lock();
+    if (channels_reserve()) {
+        channel *c = channel_at(channels, channel_capacity, key);
+        if (!c->used) {
+            c->used = true;
+            c->key[0] = key[0];
+            c->key[1] = key[1];
+            channel_count++;
+        }
+        number = c->count++;
+    }
+    requests_unlock();
+    return number;
+}

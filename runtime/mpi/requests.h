@@ -1,0 +1,32 @@
+/* Requests, matched messages, and the numbers of messages in their channels. */
+#ifndef SCALANA_REQUESTS_H
+#define SCALANA_REQUESTS_H
+
+#include "communicators.h"
+
+typedef struct request {
+    uint64_t handle;
+    struct request *next;
+    uint64_t event;     /* of the post; 0 while it is not recorded */
+    call_arguments call;
+    uint32_t thread, path;
+    uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns; /* of the post */
+    communicator *on;
+    int source, tag;    /* as the program gave them */
+    bool persistent, active, wildcard, sends, collective, cancelled;
+    MPI_Comm *made;     /* where a communicator will be when it is complete */
+    uint64_t identity;
+} request;
+
+enum request_kind { REQUESTS, MESSAGES };
+
+/* A request of this handle, made if there is none. The lock is the caller's, see requests_lock. */
+request *request_add(enum request_kind kind, uint64_t handle);
+request *request_find(enum request_kind kind, uint64_t handle);
+void request_remove(enum request_kind kind, uint64_t handle);
+void requests_lock(void);
+void requests_unlock(void);
+/* Number of the next message in a channel. */
+uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends);
+
+#endif
