@@ -62,7 +62,7 @@ class PlaceLoss:
 
 
 def noise_of(table: CostTable) -> Noise:
-    """Relative noise from repeated runs of one size: pooled over sizes, its median over places weighted by work."""
+    """Relative noise from repeated runs of one size: variances pooled over sizes, and over places weighted by work."""
     ranks = table.ranks
     rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup & (table.work_s.min(axis=1) > 0.0))
     variance, degrees = np.zeros(len(rows)), 0
@@ -74,9 +74,8 @@ def noise_of(table: CostTable) -> Noise:
             degrees += len(runs) - 1
     if not degrees:
         return Noise(NOISE, NOISE_WEIGHT, False)
-    order = np.argsort(variance)
-    cumulative = np.cumsum(table.work_s[rows].sum(axis=1)[order])
-    pooled = float(variance[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])])
+    work = table.work_s[rows].sum(axis=1)
+    pooled = float(variance @ work) / max(float(work.sum()), 1e-300)
     weight = NOISE_WEIGHT + degrees
     return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True)
 

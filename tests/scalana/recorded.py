@@ -31,18 +31,21 @@ WORK_MS = (10, 50)
 """What ``prepare`` takes on each rank and step."""
 
 
-def write_run(folder: Path, job: Path) -> None:
-    """Rank 1 takes 50 ms a step in ``prepare``, rank 0 takes 10 ms and waits 40 ms in the all-reduce."""
+def write_run(folder: Path, job: Path, work_ms: tuple[int, ...] = WORK_MS) -> None:
+    """Rank 1 takes 50 ms a step in ``prepare``, rank 0 takes 10 ms and waits 40 ms in the all-reduce.
+
+    ``work_ms`` is what each rank takes instead (multiples of 5); the slowest of them makes the others wait.
+    """
     job.mkdir(parents=True, exist_ok=True)
     script = job / "job.py"
     script.write_text(SOURCE)
     (folder / "records").mkdir(parents=True)
-    for rank in range(2):
-        _write_rank(folder / "records" / f"host-{100 + rank}-0.rec", rank, script)
+    for rank in range(len(work_ms)):
+        _write_rank(folder / "records" / f"host-{100 + rank}-0.rec", rank, script, work_ms)
     info = {
         "command": ["torchrun", "job.py"],
         "cwd": str(job),
-        "seconds": STEPS * 0.051,
+        "seconds": STEPS * (max(work_ms) + 1) / 1000,
         "exit_code": 0,
         "rate_hz": 200.0,
         "start_unix_s": script.stat().st_mtime,
@@ -51,12 +54,12 @@ def write_run(folder: Path, job: Path) -> None:
     write_run_info(folder, info)
 
 
-def _write_rank(file: Path, rank: int, script: Path) -> None:
-    begin = 1_000 * MS
+def _write_rank(file: Path, rank: int, script: Path, work_ms: tuple[int, ...]) -> None:
+    begin, step_ms = 1_000 * MS, max(work_ms) + 1
     with RecordWriter(file) as record:
         for key, value in {
             "rank": str(rank),
-            "world_size": "2",
+            "world_size": str(len(work_ms)),
             "role": "rank",
             "host": "host",
             "boot_id": "boot",
@@ -69,7 +72,7 @@ def _write_rank(file: Path, rank: int, script: Path) -> None:
         }.items():
             record.meta(key, value)
         record.thread(0, 100 + rank)
-        record.group(1, "world", rank, [0, 1])
+        record.group(1, "world", rank, list(range(len(work_ms))))
         for code, name, first in ((1, "<module>", 1), (2, "main", 8), (3, "prepare", 4)):
             record.code(code, str(script), name, first)
         # Without a line table, the position in the code is the line itself.
@@ -77,15 +80,15 @@ def _write_rank(file: Path, rank: int, script: Path) -> None:
             record.call_path(path, parent, code, line)
         cpu = 0
         for step in range(STEPS):
-            now = begin + step * 51 * MS
-            for at in range(0, WORK_MS[rank], 5):
+            now = begin + step * step_ms * MS
+            for at in range(0, work_ms[rank], 5):
                 record.sample(0, now + (at + 2) * MS, 3, cpu_us=5000 if at else 1000)
-            cpu += WORK_MS[rank] * MS
+            cpu += work_ms[rank] * MS
             record.event(
                 2 * (step + 1),
                 BY_NAME["allreduce"].code,
-                now + WORK_MS[rank] * MS,
-                (51 - WORK_MS[rank]) * MS,
+                now + work_ms[rank] * MS,
+                (step_ms - work_ms[rank]) * MS,
                 group=1,
                 seq=step,
                 nbytes=4,
@@ -93,4 +96,4 @@ def _write_rank(file: Path, rank: int, script: Path) -> None:
                 cpu_enter_ns=cpu,
             )
             record.flush()
-        record.end(begin + STEPS * 51 * MS)
+        record.end(begin + STEPS * step_ms * MS)

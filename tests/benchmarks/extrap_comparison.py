@@ -1,0 +1,135 @@
+"""Models of growth side by side with Extra-P, on the same synthetic measurements.
+
+    python -m tests.benchmarks.extrap_comparison --extrap /path/to/venv/bin/extrap [--at 64] [--trials 10] [--repeats 1]
+
+Extra-P stays in an environment of its own (``pip install extrap`` in a fresh venv). Both get the same series of
+seconds: three and five sizes, without noise and with some; the error is that of the prediction at a size that was not
+given. Extra-P is run once for every set of series, with its default options and with negative exponents allowed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from scalana.detectors.scaling.models import fit
+
+SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "3": lambda p: 3.0 + 0.0 * p,
+    "4 / p": lambda p: 4.0 / p,
+    "1 + 8 / p": lambda p: 1.0 + 8.0 / p,
+    "p^(-2/3)": lambda p: p ** (-2.0 / 3.0),
+    "1 + 0.5 log2 p": lambda p: 1.0 + 0.5 * np.log2(p),
+    "0.3 p^(1/2)": lambda p: 0.3 * p**0.5,
+    "0.1 p": lambda p: 0.1 * p,
+    "1 + 0.1 p": lambda p: 1.0 + 0.1 * p,
+    "0.01 p^2": lambda p: 0.01 * p**2,
+    "0.05 p log2 p": lambda p: 0.05 * p * np.log2(p),
+    "4 / p + 0.05 p": lambda p: 4.0 / p + 0.05 * p,
+}
+"""Most are members of both families; of the last two, the first is one of Extra-P's alone, the second of neither."""
+SIZES = {"3 sizes": [2, 4, 8], "5 sizes": [2, 4, 8, 16, 32]}
+OPTIONS = {"Extra-P": [], "Extra-P, negative exponents": ["--options", "allow_negative_exponents=true"]}
+
+
+def measure(sizes: list[int], noise: float, trials: int, repeats: int) -> dict[str, list[list[float]]]:
+    """For every shape and trial (the name of the series) the seconds: ``[sizes][repeats]``."""
+    random = np.random.default_rng(len(sizes))
+    series = {}
+    for name, shape in SHAPES.items():
+        for trial in range(trials):
+            exact = shape(np.array(sizes, dtype=float))
+            factors = (
+                np.exp(random.normal(0.0, noise, (len(sizes), repeats))) if noise else np.ones((len(sizes), repeats))
+            )
+            series[f"{name}#{trial}"] = (exact[:, None] * factors).tolist()
+    return series
+
+
+def ours(sizes: list[int], values: list[list[float]], at: int) -> tuple[str, float]:
+    """The model and its seconds on ``at`` ranks."""
+    ranks = np.repeat(np.array(sizes, dtype=float), [len(row) for row in values])
+    found = fit(ranks, np.concatenate(values))
+    assert found is not None
+    return str(found.model), found.predict(at).seconds
+
+
+def extra_p(program: str, options: list[str], sizes: list[int], series: dict[str, list[list[float]]], at: int):
+    """Model and seconds on ``at`` ranks of every series, by Extra-P."""
+    keys = list(series)
+    with tempfile.TemporaryDirectory() as folder:
+        data, out = Path(folder) / "series.jsonl", Path(folder) / "out.txt"
+        with data.open("w") as file:
+            for number, key in enumerate(keys):
+                for size, row in zip(sizes, series[key], strict=True):
+                    for value in row:
+                        entry = {"params": {"p": size}, "callpath": f"s{number}", "metric": "time", "value": value}
+                        file.write(json.dumps(entry) + "\n")
+        command = [program, "--json", str(data), "--disable-progress", "--out", str(out)]
+        command += ["--print", "{callpath};{model:python}", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+        lines = [line.split(";") for line in out.read_text().splitlines() if ";" in line]
+    return {keys[int(path[1:])]: (rounded(model), evaluate(model, at)) for path, model in lines}
+
+
+def evaluate(model: str, p: int) -> float:
+    """The value of a model as Extra-P prints it for Python, such as ``2.1-0.45*log2(p)**(1)``."""
+    text = model.replace("math.", "").replace("np.", "")
+    if not re.fullmatch(r"[\s0-9eEp+\-*/().]*", text.replace("log2", "")):
+        raise SystemExit(f"cannot read the model {model!r}")
+    return float(eval(text, {"log2": math.log2, "p": float(p), "__builtins__": {}}))
+
+
+def rounded(model: str) -> str:
+    """A model with numbers of three digits."""
+    return re.sub(
+        r"[0-9.]+(e[-+]?[0-9]+)?", lambda number: f"{float(number[0]):.3g}", model.replace("log2", "LOG")
+    ).replace("LOG", "log2")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--extrap", required=True, help="the program extrap, in an environment of its own")
+    parser.add_argument("--at", type=int, default=64, help="size at which predictions are compared (default: 64)")
+    parser.add_argument("--trials", type=int, default=10, help="noisy series of every shape (default: 10)")
+    parser.add_argument("--repeats", type=int, default=1, help="measurements of each size (default: 1)")
+    parser.add_argument("--noise", type=float, default=0.03, help="relative noise of a measurement (default: 0.03)")
+    args = parser.parse_args()
+    for label, sizes in SIZES.items():
+        for noise in (0.0, args.noise):
+            trials = args.trials if noise else 1
+            series = measure(sizes, noise, trials, args.repeats)
+            answers = {"scalana": {key: ours(sizes, values, args.at) for key, values in series.items()}}
+            for name, options in OPTIONS.items():
+                answers[name] = extra_p(args.extrap, options, sizes, series, args.at)
+            print(f"\n{label} {sizes}, noise {noise:.0%}, {args.repeats} per size: median error on {args.at} ranks\n")
+            print("| truth | " + " | ".join(f"{name}: model | error" for name in answers) + " |")
+            print("|" + "---|" * (1 + 2 * len(answers)))
+            total = {name: [] for name in answers}
+            for shape, function in SHAPES.items():
+                truth = float(function(np.array([args.at], dtype=float))[0])
+                cells = []
+                for name, found in answers.items():
+                    rows = [found[f"{shape}#{trial}"] for trial in range(trials)]
+                    errors = [abs(seconds / truth - 1.0) for _, seconds in rows]
+                    total[name] += errors
+                    cells.append(f"`{rows[0][0]}` | {np.median(errors):.1%}")
+                print(f"| {shape} | " + " | ".join(cells) + " |")
+            print("| all, median | " + " | ".join(f"| {np.median(errors):.1%}" for errors in total.values()) + " |")
+            print(
+                "| all, 90 % | " + " | ".join(f"| {np.quantile(errors, 0.9):.1%}" for errors in total.values()) + " |"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Planted scaling faults in simulated programs: place, kind, seconds, and what comes at more ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors.scaling import ScalingError
+from tests.detectors import scaling_jobs as jobs
+from tests.detectors.scaling_jobs import LINES, STEPS, scale
+
+NOISY = {"noise": 0.05, "run_noise": 0.02, "period_s": 0.005}
+EXACT: dict[str, float] = {}
+SIZES = [2, 4, 8, 16]
+
+
+def growing(ranks):
+    """Milliseconds of a collective whose cost grows."""
+    return 4.0 * ranks**0.5
+
+
+FAULTS = {
+    "root": (jobs.root_loop, None, "strong", "serial", "gather", "like p"),
+    "table": (jobs.rebuilt_table, None, "strong", "replicated", "table", "constant"),
+    "halo": (jobs.growing_halo, None, "strong", "non-scalable", "halo", "falls"),
+    "collective": (jobs.plain, growing, "strong", "communication", "allreduce", "slower than p"),
+    "weak root": (jobs.weak_root_loop, None, "weak", "serial", "gather", "like p"),
+}
+
+
+def run(name, sizes, **options):
+    cost, transfer, *_ = FAULTS[name]
+    return scale(sizes, cost, **({"transfer": transfer} if transfer else {}), **options)
+
+
+@pytest.mark.parametrize("noise", [EXACT, NOISY], ids=["exact", "noisy"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_planted_fault_is_on_top(name, noise):
+    _, _, scaling, kind, place, growth = FAULTS[name]
+    found = run(name, SIZES, at=64, **noise)
+    assert found.ideal.scaling == scaling and found.ideal.certain
+    top = found.findings[0]
+    assert top.kind == kind
+    assert LINES[place] <= top.line <= top.end_line <= LINES[place] + 2 + (1 if place == "allreduce" else 0)
+    if not noise:
+        assert len(found.findings) == 1
+        assert top.evidence["growth"] == growth
+        assert top.evidence["confidence"] > 0.8
+
+
+def test_seconds_lost_are_those_planted():
+    table = run("table", SIZES).findings[0]  # 20 ms on each of 16 ranks instead of 2
+    assert table.lost_s == pytest.approx(STEPS * 0.020 * (16 - 2))
+    root = run("root", SIZES).findings[0]  # 5 ms a rank, and all ranks are delayed by it
+    assert root.lost_s == pytest.approx(STEPS * 0.005 * (16**2 - 2**2))
+    assert root.saving_s == pytest.approx(root.lost_s / 16)
+    assert root.ranks == [0]
+    weak = run("weak root", SIZES).findings[0]
+    assert weak.lost_s == pytest.approx(STEPS * 0.002 * (16**2 - 16 / 2 * 2**2))
+
+
+def test_waiting_is_backtracked_from_the_symptom():
+    path = run("root", SIZES).findings[0].path
+    assert [hop.line for hop in path] == [LINES["allreduce"], LINES["gather"]]
+    assert path[0].operation == "allreduce" and path[0].rank != 0 and path[-1].rank == 0
+
+
+@pytest.mark.parametrize("noise", [EXACT, NOISY], ids=["exact", "noisy"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_size_that_was_not_fitted_is_predicted(name, noise):
+    expected = run(name, SIZES, at=64, **noise).prediction
+    scaling = FAULTS[name][2]
+    real = run(name, [2, 64], stated=scaling, **noise).sizes[-1].seconds
+    # Four times the largest size that was fitted; what is left of noise there is the noise of each run.
+    assert expected.seconds == pytest.approx(real, rel=0.25 if noise else 0.001)
+    assert expected.low <= expected.seconds <= expected.high
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_three_sizes_are_enough(name):
+    expected = run(name, [2, 4, 8], at=32).prediction
+    real = run(name, [2, 32], stated=FAULTS[name][2]).sizes[-1].seconds
+    assert expected.seconds == pytest.approx(real, rel=0.001)
+
+
+def test_two_sizes_answer_without_a_model():
+    found = run("table", [2, 8], at=64)
+    assert found.findings[0].kind == "replicated"
+    assert "model" not in found.findings[0].evidence
+    assert found.prediction is None
+    assert any("third size" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("noise", [EXACT, NOISY], ids=["exact", "noisy"])
+def test_a_program_that_scales_has_no_finding_of_its_work(noise):
+    found = scale(SIZES, jobs.plain, **noise)
+    worst = max((finding.lost_share * sum(p.loss_s for p in found.places if p.loss_s > 0)
+                 for finding in found.findings), default=0.0)  # fmt: skip
+    assert worst <= 0.08 * found.sizes[-1].seconds
+    if not noise:
+        assert found.findings == []
+
+
+def test_asking_for_a_size_orders_by_what_is_lost_there():
+    def cost(rank, ranks):
+        # The table loses more on 8 ranks, the loop over ranks on 256.
+        return {"solve": 400 / ranks, "table": 40, **({"gather": 1.0 * ranks} if rank == 0 else {})}
+
+    assert [f.kind for f in scale([2, 4, 8], cost).findings] == ["replicated", "serial"]
+    far = scale([2, 4, 8], cost, at=256)
+    assert [f.kind for f in far.findings] == ["serial", "replicated"]
+    assert far.findings[0].evidence["predicted"]["lost_s"] == pytest.approx(STEPS * 0.001 * (256**2 - 4), rel=0.01)
+
+
+def test_repeated_runs_tell_the_noise():
+    quiet = scale([2, 2, 2, 4, 4, 8, 8], jobs.rebuilt_table)
+    loud = scale([2, 2, 2, 4, 4, 8, 8], jobs.rebuilt_table, run_noise=0.1)
+    assert quiet.noise.repeated and loud.noise.repeated
+    assert quiet.noise.relative < 0.03 < loud.noise.relative
+    assert not scale([2, 4, 8], jobs.rebuilt_table).noise.repeated
+    assert quiet.findings[0].evidence["seconds"] == pytest.approx([STEPS * 0.020] * 3)
+
+
+def test_scaling_that_was_stated_is_believed():
+    found = scale([2, 4, 8], jobs.weak_root_loop, stated="strong")
+    assert found.ideal.stated and found.ideal.scaling == "strong"
+    assert found.ideal.exponent == pytest.approx(1.0, abs=0.01)
+
+
+def test_efficiency_is_ideal_by_real_seconds():
+    found = run("table", SIZES)
+    assert [size.ranks for size in found.sizes] == SIZES
+    ideal = [found.sizes[0].seconds * 2 / ranks for ranks in SIZES]
+    assert [size.ideal_s for size in found.sizes] == pytest.approx(ideal)
+    assert np.diff([size.efficiency for size in found.sizes]).max() < 0
+
+
+def test_one_size_is_refused():
+    with pytest.raises(ScalingError, match="4 ranks: at least two sizes"):
+        scale([4, 4], jobs.plain)
