@@ -41,7 +41,9 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
         if candidate.lost_s < max(DEAD_BAND * total, WORTH * recorded) or len(findings) == MOST_FINDINGS:
             break
         signal, repeated = _signal(candidate, table, judged.part, judged.repeated)
-        if signal < 0.5 or (not repeated and candidate.lost_s < WORTH_ONCE * recorded):
+        # Transfers, and lateness without an explanation, vary by themselves and name no line: they must be large.
+        vague = candidate.spot.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED) or not repeated
+        if signal < 0.5 or (vague and candidate.lost_s < WORTH_ONCE * recorded):
             continue
         finding = _finding(candidate, table, timeline, psg, total)
         if _is_noise(finding, timeline.ranks):

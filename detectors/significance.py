@@ -37,7 +37,7 @@ class Significance:
 
 
 def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Significance:
-    """Judge each wait group by exact times alone (no samples): the own time of every member's stretch.
+    """Judge each wait group by exact times: the own time of every member's stretch, less what it waited for a core.
 
     A wait is significant where its culprit is late *on average over all instances of the place*, or where this
     lateness is an outlier among ordinary stretches there; in both cases only above the dead band.
@@ -46,7 +46,8 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     count = len(groups.group_wait_s)
     if not len(stretches):
         return Significance(np.zeros(count), np.zeros(count, dtype=bool))
-    cumulative = np.concatenate([[0.0], np.cumsum(replay.gap_s[: len(calls)])])
+    starved = np.bincount(timeline.own.gap, weights=timeline.own.core_wait_s, minlength=len(replay.gap_s))
+    cumulative = np.concatenate([[0.0], np.cumsum((replay.gap_s - starved)[: len(calls)])])
 
     def own_time(call: IntArray, since: IntArray) -> FloatArray:
         begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])

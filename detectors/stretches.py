@@ -9,7 +9,10 @@ import numpy as np
 
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.runtime.operations import OPERATIONS
 
+MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
+"""Operations of messages; the instance of a message carries that of its send."""
 SEARCH_LIMIT = 100_000
 """Calls walked back in search of a common operation, before the start of the record is taken for it."""
 
@@ -45,6 +48,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     """
     calls, instances = timeline.calls, timeline.instances
     done = _done_calls(timeline)
+    left = _left_calls(timeline, done)
     waiting = np.nonzero(waits.wait_s > 0.0)[0]
     call = waiting
     culprit = waits.culprit[waiting]
@@ -75,7 +79,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         calls.waits,
         instances.first,
         calls.location[instances.members],
-        done,
+        left,
         SEARCH_LIMIT,
     )
     return Stretches(call, culprit, instance, wait_s, since_call, since_culprit)
@@ -102,6 +106,38 @@ def _done_calls(timeline: Timeline) -> IntArray:
     found[found] = keys[order][at[found]] == wanted[found]
     np.maximum.at(done, order[at[found]], wait_call[found])
     return done
+
+
+def _left_calls(timeline: Timeline, done: IntArray) -> IntArray:
+    """Call after which each member of each instance had left it for the comparison of stretches ``[members]``.
+
+    That is the call in which it completed. A message, though, that was complete before anybody asked for it was left
+    when both sides had posted it: what its sender or receiver then waited for came after it.
+    """
+    calls, instances = timeline.calls, timeline.instances
+    sizes = np.diff(instances.first)
+    message = np.isin(instances.operation, MESSAGES) & (sizes == 2) & instances.complete
+    entry = np.nonzero(np.repeat(message, sizes) & (done > instances.members))[0]
+    instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), sizes)[entry]
+    enter = calls.enter_s[instances.members]
+    both_s = np.maximum(enter[instances.first[instance_of]], enter[instances.first[instance_of] + 1])
+    left = done.copy()
+    early = both_s <= calls.enter_s[done[entry]]
+    entry, both_s = entry[early], both_s[early]
+    left[entry] = _last_before(instances.members[entry], done[entry], both_s, calls.exit_s)
+    return left
+
+
+@numba.njit(cache=True)
+def _last_before(post, done, time_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The last call from each post on, before its completion, that was over at a given time; at least the post."""
+    result = np.empty_like(post)
+    for row in range(len(post)):
+        at = done[row] - 1
+        while at > post[row] and exit_s[at] > time_s[row]:
+            at -= 1
+        result[row] = at
+    return result
 
 
 @numba.njit(cache=True)
@@ -136,7 +172,7 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     waits,
     member_first,
     member_location,
-    done,
+    left,
     limit,
 ):
     """For each row, walk the culprit's calls back to the last instance that both locations have left."""
@@ -155,13 +191,13 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                 if other < 0 or other == instance[row]:
                     continue
                 entry = _member_at(other, here, member_first, member_location)
-                if entry < 0 or done[entry] >= mine:
+                if entry < 0 or left[entry] >= mine:
                     continue
                 own = _member_at(other, there, member_first, member_location)
-                if own < 0 or done[own] >= late:
+                if own < 0 or left[own] >= late:
                     continue
-                since_call[row] = done[entry]
-                since_culprit[row] = done[own]
+                since_call[row] = left[entry]
+                since_culprit[row] = left[own]
                 break
             at -= 1
     return since_call, since_culprit

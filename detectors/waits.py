@@ -120,6 +120,12 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
 
     root = _root_member(rank_of_call[instances.members], instances.root, instances.first)
     depend(usable & (kind == Waits.ROOT) & ~is_root, root[instance])
+    # Where messages are not buffered, who hands its part to a root waits until the root is there to take it: told, as
+    # for a send below, by its leaving only then.
+    handing = usable & (kind == Waits.AT_ROOT) & ~is_root & (root[instance] >= 0)
+    rows = np.nonzero(handing)[0]
+    handing[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[root[instance[rows]]]]
+    depend(handing, root[instance])
     # A message: its instance carries the operation of the send, and its members are the send and the receive.
     message = usable & np.isin(kind, (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
     message &= (instances.first[instance + 1] - instances.first[instance]) == 2

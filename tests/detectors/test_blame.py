@@ -69,3 +69,18 @@ def test_slowness_that_made_nobody_wait_is_not_blamed():
 def test_lateness_from_before_the_record_is_carried_in():
     program = [[*examples.work(f=10), examples.everyone()] for _ in range(4)]
     check(program, 60, {(2, "CARRIED_IN"): 60}, start_ms=[0, 0, 20, 0])
+
+
+def test_who_hands_its_part_to_a_late_root_waits_for_it():
+    """Where messages are not buffered; the simulator's reduce is, so the others' exits are moved."""
+    program = [
+        [*examples.work(own=10, log=30 if rank == 0 else 0), examples.everyone("reduce", 0)] for rank in range(4)
+    ]
+    timeline, names = simulate(program)
+    assert find_waits(timeline).total_s == 0.0
+    timeline.calls.exit_s[:] = 0.040
+    waits = find_waits(timeline)
+    assert waits.total_s == pytest.approx(0.090)
+    result = blame(timeline, waits)
+    assert [(int(result.location[0]), names[int(result.target[0])])] == [(0, "log")]
+    assert result.seconds[0] == pytest.approx(0.090)
