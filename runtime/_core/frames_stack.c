@@ -1,0 +1,379 @@
+/* Walks the frames of a thread: its own by plain loads, another's by reads that may fail. */
+#define PY_SSIZE_T_CLEAN
+#include "python_internals.h"
+
+#include "frames_internal.h"
+
+#include "recorder.h"
+
+#if SCALANA_FRAME_LAYOUT
+
+#define MOST_STEPS 16384u
+#define WINDOW_PAGES 2u
+/* A code object of a file that keeps its place in the stack is checked once in so many samples. */
+#define TRUSTED_STACKS 16u
+
+typedef struct {
+    uintptr_t code, instruction;
+    int32_t index;
+    uint8_t owner;
+} raw_frame;
+
+/* Offset of the instruction; false when the frame is not (yet, or any more) that of a running function, which
+ * `damaged` tells from one that cannot be. */
+static bool instruction_of(const raw_frame *frame, const uint8_t *code, uint32_t *lasti, bool *damaged)
+{
+    *damaged = false;
+    if (layout.instruction_is_index) {
+        *damaged = frame->index < -1 || frame->index > (1 << 28);
+        *lasti = frame->index > 0 ? (uint32_t)frame->index * 2 : 0;
+        return !*damaged;
+    }
+    int64_t offset = (int64_t)(frame->instruction - (frame->code + layout.code_body));
+    int64_t length = (int64_t)word_at(code, offsetof(PyVarObject, ob_size)) * 2;
+    if (offset < -2 || offset >= length || (offset & 1)) {
+        *damaged = true;
+        return false;
+    }
+    if (frame->owner != layout.owner_generator && offset < 2 * (int64_t)int_at(code, layout.code_first_traceable)) {
+        return false; /* still being set up: the interpreter does not show such frames either */
+    }
+    *lasti = offset > 0 ? (uint32_t)offset : 0;
+    return true;
+}
+
+/* Where the next frame goes: the innermost in order, of the others the last FRAMES_OUTERMOST in a ring. */
+static size_t ring_place(size_t seen)
+{
+    return seen < INNERMOST ? seen : INNERMOST + (seen - INNERMOST) % FRAMES_OUTERMOST;
+}
+
+/* Turns the ring of the outermost frames so that they follow the innermost in order. */
+static void finish_stack(frame_stack *stack, size_t seen)
+{
+    stack->cut = seen > FRAMES_MAX;
+    stack->count = stack->cut ? FRAMES_MAX : seen;
+    if (stack->cut) {
+        frame_reference ring[FRAMES_OUTERMOST];
+        size_t start = (seen - INNERMOST) % FRAMES_OUTERMOST;
+        memcpy(ring, stack->frames + INNERMOST, sizeof ring);
+        for (size_t i = 0; i < FRAMES_OUTERMOST; i++) {
+            stack->frames[INNERMOST + i] = ring[(start + i) % FRAMES_OUTERMOST];
+        }
+    }
+}
+
+static raw_frame raw_frame_at(const uint8_t *frame)
+{
+    raw_frame raw = {.code = word_at(frame, layout.frame_code) & ~layout.code_tag_mask};
+    if (layout.instruction_is_index) {
+        raw.index = int_at(frame, layout.frame_instruction);
+    } else {
+        raw.instruction = word_at(frame, layout.frame_instruction);
+    }
+    if (layout.frame_owner != FRAMES_NONE) {
+        raw.owner = frame[layout.frame_owner];
+    }
+    return raw;
+}
+
+static uintptr_t current_frame_of(const uint8_t *state)
+{
+    uintptr_t frame = word_at(state, layout.thread_frame);
+    if (layout.cframe_frame != FRAMES_NONE && frame) {
+        frame = word_at((const uint8_t *)frame, layout.cframe_frame);
+    }
+    return frame;
+}
+
+void frames_stack_of_self(frame_stack *stack)
+{
+    frames_stack_of_state(PyThreadState_Get(), stack);
+}
+
+void frames_stack_of_state(const void *state, frame_stack *stack)
+{
+    size_t seen = 0;
+    uintptr_t at = current_frame_of(state);
+    while (at) {
+        const uint8_t *frame = (const uint8_t *)at;
+        raw_frame raw = raw_frame_at(frame);
+        at = word_at(frame, layout.frame_previous);
+        if (raw.owner >= layout.owner_interpreter && layout.frame_owner != FRAMES_NONE) {
+            continue;
+        }
+        frame_reference *place = &stack->frames[ring_place(seen)];
+        bool damaged;
+        const uint8_t *code = (const uint8_t *)raw.code;
+        if (!instruction_of(&raw, code, &place->lasti, &damaged) || !frames_fingerprint(code, &place->fingerprint)) {
+            continue;
+        }
+        place->code = raw.code;
+        seen++;
+    }
+    finish_stack(stack, seen);
+}
+
+/* ---- other threads ---- */
+
+/* A stretch of another thread's data stack, where frames lie close together, the outer ones below. */
+typedef struct {
+    uintptr_t low, high;
+    uint8_t bytes[WINDOW_PAGES * PAGE + PAGE];
+} window;
+
+/* Two, so that a generator's frame on the heap does not cost the view of the stack. */
+static window windows[2];
+static unsigned oldest_window;
+
+static void drop_windows(void)
+{
+    windows[0].low = windows[0].high = windows[1].low = windows[1].high = 0;
+}
+
+static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (at >= windows[i].low && at + layout.frame_size <= windows[i].high) {
+            return windows[i].bytes + (at - windows[i].low);
+        }
+    }
+    /* The frame's own page first, then those below: whatever of these is mapped. */
+    memory_range ranges[WINDOW_PAGES];
+    window *w = &windows[oldest_window];
+    uintptr_t page = at & ~(PAGE - 1);
+    size_t pages = WINDOW_PAGES;
+    uint8_t *place = w->bytes + (pages - 1) * PAGE;
+    ranges[0] = (memory_range){page, place, at - page + layout.frame_size};
+    for (size_t i = 1; i < pages; i++) {
+        ranges[i] = (memory_range){page - i * PAGE, place - i * PAGE, PAGE};
+    }
+    w->low = w->high = 0;
+    size_t got = memory_read_ranges(access, ranges, pages);
+    if (got == 0) {
+        return NULL;
+    }
+    if (got < pages) { /* keep bytes and addresses in step */
+        memmove(w->bytes, place - (got - 1) * PAGE, (got - 1) * PAGE + ranges[0].size);
+    }
+    w->low = page - (got - 1) * PAGE;
+    w->high = page + ranges[0].size;
+    oldest_window ^= 1;
+    return w->bytes + (at - w->low);
+}
+
+static uint8_t codes[FRAMES_MAX][FRAMES_CODE_SIZE];
+static raw_frame raws[FRAMES_MAX];
+
+/* Follows the chain of frames into `raws`, innermost first; false when it breaks. */
+static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
+{
+    *seen = 0;
+    drop_windows();
+    for (size_t steps = 0; at != 0; steps++) {
+        const uint8_t *frame = plausible(at) && steps < MOST_STEPS ? frame_in_window(access, at) : NULL;
+        if (frame == NULL) {
+            return false;
+        }
+        raw_frame raw = raw_frame_at(frame);
+        at = word_at(frame, layout.frame_previous);
+        if (layout.frame_owner != FRAMES_NONE && raw.owner >= layout.owner_interpreter) {
+            continue;
+        }
+        raws[ring_place(*seen)] = raw;
+        (*seen)++;
+    }
+    return true;
+}
+
+/* Frames that are objects lie anywhere on the heap, and are reused as soon as their function returns. Those that the
+ * previous stack had are all read at once. When the chain is complete it is read a second time, and what is not the same
+ * any more, with all that is inside of it, is left out: the thread was in the frame around it both times. */
+#define FRAME_OBJECT_SIZE 128u
+
+typedef struct {
+    uintptr_t address;
+    uint8_t bytes[FRAME_OBJECT_SIZE];
+} frame_object;
+
+static frame_object expected_frames[FRAMES_MAX], found_frames[FRAMES_MAX];
+static size_t expected_frame_count;
+
+static size_t read_frame_objects(enum memory_access access, frame_object *frames, size_t count)
+{
+    memory_range ranges[FRAMES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ranges[i] = (memory_range){frames[i].address, frames[i].bytes, layout.frame_size};
+    }
+    return count ? memory_read_ranges(access, ranges, count) : 0;
+}
+
+/* A frame of a running call. Dead ones keep their type, and the link to the next in the list of free ones. */
+static bool is_running_frame(const uint8_t *frame)
+{
+    return word_at(frame, offsetof(PyObject, ob_type)) == (uintptr_t)&PyFrame_Type &&
+           (layout.frame_state == FRAMES_NONE || frame[layout.frame_state] == 0);
+}
+
+static bool read_object_chain(enum memory_access access, uintptr_t at, size_t *seen)
+{
+    size_t known = read_frame_objects(access, expected_frames, expected_frame_count), next = 0, count = 0;
+    for (; at != 0 && count < FRAMES_MAX; count++) {
+        frame_object *found = &found_frames[count];
+        size_t same = next;
+        while (same < known && expected_frames[same].address != at) {
+            same++;
+        }
+        if (same < known) {
+            *found = expected_frames[same];
+            next = same + 1;
+        } else if (!plausible(at) || !memory_read(access, found->bytes, at, layout.frame_size)) {
+            return false;
+        }
+        if (!is_running_frame(found->bytes)) {
+            return false;
+        }
+        found->address = at;
+        at = word_at(found->bytes, layout.frame_previous);
+    }
+    memcpy(expected_frames, found_frames, count * sizeof *found_frames);
+    expected_frame_count = count;
+    if (read_frame_objects(access, expected_frames, count) != count) {
+        return false;
+    }
+    size_t inner = count;
+    while (inner > 0) {
+        const uint8_t *before = found_frames[inner - 1].bytes, *after = expected_frames[inner - 1].bytes;
+        if (!is_running_frame(after) || word_at(before, layout.frame_previous) != word_at(after, layout.frame_previous) ||
+            word_at(before, layout.frame_code) != word_at(after, layout.frame_code)) {
+            break;
+        }
+        inner--;
+    }
+    *seen = count - inner;
+    for (size_t i = inner; i < count; i++) {
+        raws[i - inner] = raw_frame_at(expected_frames[i].bytes);
+    }
+    return *seen > 0 || count == 0;
+}
+
+/* Copies the code objects of the innermost `count` frames, neighbours of the same code once. */
+static bool read_codes(enum memory_access access, size_t count)
+{
+    memory_range ranges[FRAMES_MAX];
+    size_t wanted = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!plausible(raws[i].code)) {
+            return false;
+        }
+        if (i == 0 || raws[i].code != raws[i - 1].code) {
+            ranges[wanted++] = (memory_range){raws[i].code, codes[i], layout.code_size};
+        }
+    }
+    if (wanted > 0 && memory_read_ranges(access, ranges, wanted) != wanted) {
+        return false;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (raws[i].code == raws[i - 1].code) {
+            memcpy(codes[i], codes[i - 1], layout.code_size);
+        }
+    }
+    return true;
+}
+
+/* How many of the outermost frames are where they were in the previous stack, in code that is not generated. */
+static size_t unchanged(const path_cache *cache, size_t kept)
+{
+    size_t same = 0;
+    while (same < kept && same < cache->count) {
+        const raw_frame *raw = &raws[kept - 1 - same];
+        const cached_step *step = &cache->steps[same];
+        uint32_t lasti = layout.instruction_is_index ? (raw->index > 0 ? (uint32_t)raw->index * 2 : 0)
+                                                     : (uint32_t)(raw->instruction - raw->code - layout.code_body);
+        if (step->frame.code != raw->code || step->frame.lasti != lasti || step->generated) {
+            break;
+        }
+        same++;
+    }
+    return same;
+}
+
+/* Turns the ring of the outermost frames in `raws`, so that they follow the innermost in order. */
+static void unroll_raws(size_t seen)
+{
+    if (seen > FRAMES_MAX) {
+        raw_frame ring[FRAMES_OUTERMOST];
+        memcpy(ring, raws + INNERMOST, sizeof ring);
+        for (size_t i = 0; i < FRAMES_OUTERMOST; i++) {
+            raws[INNERMOST + i] = ring[(seen - INNERMOST + i) % FRAMES_OUTERMOST];
+        }
+    }
+}
+
+static bool read_current_frame(enum memory_access access, python_thread *thread, uintptr_t *frame)
+{
+    if (layout.cframe_frame == FRAMES_NONE) {
+        return memory_read(access, frame, thread->state + layout.thread_frame, sizeof *frame);
+    }
+    uintptr_t holder = 0;
+    const memory_range ranges[] = {{thread->state + layout.thread_frame, &holder, sizeof holder},
+                                   {thread->guess + layout.cframe_frame, frame, sizeof *frame}};
+    size_t got = memory_read_ranges(access, ranges, thread->guess ? 2 : 1);
+    if (got == 2 && holder == thread->guess) {
+        return true;
+    }
+    thread->guess = holder;
+    *frame = 0;
+    return got > 0 && (holder == 0 || memory_read(access, frame, holder + layout.cframe_frame, sizeof *frame));
+}
+
+bool frames_of_thread(enum memory_access access, python_thread *thread, frame_stack *stack, path_cache *cache)
+{
+    uintptr_t at;
+    size_t seen;
+    stack->count = 0;
+    stack->cut = false;
+    if (!read_current_frame(access, thread, &at) ||
+        !(layout.frame_is_object ? read_object_chain(access, at, &seen) : read_chain(access, at, &seen))) {
+        return false;
+    }
+    unroll_raws(seen);
+    size_t kept = seen < FRAMES_MAX ? seen : FRAMES_MAX;
+    size_t same = 0;
+    if (cache->generation == recorder_generation() && seen <= FRAMES_MAX && ++cache->trusted < TRUSTED_STACKS) {
+        same = unchanged(cache, kept);
+    } else {
+        cache->trusted = 0;
+    }
+    if (!read_codes(access, kept - same)) {
+        return false;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < kept; i++) {
+        frame_reference *frame = &stack->frames[count];
+        bool damaged;
+        if (i >= kept - same) {
+            *frame = cache->steps[kept - 1 - i].frame;
+        } else if (!frames_fingerprint(codes[i], &frame->fingerprint)) {
+            return false;
+        } else if (!instruction_of(&raws[i], codes[i], &frame->lasti, &damaged)) {
+            if (damaged) {
+                return false;
+            }
+            continue;
+        }
+        frame->code = raws[i].code;
+        count++;
+    }
+    stack->count = count;
+    /* With a set-up frame left out the mark of the cut would be one frame off: no harm. */
+    stack->cut = seen > FRAMES_MAX && count > FRAMES_OUTERMOST;
+    return true;
+}
+
+bool frames_fit(void)
+{
+    return layout.code_size <= FRAMES_CODE_SIZE && (!layout.frame_is_object || layout.frame_size <= FRAME_OBJECT_SIZE);
+}
+
+#endif /* SCALANA_FRAME_LAYOUT */
