@@ -24,6 +24,8 @@ BLOCKS = 8
 """Stretches into which the repetitions of a place are divided to see its noise."""
 SETUP_OPERATIONS = ("init_process_group", "new_group", "store", "init", "finalize", "comm_create")
 """Operations that start and end a job, and are not part of its work."""
+TEARDOWN = ("destroy_process_group(", "MPI_Finalize(")
+"""The same of calls that are not communication."""
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
     resting = table.target < size
     caused = weighted_count(table.target[resting], table.seconds[resting], size)
-    is_setup = _setup_vertices(psg)
+    is_setup = _setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     run = analysis.ppg.run
     return RunCosts(
@@ -111,16 +113,26 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     )  # fmt: skip
 
 
-def _setup_vertices(psg: PSG) -> npt.NDArray[np.bool_]:
-    """Whether a vertex is, or lies in, an import or a call that sets up communication ``[vertices]``."""
+def _setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
+    """Whether a vertex is, or lies in, what starts and ends a job ``[vertices]``: imports, calls that set up
+    communication or end it, and what the interpreter does outside the program."""
     from scalana.runtime.operations import BY_NAME
 
     codes = {BY_NAME[name].code for name in SETUP_OPERATIONS}
+    root = next((v.index for v in psg.vertices if v.parent < 0), 0)
+    below = cwd.rstrip("/") + "/" if cwd else ""
     result = np.zeros(len(psg), dtype=bool)
-    for vertex in psg.walk(next((v.index for v in psg.vertices if v.parent < 0), 0)):
-        imports = vertex.kind is VertexKind.CALL and vertex.place.name == "import"
+    for vertex in psg.walk(root):
+        place = vertex.place
+        imports = vertex.kind is VertexKind.CALL and place.name == "import"
         sets_up = vertex.kind is VertexKind.COMM and vertex.operation in codes
-        result[vertex.index] = imports or sets_up or (vertex.parent >= 0 and result[vertex.parent])
+        ends = vertex.kind is VertexKind.COMP and any(name in place.name for name in TEARDOWN)
+        # Samples showed it, no source calls it, and it is not the user's: the interpreter, or a thread of a library.
+        outside = (
+            vertex.parent == root and vertex.index in psg.added and bool(below) and not place.file.startswith(below)
+        )
+        inside = vertex.parent >= 0 and bool(result[vertex.parent])
+        result[vertex.index] = imports or sets_up or ends or outside or inside
     return result
 
 

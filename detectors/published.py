@@ -153,7 +153,11 @@ def backtrack(psg: PSG, depends: dict[Spot, Spot], start: Spot) -> list[Spot]:
             crossed = True
         else:
             crossed = False
-            enter = here.kind in ENTERED and here.children and not is_start
+            inside = psg[steps[-2][1]].parent == vertex and steps[-2][0] == rank if len(steps) > 1 else False
+            # From inside, a loop is entered again at its end: the iteration before. Anything else is left.
+            enter = (
+                here.kind in ENTERED and here.children and not is_start and (here.kind is VertexKind.LOOP or not inside)
+            )
             inner = (rank, here.children[-1]) if enter else None
             following = inner if inner is not None and inner not in seen else _predecessor(psg, rank, vertex, seen)
         if following is None:

@@ -67,6 +67,8 @@ def finding_of(
         code = psg[spot.vertex].operation
         root.operation = BY_CODE[code].name if code in BY_CODE and code else ""
     entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
+    if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
+        entries = []  # nobody waits for it: there is no way from a symptom
     candidate = Candidate(spot, entries, float(caused.sum()), finding.ranks)
     finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
     return finding

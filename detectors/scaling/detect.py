@@ -194,13 +194,14 @@ def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None)
         )
     if at is not None and at > 16 * sizes[-1].ranks:
         warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest size that was run")
-    for size in sizes:
-        whole = size.seconds + size.core_wait_s
-        if size.core_wait_s > CROWDED * whole:
-            warnings.append(
-                f"on {size.ranks} ranks {size.core_wait_s / whole:.0%} of the time was spent waiting for a core; "
-                "it is left out of the work of places, but lateness that comes from it is not"
-            )
+    shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
+    crowded = {ranks: share for ranks, share in shares.items() if share > CROWDED}
+    if crowded:
+        told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in crowded.items())
+        warnings.append(
+            f"ranks waited for a CPU core ({told} ranks); that is left out of the work of places, but lateness that "
+            "comes from it is not"
+        )
     for run in table.runs:
         warnings += [f"{run.name}: {text}" for text in run.warnings if "record of rank" in text or "damaged" in text]
     return warnings

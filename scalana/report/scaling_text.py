@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
@@ -111,7 +112,9 @@ def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width:
     lines = [headline(number, finding, share, run.cwd, width, paint)]
     for sentence in (_claim(finding, scaling), _cost(finding, scaling), _model(finding.evidence)):
         lines += wrap(sentence, width, "  ")
-    return [*lines, "", *_table(finding.evidence, paint), *context(finding, run, width, paint)]
+    alone = len(finding.path) < 2
+    shown = replace(finding, path=[]) if alone else finding
+    return [*lines, "", *_table(finding.evidence, paint), *context(shown, run, width, paint)]
 
 
 def _claim(finding: Finding, scaling: Scaling) -> str:

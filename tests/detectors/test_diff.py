@@ -1,0 +1,106 @@
+"""Two runs compared: what changed, in seconds that add up, and the root causes that came and went."""
+
+from __future__ import annotations
+
+import pytest
+
+from scalana.detectors.costs import run_costs
+from scalana.detectors.diff import compare
+from tests.detectors.scaling_jobs import LINES, STEPS, analyse, program
+
+
+def balanced(rank, ranks):
+    return {"solve": 50, "table": 20}
+
+
+def late(rank, ranks):
+    return {"solve": 50, "table": 60 if rank == 2 else 20}
+
+
+def slower(rank, ranks):
+    return {"solve": 50, "table": 30}
+
+
+def diff(before, after, *, moved=0, ranks=(4, 4), **options):
+    first = analyse(program(ranks[0], before, seed=1, **options))
+    second = analyse(program(ranks[1], after, seed=2, **options), moved=moved)
+    return compare(run_costs(first, "before"), run_costs(second, "after"), (first, second))
+
+
+def total(difference):
+    return (
+        sum(change.change_s for change in difference.changes)
+        + difference.rest_s
+        + difference.setup_s
+        + difference.core_wait_s
+    )
+
+
+@pytest.mark.parametrize("moved", [0, 7])
+def test_a_late_rank_is_the_change_and_the_new_cause(moved):
+    found = diff(balanced, late, moved=moved, noise=0.02)
+    change = found.changes[0]
+    assert change.line == LINES["table"] + 1 + moved and change.only == ""
+    assert change.work_s == pytest.approx(STEPS * 0.040 / 4, rel=0.15)  # on one of four ranks
+    assert change.waiting_s == pytest.approx(STEPS * 0.040 * 3 / 4, rel=0.15)
+    assert change.change_s > 10 * change.noise_s
+    assert [finding.ranks for finding in found.appeared] == [[2]]
+    assert found.vanished == [] and found.stayed == []
+    assert total(found) == pytest.approx(found.after.mean_s - found.before.mean_s)
+
+
+def test_what_was_mended_vanishes():
+    found = diff(late, balanced, moved=3)
+    assert found.changes[0].change_s < 0
+    assert [finding.line for finding in found.vanished] == [LINES["table"] + 1]
+    assert found.appeared == []
+
+
+def test_a_cause_that_stays_is_told_with_both_losses():
+    def later(rank, ranks):
+        return {"solve": 50, "table": 100 if rank == 2 else 20}
+
+    found = diff(late, later)
+    assert found.appeared == found.vanished == []
+    (pair,) = found.stayed
+    assert pair.change_s == pytest.approx(STEPS * 0.040 * 3, rel=0.05)
+
+
+def test_work_that_grew_everywhere_is_told_though_nobody_waits():
+    found = diff(balanced, slower, noise=0.02)
+    assert found.changes[0].line == LINES["table"] + 1
+    assert found.changes[0].work_s == pytest.approx(STEPS * 0.010, rel=0.2)
+    assert found.appeared == []
+
+
+def test_noise_is_no_change():
+    found = diff(balanced, balanced, noise=0.05)
+    assert [change.line for change in found.changes if change.work_s > 0.5 * change.waiting_s] == []
+    assert total(found) == pytest.approx(found.after.mean_s - found.before.mean_s)
+
+
+def test_places_that_came_and_went_are_named():
+    def other(rank, ranks):
+        return {"solve": 50, "other": 35}
+
+    found = diff(balanced, other)
+    assert {(change.line, change.only) for change in found.changes} == {
+        (LINES["table"] + 1, "before"),
+        (LINES["other"] + 1, "after"),
+    }
+
+
+def test_another_size_is_told():
+    found = diff(balanced, balanced, ranks=(4, 8))
+    assert any("scalana scaling" in warning for warning in found.warnings)
+
+
+def test_a_slower_machine_is_suspected():
+    def everything(rank, ranks):
+        return {"solve": 60, "table": 24, "halo": 12}
+
+    def before(rank, ranks):
+        return {"solve": 50, "table": 20, "halo": 10}
+
+    assert any("20%" in warning for warning in diff(before, everything).warnings)
+    assert diff(before, before).warnings == []
