@@ -41,8 +41,9 @@ def by_loss(findings: list[Finding]) -> list[Finding]:
 
 
 def warnings(analysis: Analysis) -> list[str]:
-    """What the user should know about the quality of the record, each once."""
-    return list(dict.fromkeys([*analysis.ppg.run.warnings, *analysis.warnings]))
+    """What the user should know about the quality of the record, each once; also what recorders could not record."""
+    run = analysis.ppg.run
+    return list(dict.fromkeys([*run.warnings, *run.notes, *analysis.warnings]))
 
 
 def plain(value: Any) -> Any:
