@@ -35,17 +35,18 @@ def _header(difference: Difference, width: int, paint: Paint) -> list[str]:
     share = f" ({names.percent(abs(step) / before.mean_s)})" if before.mean_s > 0 else ""
     return [
         paint(left, "bold") + paint(line, "dim"),
-        f"  before  {_run(before)}",
-        f"  after   {_run(after)}",
+        f"  before  {_run(before, width - 10)}",
+        f"  after   {_run(after, width - 10)}",
         "  An average rank was recorded for "
         + paint(f"{names.seconds(abs(step))}{share} {word}", "bold", "red" if step > 0 else "green")
         + ".",
     ]
 
 
-def _run(run: RunCosts) -> str:
+def _run(run: RunCosts, width: int) -> str:
     ranks = "1 rank" if run.ranks == 1 else f"{run.ranks} ranks"
-    return f"{run.name}: {ranks}, {names.seconds(run.mean_s)} of an average rank, {names.seconds(run.seconds)} in all"
+    facts = f": {ranks}, {names.seconds(run.mean_s)} of an average rank, {names.seconds(run.seconds)} in all"
+    return clip_left(run.name, width - len(facts)) + facts
 
 
 def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
