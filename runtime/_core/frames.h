@@ -87,6 +87,9 @@ bool frames_prepare(const char **why);
 /* Call path of the calling thread, which holds the interpreter's lock, without the inner frames of scalana's runtime; 0
  * when there is none. */
 uint32_t frames_path_of_self(path_cache *cache);
+/* The same for a thread that has let go of the interpreter's lock, to call something that takes long: its frames stand
+ * still meanwhile. 0 where frames cannot be read natively. */
+uint32_t frames_path_of_self_unlocked(path_cache *cache);
 
 /* Directory whose code is skipped at the inner end of a path. */
 void frames_set_own_directory(const char *directory);

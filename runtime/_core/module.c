@@ -2,6 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #include "module_read.h"
 #include "record_kinds.h"
 #include "recorder.h"
+#include "recorder_api.h"
 #include "sampler.h"
 
 /* ---- the calling thread ---- */
@@ -108,6 +110,39 @@ static PyObject *text_bytes(PyObject *text)
 
 /* ---- start and stop ---- */
 
+/* ---- the library that records calls of MPI ---- */
+
+static uint32_t path_of_self(void)
+{
+    thread_notes *own = own_notes();
+    return own ? frames_path_of_self_unlocked(&own->cache) : 0;
+}
+
+static const recorder_api api = {
+    .version = RECORDER_API_VERSION,
+    .is_on = recorder_is_on,
+    .generation = recorder_generation,
+    .meta = recorder_meta,
+    .note = recorder_note,
+    .group = recorder_group,
+    .thread = recorder_thread,
+    .event_at = recorder_event_at,
+    .completions_at = recorder_completions_at,
+    .count = recorder_count,
+    .on_flush = recorder_on_flush,
+    .flush = recorder_flush,
+    .path_of_self = path_of_self,
+};
+
+static void offer_to_native_library(void)
+{
+    void (*taker)(const recorder_api *) = NULL;
+    *(void **)&taker = dlsym(RTLD_DEFAULT, RECORDER_API_TAKER);
+    if (taker) {
+        taker(&api);
+    }
+}
+
 static PyObject *core_start(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"path", "rate_hz", "budget_bytes", "flush_s", "native", NULL};
@@ -141,6 +176,7 @@ static PyObject *core_start(PyObject *module, PyObject *args, PyObject *keywords
         return NULL;
     }
     Py_DECREF(path);
+    offer_to_native_library();
     Py_RETURN_NONE;
 }
 

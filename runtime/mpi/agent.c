@@ -34,7 +34,7 @@ extern void *agent_slots[];
 extern const unsigned agent_slot_count;
 
 static const recorder_api own_recorder = {
-    .version = AGENT_VERSION,
+    .version = RECORDER_API_VERSION,
     .is_on = recorder_is_on,
     .generation = recorder_generation,
     .meta = recorder_meta,
@@ -186,6 +186,29 @@ static void after_fork_in_child(void)
     native_samples_after_fork();
 }
 
+static void write_open_call(const native_thread *thread, void *data)
+{
+    record_writer *writer = data;
+    const event_record event = {
+        .thread = thread->index,
+        .operation = thread->call.operation,
+        .group = thread->call.group,
+        .seq = thread->call.seq,
+        .peer = thread->call.peer,
+        .path = thread->path,
+        .enter_ns = thread->call.enter_ns,
+    };
+    if (event.enter_ns && event.path) {
+        record_time(writer, clock_wall_ns());
+        record_open(writer, &event);
+    }
+}
+
+static void write_open_calls(record_writer *writer)
+{
+    threads_in_calls(write_open_call, writer);
+}
+
 static void start_record(void)
 {
     char path[PATH_MAX], host[256];
@@ -212,6 +235,7 @@ static void start_record(void)
     modules_refresh();
     bool samples = native_samples_prepare(rate_hz, &why);
     pthread_atfork(NULL, NULL, after_fork_in_child);
+    recorder_on_flush(write_open_calls);
     describe(rate_hz, samples ? "native" : "none");
     if (!samples) {
         note(why);
@@ -340,8 +364,12 @@ void *agent_resolve(unsigned slot)
 EXPORTED void scalana_native_attach(const recorder_api *recorder);
 void scalana_native_attach(const recorder_api *recorder)
 {
-    if (recorder->version == AGENT_VERSION && !recorder_is_on()) {
+    if (recorder->version == RECORDER_API_VERSION && !recorder_is_on()) {
+        if (api.recorder != recorder) {
+            pthread_atfork(NULL, NULL, threads_after_fork);
+        }
         api.recorder = recorder;
+        recorder->on_flush(write_open_calls);
     }
 }
 

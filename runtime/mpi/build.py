@@ -54,20 +54,15 @@ def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
     if not compilers:
         prepared.notes.append("MPI calls are not recorded: no mpicc beside the launcher or in PATH")
         return prepared
-    try:
-        folder = cache_folder(environ)
-        agent = build_agent(folder)
-    except (BuildError, OSError) as error:
-        prepared.notes.append(f"MPI calls are not recorded: {error}")
-        return prepared
-    built = 0
+    agent = folder = ""
     for compiler in compilers:
         try:
-            build_wrappers(folder, compiler)
-            built += 1
+            folder = cache_folder(environ)
+            wrappers = build_wrappers(folder, compiler)
+            agent = agent or build_agent(wrappers[0], compiler)
         except (BuildError, OSError) as error:
             prepared.notes.append(f"MPI calls of {compiler} are not recorded: {error}")
-    if built:
+    if agent:
         before = environ.get("LD_PRELOAD")
         prepared.environment = {
             "LD_PRELOAD": f"{agent}:{before}" if before else agent,
@@ -198,20 +193,23 @@ def _show(compiler: str) -> tuple[str, ...]:
 # ---- compiling ----
 
 
-def build_agent(folder: str) -> str:
-    """The preloaded library, compiled if it is not there yet.
+def build_agent(wrappers: str, compiler: str) -> str:
+    """The preloaded library for the MPI of an ``mpicc``, compiled if it is not there yet beside its wrappers.
+
+    It defines the names that this MPI has and no others: programs look whether a name is there to know what they can
+    call.
 
     Raises:
         BuildError: there is no compiler, or it refuses.
     """
-    target = os.path.join(folder, "scalana-preload.so")
+    target = wrappers.removesuffix(".so") + "-preload.so"
     if not os.path.exists(target):
         if os.uname().machine != "x86_64":
             raise BuildError(f"the native recorder does not know the processor {os.uname().machine}")
-        with tempfile.TemporaryDirectory(dir=folder) as work:
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as work:
             assembly = os.path.join(work, "slots.S")
             with open(assembly, "w", encoding="utf-8") as file:
-                file.write(generate.slots())
+                file.write(generate.slots(_header(compiler, work)))
             sources = [*_sources(_HERE, _AGENT), *_sources(_CORE, _SHARED), assembly]
             _compile(_compiler(), sources, target, work, ["-ldl"])
     return target

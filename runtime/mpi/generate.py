@@ -1,14 +1,12 @@
-"""Writes the parts of the native recorder that follow from the table of operations.
+"""Writes the parts of the native recorder that follow from the table of operations, for the header of one MPI.
 
-``slots`` gives the assembly of the preloaded library: every name of MPI in the table as a jump through a table of
-addresses. ``wrappers`` gives, for the header of one MPI (preprocessed, on standard input), one C function per call of
-the table that this MPI has.
+:func:`slots` gives the assembly of the preloaded library: every name of MPI in the table as a jump through a table of
+addresses. :func:`wrappers` gives one C function per call of the table.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,9 +26,13 @@ def names() -> list[str]:
     return [*found, *_MORE]
 
 
-def slots() -> str:
-    """Assembly for x86-64: ``MPI_Send: jmp *agent_slots[n]``, and the way to fill the table on first use."""
-    all_names = names()
+def slots(header: str) -> str:
+    """Assembly for x86-64: ``MPI_Send: jmp *agent_slots[n]``, and the way to fill the table on first use.
+
+    Only of the names that the (preprocessed) header of an MPI declares.
+    """
+    declared = prototypes(header)
+    all_names = [name for name in names() if name in declared]
     lines = ["    .text", *_RESOLVER.strip("\n").splitlines()]
     for number, name in enumerate(all_names):
         lines += [
@@ -449,7 +451,3 @@ def _file(w: Wrapper) -> Iterator[str]:
         yield f"int result = {w.forwarded()};"
         yield "leave_collective(&s);"
     yield "return result;"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(slots() if sys.argv[1:] == ["slots"] else wrappers(sys.stdin.read()))

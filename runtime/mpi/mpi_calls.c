@@ -810,7 +810,7 @@ uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Dat
 __attribute__((visibility("default"))) const agent_wrapper *scalana_mpi_wrappers(const agent_api *api);
 const agent_wrapper *scalana_mpi_wrappers(const agent_api *api)
 {
-    if (api->version != AGENT_VERSION || api->recorder->version != AGENT_VERSION) {
+    if (api->version != AGENT_VERSION || api->recorder->version != RECORDER_API_VERSION) {
         return NULL;
     }
     agent = api;
