@@ -13,17 +13,19 @@ from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
 from scalana.detectors.savings import saving_s
-from scalana.detectors.significance import DEAD_BAND, significance
+from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.psg import PSG
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
 MOST_FINDINGS = 10
 """Findings reported; what remains is in the blame table."""
 WORTH = 0.01
 """Part of all recorded rank-seconds below which waiting is not worth a finding."""
+WORTH_MOVING = 0.03
+"""The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
@@ -40,10 +42,9 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     for candidate in join_entries(table, timeline, psg):
         if candidate.lost_s < max(DEAD_BAND * total, WORTH * recorded) or len(findings) == MOST_FINDINGS:
             break
-        signal, repeated = _signal(candidate, table, judged.part, judged.repeated)
-        # Transfers, and lateness without an explanation, vary by themselves and name no line: they must be large.
-        vague = candidate.spot.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED) or not repeated
-        if signal < 0.5 or (vague and candidate.lost_s < WORTH_ONCE * recorded):
+        if _signal(candidate, table, judged.part) < 0.5 or candidate.lost_s < recorded * _worth(
+            candidate, table, judged
+        ):
             continue
         finding = _finding(candidate, table, timeline, psg, total)
         if _is_noise(finding, timeline.ranks):
@@ -85,8 +86,17 @@ def finding_root(finding: Finding) -> Hop:
     return Hop(rank, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)
 
 
-def _signal(candidate: Candidate, table: BlameTable, part: np.ndarray, repeated: np.ndarray) -> tuple[float, bool]:
-    """Part of the candidate's seconds that stands above noise, and whether most of it was seen repeatedly."""
+def _worth(candidate: Candidate, table: BlameTable, judged: Significance) -> float:
+    """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
+    if candidate.spot.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
+        return WORTH_ONCE  # these vary by themselves and name no line
+    if _signal(candidate, table, judged.repeated) < 0.5:
+        return WORTH_ONCE
+    return WORTH if _signal(candidate, table, judged.steady) >= 0.5 else WORTH_MOVING
+
+
+def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
+    """Mean over the candidate's seconds of a part that is known by wait group."""
     groups, shares = table.groups, table.shares
     width = table.numbering.wait + 1
     wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
@@ -94,8 +104,7 @@ def _signal(candidate: Candidate, table: BlameTable, part: np.ndarray, repeated:
     hit = np.isin(culprit * width + shares.target, wanted)
     group = shares.group[hit]
     seconds = table.flow_s[group] * shares.share[hit]
-    total = max(float(seconds.sum()), 1e-300)
-    return float((seconds * part[group]).sum()) / total, float(seconds[repeated[group]].sum()) >= 0.5 * total
+    return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
 
 
 def _finding(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, total_s: float) -> Finding:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.replay import Replay
-from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key, sum_by_key
+from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key, sum_by_key, weighted_count
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 DEAD_BAND = 0.05
@@ -32,8 +32,10 @@ class Significance:
 
     part: FloatArray
     """Between 0 and 1 ``[wait groups]``."""
-    repeated: np.ndarray
-    """Whether there were instances enough to tell ``[wait groups]``."""
+    steady: FloatArray
+    """Of these, what is due to ranks that are late on average ``[wait groups]``."""
+    repeated: FloatArray
+    """Part that comes from places with instances enough to tell ``[wait groups]``."""
 
 
 def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Significance:
@@ -45,7 +47,7 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     stretches, groups, calls = table.stretches, table.groups, timeline.calls
     count = len(groups.group_wait_s)
     if not len(stretches):
-        return Significance(np.zeros(count), np.zeros(count, dtype=bool))
+        return Significance(np.zeros(count), np.zeros(count), np.zeros(count))
     starved = np.bincount(timeline.own.gap, weights=timeline.own.core_wait_s, minlength=len(replay.gap_s))
     cumulative = np.concatenate([[0.0], np.cumsum((replay.gap_s - starved)[: len(calls)])])
 
@@ -84,12 +86,13 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
 
     waited = stretches.wait_s > 0.0
     group = groups.wait_group[waited]
-    row_signal = signal[np.searchsorted(events, event[waited])]
-    seconds = np.bincount(group, weights=stretches.wait_s[waited], minlength=count)
-    kept = np.bincount(group, weights=stretches.wait_s[waited] * row_signal, minlength=count)
-    repeated = np.zeros(count, dtype=bool)
-    repeated[group] = enough[np.searchsorted(events, event[waited])]
-    return Significance(kept / np.maximum(seconds, 1e-300), repeated)
+    seconds = weighted_count(group, stretches.wait_s[waited], count)
+    row = np.searchsorted(events, event[waited])
+
+    def part(kept: np.ndarray) -> FloatArray:
+        return weighted_count(group, stretches.wait_s[waited] * kept[row], count) / np.maximum(seconds, 1e-300)
+
+    return Significance(part(signal), part(signal & persistent), part(enough))
 
 
 def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
