@@ -1,7 +1,8 @@
 """How a time grows with the number of ranks: a small family of models, chosen by a penalised fit.
 
-The family is ``a + b g(p)`` with ``a, b >= 0``, where ``g`` is ``log2 p`` or a power of ``p`` (also a negative one:
-work that is divided), each of the two parts alone, and a single power with a free exponent. Every member is fitted by
+The family is ``a + b g(p)`` with ``a, b >= 0``, where ``g`` is ``log2 p``, ``p log2 p`` or a power of ``p`` (also a
+negative one: work that is divided), each of the two parts alone, ``a / p + b g(p)`` for work that is divided at a
+price that grows, and a single power with a free exponent. Every member is fitted by
 weighted least squares; the score is a Student-t likelihood (the noise is known only roughly) with a penalty for every
 coefficient and for exponents that are no natural ones, close to AICc and BIC but defined for three sizes too. The
 scores make probabilities, from which the confidence in a kind of growth and the range of a prediction follow.
@@ -22,6 +23,9 @@ EXPONENTS = {
     -1 / 3: 2.0, 1 / 3: 2.0, 2 / 3: 2.0, 4 / 3: 2.0, 1.5: 2.0, 3.0: 3.0, -2.0: 3.0,
 }  # fmt: skip
 """Exponents, and what each costs: the less common it is in parallel programs, the more must speak for it."""
+DIVIDED = ((0.0, True), (0.5, False), (1.0, False))
+"""(exponent, logarithmic) of what may grow beside work that is divided, and what such a model costs."""
+DIVIDED_COST = 1.0
 FREE = np.round(np.arange(-2.5, 4.001, 0.05), 6)
 """Grid of the free exponent."""
 SIZES_FOR_MODEL = 3
@@ -47,23 +51,34 @@ class Model:
     exponent: float = 0.0
     """Of ``g(p) = p ** exponent``."""
     logarithmic: bool = False
-    """Whether ``g(p) = log2(p)``."""
+    """Whether ``g(p)`` is multiplied by ``log2(p)``."""
+    divided: bool = False
+    """Whether the constant is work of the whole job, of which every rank does its part: ``constant / p``."""
 
     def __call__(self, ranks: FloatArray | float) -> FloatArray:
         """Seconds on ``ranks``, of the same shape."""
-        return np.asarray(self.constant + self.coefficient * self.term(np.asarray(ranks, dtype=np.float64)))
+        p = np.asarray(ranks, dtype=np.float64)
+        return np.asarray(self.constant * self.base(p) + self.coefficient * self.term(p))
+
+    def base(self, ranks: FloatArray) -> FloatArray:
+        """What the constant is multiplied by."""
+        return np.asarray(1.0 / ranks if self.divided else np.ones_like(ranks))
 
     def term(self, ranks: FloatArray) -> FloatArray:
         """``g(p)``."""
-        return np.asarray(np.log2(ranks) if self.logarithmic else ranks**self.exponent)
+        power = ranks**self.exponent
+        return np.asarray(power * np.log2(ranks) if self.logarithmic else power)
 
     @property
     def growth(self) -> str:
-        """In words: falls, falls to a constant, constant, logarithmic, slower than p, like p, faster than p."""
+        """In words: falls, falls to a constant, constant, logarithmic, slower than p, like p, faster than p; or falls,
+        then grows."""
+        if self.divided:
+            return "falls, then grows"
         if self.coefficient == 0.0 or (not self.logarithmic and self.exponent == 0.0):
             return "constant"
         if self.logarithmic:
-            return "logarithmic"
+            return "logarithmic" if self.exponent == 0.0 else "faster than p"
         if self.exponent < 0:
             return "falls to a constant" if self.constant > 0.0 else "falls"
         if self.exponent < 0.85:
@@ -73,9 +88,11 @@ class Model:
     def __str__(self) -> str:
         if self.growth == "constant":
             return _number(self.constant + self.coefficient)
-        term = "log2(p)" if self.logarithmic else "p" if self.exponent == 1.0 else f"p^{_exponent(self.exponent)}"
-        product = f"{_number(self.coefficient)} * {term}"
-        return f"{_number(self.constant)} + {product}" if self.constant > 0.0 else product
+        power = "" if self.exponent == 0.0 else "p" if self.exponent == 1.0 else f"p^{_exponent(self.exponent)}"
+        factors = [_number(self.coefficient), *([power] if power else []), *(["log2(p)"] if self.logarithmic else [])]
+        product = " * ".join(factors)
+        first = _number(self.constant) + (" / p" if self.divided else "")
+        return f"{first} + {product}" if self.constant > 0.0 else product
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +226,18 @@ def _fit_family(
 
     one = np.ones_like(p)
     consider(Model(_scale(one, y, sigma)), 1, 0.0)
-    for exponent, logarithmic, extra in [(0.0, True, 0.0), *((e, False, cost) for e, cost in EXPONENTS.items())]:
+    powers = [(exponent, False, cost) for exponent, cost in EXPONENTS.items()]
+    for exponent, logarithmic, extra in [(0.0, True, 0.0), (1.0, True, 2.0), *powers]:
         term = Model(0.0, 1.0, exponent, logarithmic).term(p)
         if term.any():
             consider(Model(0.0, _scale(term, y, sigma), exponent, logarithmic), 1, extra)
-        pair = _pair(term, y, sigma)
+        pair = _pair(one, term, y, sigma)
         if pair is not None:
             consider(Model(pair[0], pair[1], exponent, logarithmic), 2, extra)
+    for exponent, logarithmic in DIVIDED:
+        pair = _pair(1.0 / p, Model(0.0, 1.0, exponent, logarithmic).term(p), y, sigma)
+        if pair is not None:
+            consider(Model(pair[0], pair[1], exponent, logarithmic, divided=True), 2, DIVIDED_COST)
     free = _free(p, y, sigma, with_constant=False)
     if free is not None:
         consider(free, 1, PER_COEFFICIENT + PER_FREE)
@@ -231,7 +253,8 @@ def _fit_family(
     growths = []
     for model, *_ in rows:
         change = model.coefficient * float(np.ptp(model.term(p)))
-        growths.append("constant" if change < float(np.median(sigma)) and model.constant > 0.0 else model.growth)
+        plain = model.constant > 0.0 and not model.divided
+        growths.append("constant" if change < float(np.median(sigma)) and plain else model.growth)
     return _Family([row[0] for row in rows], scores, misfits, growths, [row[3] for row in rows], degrees)
 
 
@@ -259,14 +282,14 @@ def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
     return max(float(weighted @ y) / float(weighted @ term), 0.0)
 
 
-def _pair(term: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[float, float] | None:
-    """The coefficients of ``y = a + b term``, None where one of them would not be positive."""
+def _pair(base: FloatArray, term: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[float, float] | None:
+    """The coefficients of ``y = a base + b term``, None where one of them would not be positive."""
     w = 1.0 / sigma**2
-    s, st, stt = w.sum(), w @ term, (w * term) @ term
+    s, st, stt = (w * base) @ base, (w * base) @ term, (w * term) @ term
     determinant = s * stt - st * st
     if determinant <= 1e-12 * s * stt:
         return None
-    sy, sty = w @ y, (w * term) @ y
+    sy, sty = (w * base) @ y, (w * term) @ y
     a, b = (stt * sy - st * sty) / determinant, (s * sty - st * sy) / determinant
     return (float(a), float(b)) if a > 0.0 and b > 0.0 else None
 
@@ -277,7 +300,7 @@ def _free(p: FloatArray, y: FloatArray, sigma: FloatArray, *, with_constant: boo
     for exponent in FREE.tolist():
         term = p**exponent
         if with_constant:
-            pair = _pair(term, y, sigma)
+            pair = _pair(np.ones_like(p), term, y, sigma)
             if pair is None or exponent == 0.0:
                 continue
             model = Model(pair[0], pair[1], exponent)
@@ -294,7 +317,7 @@ def _gradient(model: Model, p: FloatArray, parameters: int) -> FloatArray:
     """Derivatives of a model by its fitted numbers ``[sizes, parameters]``."""
     term = model.term(p)
     if model.constant > 0.0 and model.coefficient > 0.0:
-        columns = [np.ones_like(p), term]
+        columns = [model.base(p), term]
     elif model.coefficient > 0.0 or model.logarithmic or model.exponent:
         columns = [term]
     else:

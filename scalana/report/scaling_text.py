@@ -26,6 +26,7 @@ _GROWTH = {
     "slower than p": "grows slower than the ranks",
     "like p": "grows with the ranks",
     "faster than p": "grows faster than the ranks",
+    "falls, then grows": "falls, and then grows with the ranks",
 }
 
 

@@ -34,8 +34,11 @@ SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "0.01 p^2": lambda p: 0.01 * p**2,
     "0.05 p log2 p": lambda p: 0.05 * p * np.log2(p),
     "4 / p + 0.05 p": lambda p: 4.0 / p + 0.05 * p,
+    "1 + 0.1 p^(1/4) log2 p": lambda p: 1.0 + 0.1 * p**0.25 * np.log2(p),
+    "4 / p + 0.1 + 0.02 p": lambda p: 4.0 / p + 0.1 + 0.02 * p,
 }
-"""Most are members of both families; of the last two, the first is one of Extra-P's alone, the second of neither."""
+"""Most are members of both families. Of the last three, the first is one of ours alone, the second one of Extra-P's
+alone, and the third of neither."""
 SIZES = {"3 sizes": [2, 4, 8], "5 sizes": [2, 4, 8, 16, 32]}
 OPTIONS = {"Extra-P": [], "Extra-P, negative exponents": ["--options", "allow_negative_exponents=true"]}
 
