@@ -13,10 +13,10 @@ from scalana.runtime.record_format import (
     STATE_ASLEEP,
     STATE_IPC,
     STATE_RUNNING,
-    RecordWriter,
     RunFolder,
     write_run_info,
 )
+from scalana.runtime.record_writer import RecordWriter
 
 MS = 1_000_000
 FILE = "/job/train.py"

@@ -19,12 +19,12 @@ from scalana.runtime import _core, record_format
 from scalana.runtime.record_format import (
     ProcessRecord,
     RecordError,
-    RecordWriter,
     RunFolder,
     new_record_path,
     position,
     write_run_info,
 )
+from scalana.runtime.record_writer import RecordWriter
 
 
 def write_events(file: Path, count: int, per_block: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import RecordWriter, write_run_info
+from scalana.runtime.record_format import write_run_info
+from scalana.runtime.record_writer import RecordWriter
 
 SOURCE = """\
 import torch.distributed as dist
