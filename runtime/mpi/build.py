@@ -21,7 +21,18 @@ from scalana.runtime.mpi import generate
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CORE = os.path.join(os.path.dirname(_HERE), "_core")
-_SHARED = ("checksum", "intern", "memory", "record_writer", "recorder", "sampler", "thread_state")
+_SHARED = (
+    "checksum",
+    "intern",
+    "memory",
+    "record_writer",
+    "recorder",
+    "recorder_calls",
+    "recorder_definitions",
+    "recorder_thinning",
+    "sampler",
+    "thread_state",
+)
 _AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "threads", "unwind")
 _WRAPPERS = ("mpi_calls", "communicators", "requests")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")

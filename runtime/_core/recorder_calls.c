@@ -1,0 +1,224 @@
+/* What happened when: communication calls, their completions, intervals and samples. */
+#include "recorder_state.h"
+
+#include "clocks.h"
+#include "record_kinds.h"
+
+uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, uint32_t path, uint64_t enter_ns,
+                        uint64_t cpu_ns)
+{
+    uint64_t id = 0;
+    recorder_lock();
+    if (recorder_is_on()) {
+        uint32_t slot = 0;
+        while (slot < rec.open_top && rec.open[slot].used) {
+            slot++;
+        }
+        if (slot < OPEN_CALLS) {
+            uint32_t level = recorder_level_locked();
+            bool kept = recorder_keeps_locked(call, level);
+            id = ++rec.serial * 2 + (kept ? 0 : 1);
+            rec.open[slot].used = true;
+            rec.open[slot].tid = tid;
+            rec.open[slot].event = (event_record){
+                .id = id,
+                .thread = thread,
+                .operation = call->operation,
+                .group = call->group,
+                .path = path,
+                .seq = call->seq,
+                .peer = call->peer,
+                .tag = call->tag,
+                .nbytes = call->nbytes,
+                .completes = call->completes,
+                .enter_ns = enter_ns,
+                .cpu_enter_ns = cpu_ns,
+                .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+            };
+            if (slot >= rec.open_top) {
+                rec.open_top = slot + 1;
+            }
+        } else if (!rec.open_full_noted) {
+            rec.open_full_noted = true;
+            recorder_note_locked("more than 1024 calls open at once: some were not recorded");
+        }
+    }
+    recorder_unlock();
+    return id;
+}
+
+void recorder_end(uint64_t event, int64_t source, pid_t tid)
+{
+    if (event == 0 || !recorder_is_on()) {
+        return;
+    }
+    uint64_t now = clock_wall_ns();
+    uint64_t own_cpu = clock_own_cpu_ns();
+    recorder_lock();
+    uint32_t slot = rec.open_top;
+    while (slot > 0 && !(rec.open[slot - 1].used && rec.open[slot - 1].event.id == event)) {
+        slot--;
+    }
+    if (slot > 0 && recorder_is_on()) {
+        open_call *call = &rec.open[slot - 1];
+        event_record *e = &call->event;
+        uint64_t cpu = own_cpu;
+        if (call->tid != tid && !clock_thread_cpu_ns(call->tid, &cpu)) {
+            cpu = e->cpu_enter_ns;
+        }
+        e->duration_ns = now > e->enter_ns ? now - e->enter_ns : 0;
+        e->cpu_ns = cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0;
+        if (source >= 0) {
+            e->peer = source;
+        }
+        if ((event & 1) == 0) {
+            record_event(&rec.writer, e);
+        }
+        if (e->flags & EVENT_POST) {
+            rec.posts[(event >> 1) & (POSTS - 1)] = (posted){event, call->tid};
+        }
+        total_add(&rec.totals, e->path, e->operation, e->group, e->nbytes, e->duration_ns, e->cpu_ns);
+        call->used = false;
+        while (rec.open_top > 0 && !rec.open[rec.open_top - 1].used) {
+            rec.open_top--;
+        }
+    }
+    recorder_unlock();
+}
+
+uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t path, uint64_t enter_ns,
+                           uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
+{
+    uint64_t id = 0;
+    recorder_lock();
+    if (recorder_is_on()) {
+        uint32_t level = recorder_level_locked();
+        bool kept = recorder_keeps_locked(call, level);
+        id = ++rec.serial * 2 + (kept ? 0 : 1);
+        const event_record e = {
+            .id = id,
+            .thread = thread,
+            .operation = call->operation,
+            .group = call->group,
+            .path = path,
+            .seq = call->seq,
+            .peer = call->peer,
+            .tag = call->tag,
+            .nbytes = call->nbytes,
+            .completes = call->completes,
+            .enter_ns = enter_ns,
+            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
+            .cpu_enter_ns = cpu_enter_ns,
+            .cpu_ns = cpu_ns,
+            .flags = (call->flags & 0x7fu) | level << EVENT_LEVEL_SHIFT,
+        };
+        if (kept) {
+            record_event(&rec.writer, &e);
+        }
+        if ((call->flags & EVENT_UNCOUNTED) == 0) {
+            total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+        }
+    }
+    recorder_unlock();
+    return id;
+}
+
+void recorder_completions_at(const call_arguments *call, const uint64_t *completes, size_t count, uint32_t thread,
+                             uint32_t path, uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns,
+                             uint64_t cpu_ns)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        uint32_t level = recorder_level_locked();
+        event_record e = {
+            .thread = thread,
+            .operation = call->operation,
+            .group = call->group,
+            .path = path,
+            .seq = call->seq,
+            .peer = call->peer,
+            .tag = call->tag,
+            .nbytes = call->nbytes,
+            .enter_ns = enter_ns,
+            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
+            .cpu_enter_ns = cpu_enter_ns,
+            .cpu_ns = cpu_ns,
+            .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+        };
+        for (size_t i = 0; i < count; i++) {
+            if ((completes[i] & 1) == 0) {
+                e.id = ++rec.serial * 2;
+                e.completes = completes[i];
+                record_event(&rec.writer, &e);
+            }
+        }
+        total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+    }
+    recorder_unlock();
+}
+
+void recorder_count(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
+                    uint64_t cpu_ns)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        total_add(&rec.totals, path, operation, group, nbytes, wall_ns, cpu_ns);
+    }
+    recorder_unlock();
+}
+
+void recorder_done(uint64_t event, int64_t source)
+{
+    if (event == 0 || (event & 1) || !recorder_is_on()) {
+        return;
+    }
+    uint64_t now = clock_wall_ns();
+    uint64_t cpu = 0;
+    recorder_lock();
+    if (recorder_is_on()) {
+        pid_t tid = 0;
+        const posted *post = &rec.posts[(event >> 1) & (POSTS - 1)];
+        if (post->event == event) {
+            tid = post->tid;
+        } else { /* complete before its post has returned */
+            for (uint32_t i = rec.open_top; i > 0; i--) {
+                if (rec.open[i - 1].used && rec.open[i - 1].event.id == event) {
+                    tid = rec.open[i - 1].tid;
+                    break;
+                }
+            }
+        }
+        if (tid == 0 || !clock_thread_cpu_ns(tid, &cpu)) {
+            cpu = 0;
+        }
+        record_done(&rec.writer, event, now, cpu, source);
+    }
+    recorder_unlock();
+}
+
+void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
+                       uint64_t end_ns, uint64_t cpu_ns, uint32_t path)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        if (!rec.intervals_stopped && writer_bytes(&rec.writer) >= rec.budget / 4 * 3) {
+            rec.intervals_stopped = true;
+            recorder_note_locked("size budget: intervals are no longer recorded");
+        }
+        if (!rec.intervals_stopped) {
+            record_interval(&rec.writer, type, thread, name, size, start_ns,
+                            end_ns > start_ns ? end_ns - start_ns : 0, cpu_ns, path);
+        }
+    }
+    recorder_unlock();
+}
+
+void recorder_sample(uint32_t thread, uint64_t time_ns, uint32_t path, uint64_t cpu_us, uint64_t core_wait_us,
+                     uint32_t state)
+{
+    recorder_lock();
+    if (recorder_is_on()) {
+        record_sample(&rec.writer, thread, time_ns, path, cpu_us, core_wait_us, state);
+    }
+    recorder_unlock();
+}
