@@ -67,10 +67,10 @@ class _Watcher:
     def prepare(self) -> None:
         """Have everything else of torch recorded from here on."""
         if self.recording is None:
-            from scalana.runtime import torch_comm
+            from scalana.runtime import torch_comm, torch_state
 
             torch_comm.install(self.c10d)
-            self.recording = torch_comm.recording
+            self.recording = torch_state.recording
 
     def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
         """Name, world ranks and my place among them of who meets in this call; ``None`` if this rank does not."""
