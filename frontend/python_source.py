@@ -45,6 +45,8 @@ def parse_python(path: str) -> FileStructure:
         data = Path(path).read_bytes()
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a path that is none, such as one with a zero byte
+        raise SourceError(f"{path!r}: cannot be read: {error}") from error
     return parse_python_text(data, path)
 
 

@@ -68,6 +68,13 @@ def test_a_missing_or_unreadable_file_is_a_warning(tmp_path: Path) -> None:
         assert "secret.py" in build_psg([secret]).warnings[0]
 
 
+def test_a_path_that_is_none_is_a_warning() -> None:
+    # The name of a file that was read while its code object was being freed.
+    sources = Sources()
+    assert sources.parse("\0half a name.py") is None
+    assert "null byte" in sources.warnings[0] or "null character" in sources.warnings[0]
+
+
 def test_a_declared_encoding_is_obeyed(tmp_path: Path) -> None:
     (tmp_path / "latin.py").write_bytes("# coding: latin-1\nfor é in x:\n    pass\n".encode("latin-1"))
     psg = build_psg([tmp_path / "latin.py"])
