@@ -2,6 +2,9 @@
 
 Sampling at 200 Hz does not resolve one 10 ms stretch. Over all instances with the same waiter, the same culprit and
 the same places the sums do, and because the culprit is part of the key, a fault that moves stays apart.
+
+Where many wait for one culprit, they are one group: what they did is known well enough from some of them, and the cost
+stays proportional to the calls.
 """
 
 from __future__ import annotations
@@ -11,19 +14,28 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from scalana.detectors.segments import number_rows, quantile_by_key, sum_by_key, weighted_count
+from scalana.detectors.segments import quantile_by_key, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+POOLED = 48
+"""Waiters of one comparison above which they are one group."""
+SAMPLED = 24
+"""Of so many waiters, and as many members that did not wait, those whose stretches are looked at."""
 
 
 @dataclass(slots=True)
 class Groups:
-    """Two levels: a *comparison* (one culprit, all members), and inside it a *wait group* per waiter."""
+    """Two levels: a *comparison* (one culprit, all members), and inside it a *wait group* per waiter, or one for all
+    waiters where they are many."""
 
     comparison: IntArray
     """Comparison of each row of :class:`Stretches` ``[rows]``."""
+    sampled: np.ndarray
+    """Whether the stretch of a row is looked at: all are, but for those of pooled comparisons ``[rows]``."""
     comparison_culprit: IntArray
     """Culprit's location ``[comparisons]``."""
     comparison_vertex: IntArray
@@ -31,15 +43,20 @@ class Groups:
     comparison_count: IntArray
     """Instances joined ``[comparisons]``."""
     present_location: IntArray
-    """Locations of the members of each comparison other than its culprit, in order; see ``present_first``."""
+    """Locations, of sampled rows, of the members of each comparison other than its culprit, in order; see
+    ``present_first``."""
+    present_waits: np.ndarray
+    """Whether that location waited in any of the comparison's instances."""
     present_first: IntArray
     """``[comparisons + 1]``"""
     wait_group: IntArray
     """Wait group of each row that waited, -1 for the others ``[rows]``."""
     group_comparison: IntArray
-    """``[wait groups]``"""
+    """``[wait groups]``, ascending"""
     group_waiter: IntArray
-    """Waiter's location ``[wait groups]``."""
+    """Waiter's location; of a pool, one that waited longest ``[wait groups]``."""
+    group_pooled: np.ndarray
+    """Whether a group stands for all waiters of its comparison ``[wait groups]``."""
     group_vertex: IntArray
     """Vertex of the call that waited ``[wait groups]``."""
     group_wait_s: FloatArray
@@ -63,51 +80,139 @@ class Sums:
 def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
     """Assign rows of ``stretches`` to comparisons and wait groups."""
     calls, instances = timeline.calls, timeline.instances
-    culprit_location = calls.location[stretches.culprit]
     since_vertex = np.where(
         stretches.since_culprit >= 0, calls.vertex[np.maximum(stretches.since_culprit, 0)], np.int64(-1)
     )
-    key = np.stack(
-        [
-            culprit_location,
-            calls.vertex[stretches.culprit],
-            instances.communicator[stretches.instance],
-            since_vertex,
-        ],
-        axis=1,
+    place, _ = number_columns(
+        calls.location[stretches.culprit],
+        calls.vertex[stretches.culprit],
+        instances.communicator[stretches.instance],
+        since_vertex,
     )
-    place, _ = number_rows(key)
-    event, _ = number_rows(np.stack([stretches.instance, stretches.culprit], axis=1))
-    size_class = _size_classes(place, event, stretches.wait_s)
-    comparison, chosen = number_rows(np.stack([place, size_class], axis=1))
-    pairs = np.unique(np.stack([comparison, event], axis=1), axis=0) if len(event) else np.zeros((0, 2), np.int64)
-    comparison_count = np.bincount(pairs[:, 0].astype(np.int64), minlength=len(chosen))
-
-    present = np.unique(np.stack([comparison, calls.location[stretches.call]], axis=1), axis=0)
-
-    waited = np.nonzero(stretches.wait_s > 0.0)[0]
+    event, _ = number_columns(stretches.instance, stretches.culprit)
+    comparison, chosen = number_columns(place, _size_classes(place, event, stretches.wait_s))
+    location = calls.location[stretches.call]
+    size = np.bincount(comparison, minlength=len(chosen))
+    waited = stretches.wait_s > 0.0
+    row_first = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    sampled, pooled, count, present, present_waits, present_first = _sample(
+        np.argsort(comparison, kind="stable"),
+        row_first,
+        location,
+        waited,
+        event,
+        len(timeline.locations),
+        int(event.max(initial=-1)) + 1,
+        POOLED,
+        SAMPLED,
+    )
+    waited = np.nonzero(waited)[0]
     call = stretches.call[waited]
-    group, first = number_rows(np.stack([comparison[waited], calls.location[call], calls.vertex[call]], axis=1))
+    waiter = np.where(pooled[comparison[waited]], -1, location[waited])
+    group, first = number_columns(comparison[waited], waiter, calls.vertex[call])
+    seconds = stretches.wait_s[waited]
+    length = len(first)
+    # Of a pool, the row that waited longest.
+    longest = _largest(group, seconds, length)
     wait_group = np.full(len(stretches), -1, dtype=np.int64)
     wait_group[waited] = group
     group_of_call = np.full(len(calls), -1, dtype=np.int64)
     group_of_call[call] = group
-    size = len(first)
     return Groups(
         comparison=comparison,
-        comparison_culprit=culprit_location[chosen],
+        sampled=sampled,
+        comparison_culprit=calls.location[stretches.culprit[chosen]],
         comparison_vertex=calls.vertex[stretches.culprit[chosen]],
-        comparison_count=comparison_count,
-        present_location=present[:, 1],
-        present_first=np.searchsorted(present[:, 0], np.arange(len(chosen) + 1)).astype(np.int64),
+        comparison_count=count,
+        present_location=present,
+        present_waits=present_waits,
+        present_first=present_first,
         wait_group=wait_group,
         group_comparison=comparison[waited][first],
-        group_waiter=calls.location[call][first],
+        group_waiter=location[waited][longest],
+        group_pooled=pooled[comparison[waited][first]],
         group_vertex=calls.vertex[call][first],
-        group_wait_s=weighted_count(group, stretches.wait_s[waited], size),
-        group_count=np.bincount(group, minlength=size),
+        group_wait_s=weighted_count(group, seconds, length),
+        group_count=np.bincount(group, minlength=length),
         group_of_call=group_of_call,
     )
+
+
+@numba.njit(cache=True)
+def _largest(number, value, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The first row with the largest value of every number."""
+    result = np.full(length, -1, dtype=np.int64)
+    for row in range(len(number)):
+        best = result[number[row]]
+        if best < 0 or value[row] > value[best]:
+            result[number[row]] = row
+    return result
+
+
+@numba.njit(cache=True)
+def _sample(order, first, location, waited, event, locations, events, most, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Choose the members of each comparison whose stretches are looked at.
+
+    ``order`` holds the rows of comparison ``c`` in ``first[c]:first[c + 1]``. A location is chosen with all its rows.
+    """
+    comparisons = len(first) - 1
+    sampled = np.ones(len(order), dtype=np.bool_)
+    pooled = np.zeros(comparisons, dtype=np.bool_)
+    count = np.zeros(comparisons, dtype=np.int64)
+    present = np.empty(len(order), dtype=np.int64)
+    present_waits = np.zeros(len(order), dtype=np.bool_)
+    present_first = np.zeros(comparisons + 1, dtype=np.int64)
+    seen_event = np.full(events, -1, dtype=np.int64)
+    seen = np.full(locations, -1, dtype=np.int64)
+    waits = np.zeros(locations, dtype=np.bool_)
+    chosen = np.zeros(locations, dtype=np.bool_)
+    used = 0
+    for comparison in range(comparisons):
+        begin = used
+        for at in range(first[comparison], first[comparison + 1]):
+            row = order[at]
+            here = location[row]
+            if seen_event[event[row]] != comparison:
+                seen_event[event[row]] = comparison
+                count[comparison] += 1
+            if seen[here] != comparison:
+                seen[here] = comparison
+                waits[here] = False
+                chosen[here] = True
+                present[used] = here
+                used += 1
+            waits[here] |= waited[row]
+        present[begin:used].sort()
+        waiters = 0
+        for at in range(begin, used):
+            waiters += waits[present[at]]
+        others = used - begin - waiters
+        pooled[comparison] = waiters > most
+        if waiters > most or others > most:
+            stride = (waiters + wanted - 1) // wanted if waiters > most else 1
+            other_stride = (others + wanted - 1) // wanted if others > most else 1
+            number = 0
+            other_number = 0
+            for at in range(begin, used):
+                here = present[at]
+                if waits[here]:
+                    chosen[here] = number % stride == 0
+                    number += 1
+                else:
+                    chosen[here] = other_number % other_stride == 0
+                    other_number += 1
+            for at in range(first[comparison], first[comparison + 1]):
+                sampled[order[at]] = chosen[location[order[at]]]
+            kept = begin
+            for at in range(begin, used):
+                if chosen[present[at]]:
+                    present[kept] = present[at]
+                    kept += 1
+            used = kept
+        for at in range(begin, used):
+            present_waits[at] = waits[present[at]]
+        present_first[comparison + 1] = used
+    return sampled, pooled, count, present[:used].copy(), present_waits[:used].copy(), present_first
 
 
 def _size_classes(place: IntArray, event: IntArray, wait_s: FloatArray) -> IntArray:
@@ -138,38 +243,46 @@ def sum_stretches(
     own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
     carried = timeline.locations.start_s - timeline.locations.start_s.min(initial=np.inf)
     # One row of work per stretch: the members', and the culprit's once per (comparison, instance).
-    event = np.stack([groups.comparison, stretches.instance, stretches.culprit, stretches.since_culprit], axis=1)
-    distinct = np.unique(event, axis=0) if len(event) else np.zeros((0, 4), dtype=np.int64)
-    comparison = np.concatenate([groups.comparison, distinct[:, 0]])
-    end = np.concatenate([stretches.call, distinct[:, 2]])
-    since = np.concatenate([stretches.since_call, distinct[:, 3]])
-    width = numbering.wait + len(groups.group_wait_s)
-    stretch, target, seconds = _collect(
-        end,
-        since,
-        calls.location,
-        calls.first,
-        calls.vertex,
-        np.maximum(calls.exit_s - calls.enter_s - waits.wait_s, 0.0),
-        waits.wait_s,
-        groups.group_of_call,
-        own_first,
-        timeline.own.activity,
-        timeline.own.seconds,
-        carried,
-        numbering.transfer,
-        numbering.carried_in,
-        numbering.wait,
-        width,
+    rows = np.flatnonzero(groups.sampled)
+    _, first = number_columns(
+        groups.comparison[rows], stretches.instance[rows], stretches.culprit[rows], stretches.since_culprit[rows]
     )
-    locations = max(len(timeline.locations), 1)
-    key = (comparison[stretch] * locations + calls.location[end[stretch]]) * width + target
-    keys, summed = sum_by_key(key, seconds)
-    return Sums(keys // width // locations, keys // width % locations, keys % width, summed)
+    late = rows[first]
+    comparison = np.concatenate([groups.comparison[rows], groups.comparison[late]])
+    end = np.concatenate([stretches.call[rows], stretches.culprit[late]])
+    since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[late]])
+    run, _ = number_columns(comparison, calls.location[end])
+    width = numbering.wait + len(groups.group_wait_s)
+    return Sums(
+        *_collect(
+            np.argsort(run, kind="stable"),
+            run,
+            comparison,
+            end,
+            since,
+            calls.location,
+            calls.first,
+            calls.vertex,
+            np.maximum(calls.exit_s - calls.enter_s - waits.wait_s, 0.0),
+            waits.wait_s,
+            groups.group_of_call,
+            own_first,
+            timeline.own.activity,
+            timeline.own.seconds,
+            carried,
+            numbering.transfer,
+            numbering.carried_in,
+            numbering.wait,
+            width,
+        )
+    )
 
 
 @numba.njit(cache=True)
 def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
+    order,
+    run,
+    comparison,
     end,
     since,
     location,
@@ -187,19 +300,22 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     wait_base,
     width,
 ):
-    """Sum each stretch by target: own work, transfers, waits, and what was carried in where nothing was in common."""
+    """Sum the stretches of each run by target: own work, transfers, waits, and what was carried in where nothing was
+    in common. The stretches of a run are neighbours in ``order``."""
     capacity = max(1024, 4 * len(end))
-    stretch = np.empty(capacity, dtype=np.int64)
+    of_comparison = np.empty(capacity, dtype=np.int64)
+    of_location = np.empty(capacity, dtype=np.int64)
     target = np.empty(capacity, dtype=np.int64)
     seconds = np.empty(capacity, dtype=np.float64)
     used = 0
     scratch = np.zeros(width, dtype=np.float64)
     seen = np.zeros(width, dtype=np.bool_)
     touched = np.empty(width, dtype=np.int64)
-    for row in range(len(end)):
+    count = 0
+    for place in range(len(order)):
+        row = order[place]
         call = end[row]
         begin = since[row] + 1 if since[row] >= 0 else first[location[call]]
-        count = 0
         for own in range(own_first[begin], own_first[call + 1]):
             what = own_activity[own]
             if not seen[what]:
@@ -208,8 +324,8 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                 count += 1
             scratch[what] += own_s[own]
         for between in range(begin, call):
-            what = transfer_base + vertex[between]
             if transfer_s[between] > 0.0:
+                what = transfer_base + vertex[between]
                 if not seen[what]:
                     seen[what] = True
                     touched[count] = what
@@ -223,20 +339,29 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                     count += 1
                 scratch[what] += wait_s[between]
         if since[row] < 0 and carried_s[location[call]] > 0.0:
-            scratch[carried_in] = carried_s[location[call]]
-            touched[count] = carried_in
-            count += 1
+            if not seen[carried_in]:
+                seen[carried_in] = True
+                touched[count] = carried_in
+                count += 1
+            scratch[carried_in] += carried_s[location[call]]
+        if place + 1 < len(order) and run[order[place + 1]] == run[row]:
+            continue
         if used + count > capacity:
             grown = max(2 * capacity, used + count)
-            stretch = np.concatenate((stretch, np.empty(grown - capacity, dtype=np.int64)))
+            of_comparison = np.concatenate((of_comparison, np.empty(grown - capacity, dtype=np.int64)))
+            of_location = np.concatenate((of_location, np.empty(grown - capacity, dtype=np.int64)))
             target = np.concatenate((target, np.empty(grown - capacity, dtype=np.int64)))
             seconds = np.concatenate((seconds, np.empty(grown - capacity, dtype=np.float64)))
             capacity = grown
+        touched[:count].sort()
         for t in range(count):
-            stretch[used] = row
-            target[used] = touched[t]
-            seconds[used] = scratch[touched[t]]
-            scratch[touched[t]] = 0.0
-            seen[touched[t]] = False
+            what = touched[t]
+            of_comparison[used] = comparison[row]
+            of_location[used] = location[call]
+            target[used] = what
+            seconds[used] = scratch[what]
+            scratch[what] = 0.0
+            seen[what] = False
             used += 1
-    return stretch[:used], target[:used], seconds[:used]
+        count = 0
+    return of_comparison[:used], of_location[:used], target[:used], seconds[:used]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from scalana.detectors.waits import WaitStates
+from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
-from scalana.runtime.operations import OPERATIONS
+from scalana.runtime.operations import OPERATIONS, Waits
 
 MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
 """Operations of messages; the instance of a message carries that of its send."""
@@ -36,6 +36,9 @@ class Stretches:
     """Call with which the member left the last common operation, -1 where the record begins ``[rows]``."""
     since_culprit: IntArray
     """The same of the culprit's location ``[rows]``."""
+    met_s: FloatArray
+    """When both were there, in a common operation that they need not leave together: of what either waited in it for
+    others, the part from then on belongs to the stretch. Infinite where they left together ``[rows]``."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -68,7 +71,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     culprit = np.concatenate([culprit, other_culprit[keep]])
     instance = np.concatenate([instance, other_instance[keep]])
     wait_s = np.concatenate([waits.wait_s[waiting], np.zeros(int(keep.sum()))])
-    since_call, since_culprit = _common_operations(
+    since_call, since_culprit, entry_call, entry_culprit = _common_operations(
         call,
         culprit,
         instance,
@@ -82,7 +85,25 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         left,
         SEARCH_LIMIT,
     )
-    return Stretches(call, culprit, instance, wait_s, since_call, since_culprit)
+    met_s = _met(timeline, since_call, since_culprit, entry_call, entry_culprit)
+    return Stretches(call, culprit, instance, wait_s, since_call, since_culprit, met_s)
+
+
+def _met(
+    timeline: Timeline, since_call: IntArray, since_culprit: IntArray, entry_call: IntArray, entry_culprit: IntArray
+) -> FloatArray:
+    """See :attr:`Stretches.met_s`; the entries are those of the common operation in the table of members."""
+    calls, instances = timeline.calls, timeline.instances
+    met = np.full(len(since_call), np.inf)
+    rows = np.nonzero(since_call >= 0)[0]
+    instance = np.searchsorted(instances.first, entry_call[rows], side="right") - 1
+    apart = waits_table()[np.clip(instances.operation[instance], 0, len(waits_table()) - 1)] != Waits.ALL
+    rows = rows[apart]
+    enter = calls.enter_s[instances.members]
+    both = np.maximum(enter[entry_call[rows]], enter[entry_culprit[rows]])
+    there = (calls.exit_s[since_call[rows]] >= both) & (calls.exit_s[since_culprit[rows]] >= both)
+    met[rows[there]] = both[there]
+    return met
 
 
 def _contains(call: IntArray, instance: IntArray, other_call: IntArray, other_instance: IntArray) -> np.ndarray:
@@ -175,10 +196,15 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     left,
     limit,
 ):
-    """For each row, walk the culprit's calls back to the last instance that both locations have left."""
+    """For each row, walk the culprit's calls back to the last instance that both locations have left.
+
+    Returns the calls with which each left it, and the entry of each in the table of members.
+    """
     count = len(call)
     since_call = np.full(count, -1, dtype=np.int64)
     since_culprit = np.full(count, -1, dtype=np.int64)
+    entry_call = np.full(count, -1, dtype=np.int64)
+    entry_culprit = np.full(count, -1, dtype=np.int64)
     for row in range(count):
         mine, late = call[row], culprit[row]
         here, there = location[mine], location[late]
@@ -198,6 +224,8 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                     continue
                 since_call[row] = left[entry]
                 since_culprit[row] = left[own]
+                entry_call[row] = entry
+                entry_culprit[row] = own
                 break
             at -= 1
-    return since_call, since_culprit
+    return since_call, since_culprit, entry_call, entry_culprit

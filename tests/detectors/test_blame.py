@@ -84,3 +84,36 @@ def test_who_hands_its_part_to_a_late_root_waits_for_it():
     result = blame(timeline, waits)
     assert [(int(result.location[0]), names[int(result.target[0])])] == [(0, "log")]
     assert result.seconds[0] == pytest.approx(0.090)
+
+
+def test_what_a_late_root_waited_for_in_the_last_common_gather_is_handed_on():
+    """Rank 3 is late at every gather to rank 0; ranks 1 and 2 wait for rank 0, which is still in the gather before."""
+    steps = 10
+    program = [
+        [
+            action
+            for _ in range(steps)
+            for action in [*examples.work(own=10, log=30 if rank == 3 else 0), examples.everyone("reduce", 0)]
+        ]
+        for rank in range(4)
+    ]
+    timeline, names = simulate(program)
+    # Not buffered: a rank that is not the root leaves once the root is there, and goes on from then.
+    calls = timeline.calls
+    calls.enter_s, calls.exit_s = rendezvous(steps, [10, 10, 10, 40])
+    waits = find_waits(timeline)
+    result = blame(timeline, waits)
+    late = sum(s for t, s in zip(result.target, result.seconds, strict=True) if t == names.index("log"))
+    assert waits.total_s > 0.5
+    assert late == pytest.approx(waits.total_s, rel=0.05)
+
+
+def rendezvous(steps, work_ms):
+    """Entry and exit of the gathers of four ranks to rank 0, in seconds, rank by rank."""
+    enter, leave, now = np.zeros((4, steps)), np.zeros((4, steps)), np.zeros(4)
+    for step in range(steps):
+        enter[:, step] = now + np.array(work_ms) / 1e3
+        leave[1:, step] = np.maximum(enter[1:, step], enter[0, step])
+        leave[0, step] = enter[:, step].max()
+        now = leave[:, step]
+    return enter.ravel(), leave.ravel()
