@@ -219,8 +219,9 @@ static void write_open_locked(uint64_t now_ns)
     }
 }
 
-/* A write failed: say so if there is room for a line, then keep quiet. */
-static void give_up(int fd, int error)
+/* The write of a block failed that was to begin at `offset`: say so there if there is room for a line, then keep
+ * quiet. */
+static void give_up(int fd, int error, uint64_t offset)
 {
     char text[160];
     char reason[96];
@@ -229,7 +230,6 @@ static void give_up(int fd, int error)
     int size = snprintf(text, sizeof text, "recording stopped: the record could not be written: %s", why);
     recorder_lock();
     bool sealed = false;
-    uint64_t offset = rec.writer.sealed;
     if (rec.writer.fd == fd && !rec.writer.stopped) {
         rec.writer.active.size = 0;
         record_note(&rec.writer, text, size > 0 ? (size_t)size : 0);
@@ -290,7 +290,7 @@ static void flush_with_io(bool all_totals, bool ending, int64_t status)
     if (sealed) {
         int error = writer_write(fd, &spare, offset);
         if (error) {
-            give_up(fd, error);
+            give_up(fd, error, offset);
         }
     }
 }

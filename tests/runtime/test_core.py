@@ -395,6 +395,26 @@ def test_a_full_disk_ends_the_record_and_not_the_program(tmp_path: Path) -> None
     assert any("could not be written" in note for note in record.notes) or not record.ended
 
 
+def test_a_disk_without_room_for_a_last_line_ends_the_record_where_it_was(tmp_path: Path) -> None:
+    record = recorded(
+        """
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        _core.start(RECORD, 0, 1 << 24, flush_s=60)
+        _core.flush()
+        size = os.path.getsize(RECORD)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, size + 40))
+        for i in range(1000):
+            _core.end(_core.begin(2, 0, i, -1, 0, 0, 1))
+        _core.flush()
+        _core.stop(0)
+        assert os.path.getsize(RECORD) == size
+        """,
+        tmp_path,
+    )
+    assert not record.ended and record.troubles == [] and len(record.events) == 0
+
+
 def test_a_killed_process_loses_no_more_than_its_last_flush(tmp_path: Path) -> None:
     program = """
         _core.start(RECORD, 200, 1 << 24, flush_s=0.1)
