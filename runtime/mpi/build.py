@@ -31,6 +31,8 @@ _SHARED = (
     "recorder_definitions",
     "recorder_thinning",
     "sampler",
+    "sampler_look",
+    "sampler_passes",
     "thread_state",
 )
 _AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "threads", "unwind")

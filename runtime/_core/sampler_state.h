@@ -1,0 +1,76 @@
+/* What the modules of the sampler share: the threads that it looks at, and how. */
+#ifndef SCALANA_SAMPLER_STATE_H
+#define SCALANA_SAMPLER_STATE_H
+
+#include "frames.h"
+#include "memory.h"
+#include "sampler.h"
+#include "thread_state.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NATIVE_SCAN_NS (100 * NS_PER_MS)
+#define MOST_PYTHON_THREADS 1024
+
+/* A thread that is looked at. Its clocks are cumulative since the thread began. */
+typedef struct {
+    pid_t tid;
+    bool python;    /* has had a Python thread state */
+    bool listed;    /* has one now */
+    bool ignored;   /* one of scalana's own */
+    bool unsettled; /* where it is is not known: read its stack even if it has not run */
+    bool held;      /* has not run since the sample that says where it is */
+    bool indexed;
+    uint32_t index; /* in the record */
+    uint32_t path, state;
+    uint64_t pass;        /* latest scan of the kernel's list that saw it */
+    uint64_t walk;        /* latest walk along the interpreter's list that saw it */
+    python_thread in_python;
+    uint64_t cpu_ns;      /* at the latest look at which it had run */
+    uint64_t look_ns;     /* time of that look */
+    uint64_t held_ns;     /* latest look at which it had not */
+    uint64_t reported_cpu_ns, reported_wait_ns; /* as in its samples so far */
+    thread_files files;
+    path_cache cache;
+} watched;
+
+typedef struct {
+    watched **rows;
+    size_t count, capacity;
+    uint64_t pass, walk, ticks;
+    uint64_t next_walk_ns;
+    bool first_pass;
+    enum memory_access access;
+    frame_stack stack;
+    python_thread threads[MOST_PYTHON_THREADS];
+} sampler_state;
+
+/* sampler.c. NULL when there is no sampler; both are used under its table lock. */
+extern sampler_state *sampling;
+extern const sampler_native *native_source;
+/* Whether a thread is the sampler or writes to disk for it. */
+bool sampler_is_own(pid_t tid);
+
+/* sampler_look.c */
+enum sight { HAS_ENDED, AT_REST, HAS_RUN };
+
+/* The row of a thread, or NULL. */
+watched *sampler_find(pid_t tid);
+/* The row of a thread, added when it is new; NULL when there is no memory. */
+watched *sampler_watch(pid_t tid, bool python);
+void sampler_forget(size_t row);
+/* Writes the sample that ends the rest of a thread, if it is at rest. */
+void sampler_emit_held(watched *w);
+/* Samples a thread if it has run. `given` is the path when another sampler found it. */
+enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state);
+enum sight sampler_look_natively(watched *w);
+
+/* sampler_passes.c */
+/* Looks at all threads that have native samples. */
+void sampler_pass_over_known(void);
+/* Looks at all threads of the interpreter, and for new ones if one has run, or `scan`. */
+void sampler_pass_over_python(uint64_t now, bool scan);
+/* Looks through the kernel's list for threads without Python frames, and for those that are gone. */
+void sampler_pass_over_native(uint64_t now);
+void sampler_emit_all_held(void);
+
+#endif
