@@ -186,7 +186,10 @@ static void say_who_we_are(void)
 
 void leave_init(call_state *s)
 {
+    int level = MPI_THREAD_MULTIPLE;
     returned(s);
+    PMPI_Query_thread(&level);
+    requests_shared(level == MPI_THREAD_MULTIPLE);
     s->call.operation = INIT;
     s->call.flags = EVENT_BLOCKING;
     say_who_we_are();

@@ -21,14 +21,25 @@ typedef struct {
 static channel *channels;
 static size_t channel_count, channel_capacity;
 
+static bool is_shared_table = true;
+
+void requests_shared(bool shared)
+{
+    is_shared_table = shared;
+}
+
 void requests_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    if (is_shared_table) {
+        pthread_mutex_lock(&lock);
+    }
 }
 
 void requests_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    if (is_shared_table) {
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 static request **place_of(enum request_kind kind, uint64_t handle)

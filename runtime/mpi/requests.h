@@ -24,6 +24,8 @@ enum request_kind { REQUESTS, MESSAGES };
 request *request_add(enum request_kind kind, uint64_t handle);
 request *request_find(enum request_kind kind, uint64_t handle);
 void request_remove(enum request_kind kind, uint64_t handle);
+/* Whether threads may call MPI at the same time; the lock is spared where they may not. */
+void requests_shared(bool shared);
 void requests_lock(void);
 void requests_unlock(void);
 /* Number of the next message in a channel. */

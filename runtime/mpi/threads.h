@@ -24,6 +24,7 @@ typedef struct native_thread {
     current_call call;    /* read at flushes */
     uint64_t wall_ns, cpu_ns; /* when it last entered or left a call */
     uint64_t read_ns;         /* when the CPU clock was last asked, not reckoned */
+    uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
 } native_thread;
 
 /* Of the calling thread; NULL when memory is short. */

@@ -1,0 +1,47 @@
+/* Many small calls of MPI with some work between them: what recording costs, call by call. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+static double work(int n)
+{
+    double sum = 0;
+    for (int i = 1; i <= n; i++) {
+        sum += 1.0 / i;
+    }
+    return sum;
+}
+
+static double cpu_s(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int rounds = argc > 1 ? atoi(argv[1]) : 100000, amount = argc > 2 ? atoi(argv[2]) : 2000;
+    double total = 0, message = 0, sum = 0;
+    double begin = MPI_Wtime(), before = cpu_s();
+    for (int i = 0; i < rounds; i++) {
+        total += work(amount);
+        MPI_Request requests[2];
+        /* to oneself: nobody waits, so that the CPU time is that of the calls */
+        MPI_Irecv(&message, 1, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, &requests[0]);
+        MPI_Isend(&total, 1, MPI_DOUBLE, 0, 1, MPI_COMM_SELF, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        MPI_Allreduce(&message, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+    }
+    double used = cpu_s() - before, wall = MPI_Wtime() - begin;
+    if (rank == 0) {
+        printf("%.6f %.6f %d %g\n", used, wall, 4 * rounds, sum);
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,83 @@
+"""The MPIs to test with: folders with mpicc and mpirun in ``SCALANA_TEST_MPI``, else the one in PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Mpi:
+    """One MPI."""
+
+    folder: str
+    """Of its commands."""
+    work: Path
+    """Where a test may write."""
+
+    @property
+    def options(self) -> list[str]:
+        """What its launcher needs to start more ranks than there are cores, as whoever runs the tests."""
+        version = subprocess.run([f"{self.folder}/mpirun", "--version"], capture_output=True, text=True).stdout
+        return ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in version or "prrte" in version else []
+
+    def compile(self, source: str | Path, *flags: str, name: str = "program") -> Path:
+        """Compile a program (or, with ``-shared``, a library) with debug information."""
+        target = self.work / name
+        compiler = "mpicxx" if str(source).endswith(".cpp") else "mpicc"
+        words = [f"{self.folder}/{compiler}", "-g", "-O1", *flags, str(PROGRAMS / source), "-o", str(target)]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=self.work)
+        assert done.returncode == 0, done.stderr
+        return target
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SCALANA_")}
+        path = os.pathsep.join((self.folder, os.environ["PATH"]))
+        python = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        cache = os.environ.get("SCALANA_CACHE", str(self.work.parent / "cache"))
+        return {**kept, "PATH": path, "PYTHONPATH": python, "SCALANA_CACHE": cache, **more}
+
+    def run(self, ranks: int, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a job without recording it."""
+        words = [f"{self.folder}/mpirun", *self.options, "-n", str(ranks), *map(str, command)]
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=120, cwd=self.work, env=self.environment(**variables)
+        )
+
+    def record(self, ranks: int, *command: str | Path, name: str = "run", **variables: str) -> Path:
+        """Record a job; the run folder."""
+        folder = self.work / name
+        words: Sequence[str] = [
+            *(sys.executable, "-m", "scalana", "run", "-o", str(folder), "--no-report", "--"),
+            *("mpirun", *self.options, "-n", str(ranks), *map(str, command)),
+        ]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=180, cwd=self.work, env=self.environment(**variables)
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return folder
+
+
+def _folders() -> list[str]:
+    told = os.environ.get("SCALANA_TEST_MPI", "")
+    if told:
+        return told.split(os.pathsep)
+    found = shutil.which("mpicc")
+    return [os.path.dirname(found)] if found else []
+
+
+@pytest.fixture(params=_folders() or [None], ids=lambda folder: Path(folder).parent.name if folder else "none")
+def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
+    if request.param is None:
+        pytest.skip("no MPI: put mpicc in PATH or name folders in SCALANA_TEST_MPI")
+    return Mpi(request.param, tmp_path)
