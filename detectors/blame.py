@@ -12,6 +12,7 @@ import numpy as np
 
 from scalana.detectors.grouping import Groups, Sums, group_waits, sum_stretches
 from scalana.detectors.segments import sum_by_key, weighted_count
+from scalana.detectors.splitting import split_comparisons
 from scalana.detectors.stretches import Stretches, find_stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -99,34 +100,34 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
 def split(groups: Groups, sums: Sums, numbering: Numbering, period_s: float) -> Shares:
     """Split each wait group by the excess of its culprit (BACKTRACKING, section 2).
 
-    Cost: per comparison, members times activities of the culprit.
+    Cost: per comparison, members (sampled ones, of a pool) times activities of the culprit.
     """
-    pieces: list[tuple[IntArray, IntArray, FloatArray]] = []
-    bounds = np.searchsorted(sums.comparison, np.arange(len(groups.comparison_culprit) + 1))
-    group_order = np.argsort(groups.group_comparison, kind="stable")
-    group_bounds = np.searchsorted(groups.group_comparison[group_order], np.arange(len(groups.comparison_culprit) + 1))
-    for comparison in range(len(groups.comparison_culprit)):
-        members = group_order[group_bounds[comparison] : group_bounds[comparison + 1]]
-        if not len(members):
-            continue
-        rows = slice(bounds[comparison], bounds[comparison + 1])
-        pieces += _split_comparison(
-            groups,
-            comparison,
-            members,
-            groups.present_location[slice(*groups.present_first[comparison : comparison + 2])],
-            sums.location[rows],
-            sums.target[rows],
-            sums.seconds[rows],
-            numbering,
-            period_s,
-        )
-    if not pieces:
+    comparisons = len(groups.comparison_culprit)
+    if not comparisons or not len(groups.group_wait_s):
         none, zero = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Shares(none, none, zero, none, none, zero)
-    group = np.concatenate([piece[0] for piece in pieces])
-    target = np.concatenate([piece[1] for piece in pieces])
-    share = np.concatenate([piece[2] for piece in pieces])
+    edges = np.arange(comparisons + 1)
+    group, target, share = split_comparisons(
+        np.searchsorted(sums.comparison, edges),
+        sums.location,
+        sums.target,
+        sums.seconds,
+        groups.comparison_culprit,
+        groups.comparison_vertex,
+        groups.comparison_count,
+        np.searchsorted(groups.group_comparison, edges),
+        groups.group_waiter,
+        groups.group_pooled,
+        groups.group_wait_s,
+        groups.present_first,
+        groups.present_location,
+        groups.present_waits,
+        numbering.transfer,
+        numbering.unresolved,
+        numbering.wait,
+        period_s,
+        EXPLAINED,
+    )
     handed = target >= numbering.wait
     return Shares(
         group[~handed],
@@ -136,82 +137,3 @@ def split(groups: Groups, sums: Sums, numbering: Numbering, period_s: float) -> 
         target[handed] - numbering.wait,
         share[handed],
     )
-
-
-def _split_comparison(
-    groups: Groups,
-    comparison: int,
-    members: IntArray,
-    others: IntArray,
-    location: IntArray,
-    target: IntArray,
-    seconds: FloatArray,
-    numbering: Numbering,
-    period_s: float,
-) -> list[tuple[IntArray, IntArray, FloatArray]]:
-    """Split the wait groups ``members`` of one comparison; returns (group, target, share) columns."""
-    culprit = groups.comparison_culprit[comparison]
-    count = int(groups.comparison_count[comparison])
-    late = location == culprit
-    late_target, late_s = target[late], seconds[late]
-    is_wait = late_target >= numbering.wait
-    columns = late_target[~is_wait]
-    did = np.append(late_s[~is_wait], late_s[is_wait].sum())  # all waits are compared as one total, the last column
-    usual = np.zeros((len(others), len(columns) + 1))
-    row = np.searchsorted(others, location[~late])
-    other_target = target[~late]
-    column = np.searchsorted(columns, other_target)
-    known = column < len(columns)
-    known[known] = columns[column[known]] == other_target[known]
-    np.add.at(usual, (row[known], column[known]), seconds[~late][known])
-    waited = other_target >= numbering.wait
-    np.add.at(usual, (row[waited], np.full(int(waited.sum()), len(columns))), seconds[~late][waited])
-
-    median = np.median(usual, axis=0) if len(others) >= 2 else np.zeros(len(columns) + 1)
-    noise = _sampling_noise(did, count, period_s)
-    noise[-1] = 0.0
-    noise[:-1][columns >= numbering.transfer] = 0.0  # calls are timed, not sampled
-    result: list[tuple[IntArray, IntArray, FloatArray]] = []
-    for group in members:
-        wait_s = groups.group_wait_s[group]
-        mine = usual[np.searchsorted(others, groups.group_waiter[group])]
-        excess = _excess(did, mine, median, noise, wait_s)
-        total = float(excess.sum())
-        share = excess / (total if total >= EXPLAINED * wait_s else max(wait_s, total))
-        rest = max(0.0, 1.0 - float(share.sum())) if total < EXPLAINED * wait_s else 0.0
-        own = np.nonzero(share[:-1] > 0.0)[0]
-        result.append((np.full(len(own), group), columns[own], share[own]))
-        if share[-1] > 0.0:
-            to = late_target[is_wait]
-            result.append((np.full(len(to), group), to, share[-1] * late_s[is_wait] / did[-1]))
-        if rest > 0.0:
-            unresolved = numbering.unresolved + groups.comparison_vertex[comparison]
-            result.append((np.array([group]), np.array([unresolved]), np.array([rest])))
-    return result
-
-
-def _excess(did: FloatArray, mine: FloatArray, median: FloatArray, noise: FloatArray, wait_s: float) -> FloatArray:
-    """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
-    than the waiter alone; then without regard to sampling noise. The last that is tried stands."""
-    excess = np.zeros_like(did)
-    for reference, floor in (
-        (np.maximum(mine, median), noise),
-        (mine, noise),
-        (np.maximum(mine, median), np.zeros_like(noise)),
-        (mine, np.zeros_like(noise)),
-    ):
-        excess = np.maximum(0.0, did - reference)
-        excess[excess <= floor] = 0.0
-        if excess.sum() >= EXPLAINED * wait_s:
-            return excess
-    return excess
-
-
-def _sampling_noise(seconds: FloatArray, count: int, period_s: float) -> FloatArray:
-    """Two standard deviations of the difference of two sampled sums of ``count`` stretches.
-
-    A visit of any length is measured to within one period at random, so its variance is period^2 / 6, and less for
-    visits much shorter than a period.
-    """
-    variance = np.minimum(count * period_s**2 / 6.0, seconds * period_s)
-    return np.asarray(2.0 * np.sqrt(2.0 * variance))

@@ -244,10 +244,12 @@ def sum_stretches(
     carried = timeline.locations.start_s - timeline.locations.start_s.min(initial=np.inf)
     # One row of work per stretch: the members', and the culprit's once per (comparison, instance).
     rows = np.flatnonzero(groups.sampled)
-    _, first = number_columns(
+    number, first = number_columns(
         groups.comparison[rows], stretches.instance[rows], stretches.culprit[rows], stretches.since_culprit[rows]
     )
     late = rows[first]
+    late_met_s = np.full(len(late), np.inf)
+    np.minimum.at(late_met_s, number, stretches.met_s[rows])
     comparison = np.concatenate([groups.comparison[rows], groups.comparison[late]])
     end = np.concatenate([stretches.call[rows], stretches.culprit[late]])
     since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[late]])
@@ -260,6 +262,8 @@ def sum_stretches(
             comparison,
             end,
             since,
+            np.concatenate([stretches.met_s[rows], late_met_s]),
+            calls.enter_s,
             calls.location,
             calls.first,
             calls.vertex,
@@ -285,6 +289,8 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     comparison,
     end,
     since,
+    met_s,
+    enter_s,
     location,
     first,
     vertex,
@@ -338,6 +344,17 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                     touched[count] = what
                     count += 1
                 scratch[what] += wait_s[between]
+        last = since[row]
+        if last >= 0 and group_of_call[last] >= 0:
+            # Of what was waited in the last common operation, the part after both had come.
+            still_s = enter_s[last] + wait_s[last] - max(met_s[row], enter_s[last])
+            if still_s > 0.0:
+                what = wait_base + group_of_call[last]
+                if not seen[what]:
+                    seen[what] = True
+                    touched[count] = what
+                    count += 1
+                scratch[what] += still_s
         if since[row] < 0 and carried_s[location[call]] > 0.0:
             if not seen[carried_in]:
                 seen[carried_in] = True

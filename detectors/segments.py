@@ -1,19 +1,21 @@
-"""Sums, medians and quantiles by key, without a Python loop."""
+"""Sums, medians and quantiles by key, without a Python loop, in time that grows with the rows alone.
+
+Small tables are handled by sorting, large ones by the hash tables of :mod:`~scalana.graphs.hashing`.
+"""
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
+from scalana.graphs.hashing import distinct, number_columns
 from scalana.graphs.timeline import FloatArray, IntArray
 
 
 def sum_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the distinct keys in order, and the sum of the values of each. O(n log n)."""
-    if not len(key):
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    order = np.argsort(key, kind="stable")
-    starts = _starts(key[order])
-    return key[order][starts], np.add.reduceat(value[order], starts)
+    """Return the distinct keys in order, and the sum of the values of each."""
+    keys, _, number = distinct(key)
+    return keys, weighted_count(number, value, len(keys))
 
 
 def weighted_count(index: IntArray, weight: FloatArray, length: int) -> FloatArray:
@@ -22,30 +24,57 @@ def weighted_count(index: IntArray, weight: FloatArray, length: int) -> FloatArr
 
 
 def median_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the distinct keys in order, and the median of the values of each. O(n log n)."""
-    keys, low = quantile_by_key(key, value, 0.5, upper=False)
-    _, high = quantile_by_key(key, value, 0.5, upper=True)
+    """Return the distinct keys in order, and the median of the values of each."""
+    keys, (low, high) = quantiles_by_key(key, value, (0.5, 0.5), (False, True))
     return keys, (low + high) / 2.0
 
 
 def quantile_by_key(key: IntArray, value: FloatArray, q: float, *, upper: bool = False) -> tuple[IntArray, FloatArray]:
     """Return the distinct keys in order, and a value of each at the quantile ``q``, no interpolation."""
-    if not len(key):
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    order = np.lexsort((value, key))
-    starts = _starts(key[order])
-    rank = q * (np.diff(np.append(starts, len(order))) - 1)
-    at = np.ceil(rank) if upper else np.floor(rank)
-    return key[order][starts], value[order][starts + at.astype(np.int64)]
+    keys, (result,) = quantiles_by_key(key, value, (q,), (upper,))
+    return keys, result
+
+
+def quantiles_by_key(
+    key: IntArray, value: FloatArray, q: tuple[float, ...], upper: tuple[bool, ...]
+) -> tuple[IntArray, list[FloatArray]]:
+    """Return the distinct keys in order, and the values of each at several quantiles, no interpolation."""
+    keys, _, number = distinct(key)
+    if not len(keys):
+        return keys, [np.zeros(0) for _ in q]
+    first = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(keys)))])
+    ordered = _sorted_segments(number, np.asarray(value, dtype=np.float64), first)
+    result = []
+    for part, up in zip(q, upper, strict=True):
+        rank = part * (np.diff(first) - 1)
+        result.append(ordered[first[:-1] + (np.ceil(rank) if up else np.floor(rank)).astype(np.int64)])
+    return keys, result
+
+
+@numba.njit(cache=True)
+def _sorted_segments(number, value, first):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Values by segment, each segment sorted."""
+    at = first[:-1].copy()
+    result = np.empty(len(value), dtype=np.float64)
+    for row in range(len(value)):
+        segment = number[row]
+        result[at[segment]] = value[row]
+        at[segment] += 1
+    for segment in range(len(first) - 1):
+        low, high = first[segment], first[segment + 1]
+        if high - low > 24:
+            result[low:high].sort()
+            continue
+        for row in range(low + 1, high):
+            held = result[row]
+            place = row
+            while place > low and result[place - 1] > held:
+                result[place] = result[place - 1]
+                place -= 1
+            result[place] = held
+    return result
 
 
 def number_rows(table: IntArray) -> tuple[IntArray, IntArray]:
     """Number the distinct rows of a table in their order; return the number of each row, and a first row of each."""
-    if not len(table):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    _, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return number.reshape(-1).astype(np.int64), first.astype(np.int64)
-
-
-def _starts(ordered: IntArray) -> IntArray:
-    return np.append(0, np.nonzero(np.diff(ordered))[0] + 1)
+    return number_columns(*table.T) if len(table) else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
