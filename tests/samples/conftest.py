@@ -82,15 +82,15 @@ Record = Callable[..., Recording]
 
 @pytest.fixture(scope="session")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """``record(sample, fix=False)`` runs a sample, or gives what it gave the first time."""
+    """``record(sample, fix=False, attempt=0)`` runs a sample, or gives what that attempt gave the first time."""
     pytest.importorskip("torch")
     kept = os.environ.get("SAMPLES_RUNS")
     runs = Path(kept).resolve() if kept else tmp_path_factory.mktemp("runs")
     runs.mkdir(parents=True, exist_ok=True)
-    seen: dict[tuple[Path, bool], Recording | str] = {}
+    seen: dict[tuple[Path, bool, int], Recording | str] = {}
 
-    def run(sample: Sample, fix: bool) -> Recording | str:
-        folder = runs / (sample.name + ("-fixed" if fix else ""))
+    def run(sample: Sample, fix: bool, attempt: int) -> Recording | str:
+        folder = runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
         command = [*sample.launch, str(sample.path), *(["--fix"] if fix else [])]
         try:
             done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
@@ -100,10 +100,10 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
             return f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return Recording(folder, done.stdout)
 
-    def once(sample: Sample, fix: bool = False) -> Recording:
-        key = (sample.path, fix)
+    def once(sample: Sample, fix: bool = False, attempt: int = 0) -> Recording:
+        key = (sample.path, fix, attempt)
         if key not in seen:
-            seen[key] = run(sample, fix)
+            seen[key] = run(sample, fix, attempt)
         recording = seen[key]
         if isinstance(recording, str):
             pytest.fail(recording, pytrace=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,20 @@ def brief(finding: dict[str, Any]) -> str:
     )
 
 
+ATTEMPTS = 3
+"""Recordings of one program, at most: seconds of one are at the mercy of what else runs on the machine."""
+
+
+def settle(measure: Callable[[int], float], wanted: float, tolerance: float = 0.1) -> None:
+    """Asserts that a measured number is the wanted one: the first measurement, or the median of several."""
+    measured: list[float] = []
+    for attempt in range(ATTEMPTS):
+        measured.append(measure(attempt))
+        if attempt != 1 and statistics.median(measured) == pytest.approx(wanted, rel=tolerance):
+            return
+    pytest.fail(f"measured {measured}, planted {wanted}", pytrace=False)
+
+
 def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
     for fault, finding in match(faulty, record(faulty).findings):
         assert sorted(finding["ranks"]) == sorted(fault.ranks)
@@ -48,14 +64,21 @@ def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
 
 
 def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
-    for fault, finding in match(faulty, record(faulty).findings):
-        assert finding["lost_s"] == pytest.approx(fault.lost_s, rel=0.1)
+    for number, fault in enumerate(faulty.faults):
+
+        def lost_s(attempt: int, number: int = number) -> float:
+            return float(match(faulty, record(faulty, attempt=attempt).findings)[number][1]["lost_s"])
+
+        settle(lost_s, fault.lost_s)
 
 
 def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> None:
-    predicted = sum(finding["saving_s"] for _, finding in match(faulty, record(faulty).findings))
-    saved = record(faulty).loop_s - record(faulty, fix=True).loop_s
-    assert predicted == pytest.approx(saved, rel=0.1)
+    def predicted_of_saved(attempt: int) -> float:
+        faults = match(faulty, record(faulty, attempt=attempt).findings)
+        saved = record(faulty, attempt=attempt).loop_s - record(faulty, fix=True, attempt=attempt).loop_s
+        return sum(float(finding["saving_s"]) for _, finding in faults) / saved
+
+    settle(predicted_of_saved, 1.0)
 
 
 def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
@@ -65,7 +88,7 @@ def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None
 
 
 def test_a_balanced_program_has_no_finding(balanced: Sample, record: Record) -> None:
-    assert [brief(finding) for finding in record(balanced).findings] == []
+    settle(lambda attempt: float(len(record(balanced, attempt=attempt).findings)), 0.0)
 
 
 def test_seconds_add_up(sample: Sample, record: Record) -> None:
