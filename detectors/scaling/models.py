@@ -25,7 +25,7 @@ EXPONENTS = {
 """Exponents, and what each costs: the less common it is in parallel programs, the more must speak for it."""
 DIVIDED = ((0.0, True), (0.5, False), (1.0, False))
 """(exponent, logarithmic) of what may grow beside work that is divided, and what such a model costs."""
-DIVIDED_COST = 1.0
+DIVIDED_COST = 2.0
 FREE = np.round(np.arange(-2.5, 4.001, 0.05), 6)
 """Grid of the free exponent."""
 SIZES_FOR_MODEL = 3
@@ -237,7 +237,10 @@ def _fit_family(
     for exponent, logarithmic in DIVIDED:
         pair = _pair(1.0 / p, Model(0.0, 1.0, exponent, logarithmic).term(p), y, sigma)
         if pair is not None:
-            consider(Model(pair[0], pair[1], exponent, logarithmic, divided=True), 2, DIVIDED_COST)
+            model = Model(pair[0], pair[1], exponent, logarithmic, divided=True)
+            first, second = model(np.unique(p)[:2]).tolist()
+            if first > second:  # else nothing that was measured falls
+                consider(model, 2, DIVIDED_COST)
     free = _free(p, y, sigma, with_constant=False)
     if free is not None:
         consider(free, 1, PER_COEFFICIENT + PER_FREE)
