@@ -183,7 +183,7 @@ static uint32_t path_at_rest(pid_t tid)
         return 0;
     }
     text[n] = 0;
-    const char *last = strrchr(text, ' ');
+    const char *last = strrchr(text, ' '); /* ... stack pointer, instruction */
     const char *before = last;
     while (before && before > text && before[-1] != ' ') {
         before--;
@@ -191,14 +191,7 @@ static uint32_t path_at_rest(pid_t tid)
     if (before == NULL || before == text) {
         return 0;
     }
-    uintptr_t pc = strtoul(last + 1, NULL, 16), sp = 0;
-    while (before > text && before[-1] == ' ') {
-        before--;
-    }
-    while (before > text && before[-1] != ' ') {
-        before--;
-    }
-    sp = strtoul(before, NULL, 16);
+    uintptr_t pc = strtoul(last + 1, NULL, 16), sp = strtoul(before, NULL, 16);
     enum memory_access access = memory_guarded_access();
     size_t size = sizeof copy;
     while (size >= 1024 && !memory_read(access, copy, sp, size)) {
