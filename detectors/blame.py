@@ -117,7 +117,7 @@ def split(groups: Groups, sums: Sums, numbering: Numbering, period_s: float) -> 
         groups.comparison_count,
         np.searchsorted(groups.group_comparison, edges),
         groups.group_waiter,
-        groups.group_pooled,
+        groups.group_waiters,
         groups.group_wait_s,
         groups.present_first,
         groups.present_location,

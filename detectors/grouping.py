@@ -55,8 +55,8 @@ class Groups:
     """``[wait groups]``, ascending"""
     group_waiter: IntArray
     """Waiter's location; of a pool, one that waited longest ``[wait groups]``."""
-    group_pooled: np.ndarray
-    """Whether a group stands for all waiters of its comparison ``[wait groups]``."""
+    group_waiters: IntArray
+    """Waiters that a group stands for: 1, or all those of its comparison ``[wait groups]``."""
     group_vertex: IntArray
     """Vertex of the call that waited ``[wait groups]``."""
     group_wait_s: FloatArray
@@ -108,7 +108,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
     )
     waited = np.nonzero(waited)[0]
     call = stretches.call[waited]
-    waiter = np.where(pooled[comparison[waited]], -1, location[waited])
+    waiter = np.where(pooled[comparison[waited]] > 0, -1, location[waited])
     group, first = number_columns(comparison[waited], waiter, calls.vertex[call])
     seconds = stretches.wait_s[waited]
     length = len(first)
@@ -130,7 +130,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
         wait_group=wait_group,
         group_comparison=comparison[waited][first],
         group_waiter=location[waited][longest],
-        group_pooled=pooled[comparison[waited][first]],
+        group_waiters=np.maximum(pooled[comparison[waited][first]], 1),
         group_vertex=calls.vertex[call][first],
         group_wait_s=weighted_count(group, seconds, length),
         group_count=np.bincount(group, minlength=length),
@@ -154,10 +154,11 @@ def _sample(order, first, location, waited, event, locations, events, most, want
     """Choose the members of each comparison whose stretches are looked at.
 
     ``order`` holds the rows of comparison ``c`` in ``first[c]:first[c + 1]``. A location is chosen with all its rows.
+    Returns, among others, how many waiters of each comparison are pooled (0: none).
     """
     comparisons = len(first) - 1
     sampled = np.ones(len(order), dtype=np.bool_)
-    pooled = np.zeros(comparisons, dtype=np.bool_)
+    pooled = np.zeros(comparisons, dtype=np.int64)
     count = np.zeros(comparisons, dtype=np.int64)
     present = np.empty(len(order), dtype=np.int64)
     present_waits = np.zeros(len(order), dtype=np.bool_)
@@ -187,7 +188,7 @@ def _sample(order, first, location, waited, event, locations, events, most, want
         for at in range(begin, used):
             waiters += waits[present[at]]
         others = used - begin - waiters
-        pooled[comparison] = waiters > most
+        pooled[comparison] = waiters if waiters > most else 0
         if waiters > most or others > most:
             stride = (waiters + wanted - 1) // wanted if waiters > most else 1
             other_stride = (others + wanted - 1) // wanted if others > most else 1

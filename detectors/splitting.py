@@ -17,7 +17,7 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
     count,
     group_first,
     group_waiter,
-    group_pooled,
+    group_waiters,
     group_wait_s,
     present_first,
     present_location,
@@ -77,8 +77,8 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
         _mean_of_waiters(usual, mean, width, members, present_waits, first_present)
         excess = np.empty(width, dtype=np.float64)
         for group in range(group_first[comparison], group_first[comparison + 1]):
-            wait_s = group_wait_s[group]
-            if group_pooled[group]:
+            wait_s = group_wait_s[group] / group_waiters[group]
+            if group_waiters[group] > 1:
                 mine = mean
             else:
                 place = np.searchsorted(present_location[first_present : first_present + members], group_waiter[group])
