@@ -104,7 +104,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
     resting = table.target < size
     caused = weighted_count(table.target[resting], table.seconds[resting], size)
-    is_setup = _setup_vertices(psg, analysis.ppg.run.cwd)
+    is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     run = analysis.ppg.run
     return RunCosts(
@@ -113,7 +113,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     )  # fmt: skip
 
 
-def _setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
+def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
     """Whether a vertex is, or lies in, what starts and ends a job ``[vertices]``: imports, calls that set up
     communication or end it, and what the interpreter does outside the program."""
     from scalana.runtime.operations import BY_NAME
@@ -246,7 +246,9 @@ def _match_targets(
     alone has it or -1)."""
     run, base = runs[number], runs[reference]
     vertex_of = np.arange(len(run.psg)) if number == reference else align(base.psg, run.psg)
-    known = {(key[0], key[1]) for key in rows}
+    known: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+    for key in rows:
+        known.setdefault((key[0], key[1]), key)
     result = np.zeros(len(run.kind), dtype=np.int64)
     used = run.cost_s + run.core_wait_s > 0.0
     for target in range(len(run.kind)):
@@ -258,8 +260,8 @@ def _match_targets(
             key = (kind, matched, line, -1)
         else:
             key = (kind, vertex, line, number)
-        if key not in rows and not used[target] and (kind, key[1]) in known:
-            key = next((other for other in rows if other[:2] == (kind, key[1])), key)
+        if key not in rows and not used[target]:
+            key = known.get((kind, key[1]), key)  # it costs nothing: any row of the vertex will do
         if key not in rows:
             rows[key] = len(rows)
             origin.append((number, target))

@@ -18,6 +18,8 @@ import numpy as np
 from scalana.graphs.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import IntArray
 
+MOST_COMPARED = 10_000
+"""Pairs of siblings up to which texts are compared; of more, none is taken for edited."""
 SIMILAR = 0.6
 """Likeness of two texts from which they count as one text that was edited (as ``difflib`` measures it)."""
 
@@ -75,7 +77,7 @@ def _pair_children(
     taken_left, taken_right = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
     rest_left = [child for child in reference[mine].children if child not in taken_left]
     rest_right = [child for child in other[theirs].children if child not in taken_right]
-    if rest_left and rest_right:
+    if 0 < len(rest_left) * len(rest_right) <= MOST_COMPARED:
         pairs += _pair_edited(rest_left, rest_right, pairs, reference, other, contents)
     return pairs
 

@@ -2,13 +2,15 @@
 
     SAMPLES_RUNS=runs python -m pytest tests/samples        records all samples and keeps their runs
     python -m tests.benchmarks.accuracy runs [--samples samples] [--format markdown|json]
+    python -m tests.benchmarks.accuracy runs --scaling       for samples/scaling, in runs/NAME-RANKS
 
 For every sample: what is planted, and the first answer of this tool, of ScalAna as published (on the same graph), and
 of "the place at which ranks differ most". An answer is ranks and a line, with two marks for rank and line: ``+`` right,
 ``-`` wrong. Seconds are the rank-seconds of waiting, against those planted; the saving is compared with what the
 program without the fault really saves where that was recorded too (in ``NAME-fixed``), and else with the header.
 Balanced samples count how many findings there are: none would be right. Where several faults are planted, the first
-answer has to be one of them. The other two methods name one rank, and no seconds.
+answer has to be one of them. The other two methods name one rank, and no seconds; they are not shown the start of the
+job.
 """
 
 from __future__ import annotations
@@ -19,10 +21,15 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 import scalana
 from scalana.detectors import published
+from scalana.detectors.costs import setup_vertices
 from scalana.detectors.findings import Finding
-from tests.samples.planted import SAMPLES, Fault, Sample, read_sample
+from scalana.graphs.align import align
+from scalana.graphs.ppg import PPG
+from tests.samples.planted import SAMPLES, Fault, Sample, header, marked_line, read_sample
 
 
 @dataclass
@@ -82,10 +89,16 @@ def loop_s(run: Path) -> float | None:
     return None
 
 
+def without_start(ppg: PPG) -> None:
+    """Take imports, and setting up communication, out of a graph's times: the other methods would name them."""
+    ppg.metrics["time_s"][setup_vertices(ppg.psg, ppg.run.cwd)] = 0.0
+
+
 def measure(run: Path, sample: Sample) -> Row:
     """All three answers for one run."""
     analysis = scalana.analyze(run).analysis
     ppg = analysis.ppg
+    without_start(ppg)
     theirs = published.detect(ppg, analysis.waits).findings
     spot = published.largest_imbalance(ppg)
     nothing = Answer("none", False, False, 0)
@@ -155,12 +168,57 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def scaling_table(runs: Path, samples: Path) -> str:
+    """The first answers for the programs that lose on more ranks, by runs of all their sizes."""
+    lines = ["| sample | truth | scalana | published | naive | seconds error |", "|---|---|---|---|---|---|"]
+    for path in sorted(samples.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        values = header(text, path)
+        (fault,) = values["faults"]
+        line = marked_line(text, fault["marker"]) or 0
+        folders = [runs / f"{path.stem}-{ranks}" for ranks in values["sizes"]]
+        if not all((folder / "run.json").is_file() for folder in folders):
+            continue
+        found = scalana.scaling(folders).findings
+        analyses = [scalana.analyze(folder).analysis for folder in folders]
+        largest = analyses[-1]
+        for analysis in analyses:
+            without_start(analysis.ppg)
+        time_s = np.zeros((len(largest.ppg.psg), len(analyses)))
+        for run, analysis in enumerate(analyses):
+            vertex = align(largest.ppg.psg, analysis.ppg.psg)
+            mean = analysis.ppg.metrics["time_s"].mean(axis=1)
+            np.add.at(time_s, (vertex[vertex >= 0], run), mean[vertex >= 0])
+        steep = published.non_scalable_vertices(time_s, values["sizes"])
+        theirs = published.detect(largest.ppg, largest.waits, steep).findings
+        spot = published.largest_imbalance(largest.ppg)
+        place = largest.ppg.psg[spot[1]].place if spot is not None else None
+        cells = [
+            _scaling_answer(path, line, top.file, top.line, top.end_line) if top else "none -"
+            for top in (found[0] if found else None, theirs[0] if theirs else None)
+        ]
+        cells.append(_scaling_answer(path, line, place.file, place.line, place.end_line) if place else "none -")
+        lost = fault.get("lost_s")
+        error = f"{found[0].lost_s / lost - 1.0:+.1%}" if lost and found else ""
+        lines.append(f"| {path.stem} | {path.name}:{line} {fault['kind']} | {' | '.join(cells)} | {error} |")
+    return "\n".join(lines)
+
+
+def _scaling_answer(path: Path, planted: int, file: str, line: int, end_line: int) -> str:
+    right = Path(file).name == path.name and line <= planted <= max(line, end_line) <= planted + 2
+    return f"{Path(file).name}:{line} {'+' if right else '-'}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, help="folder of run folders, each named after its sample")
     parser.add_argument("--samples", type=Path, default=SAMPLES, help="folder of the programs (default: samples)")
     parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    parser.add_argument("--scaling", action="store_true", help="the samples of several sizes instead")
     args = parser.parse_args()
+    if args.scaling:
+        print(scaling_table(args.runs, args.samples / "scaling"))
+        return
     rows = []
     for run in sorted(args.runs.iterdir()):
         path = args.samples / f"{run.name}.py"
