@@ -15,8 +15,9 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.targets import TargetKind
+from scalana.graphs.hashing import distinct, number_columns
 from scalana.graphs.psg import PSG, VertexKind
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.timeline import IntArray, Timeline
 
 MOST = 0.5
 """Part of a loop's blame on a rank that makes one line of it the place."""
@@ -24,6 +25,9 @@ LARGE = 0.25
 """Part of a function's blame on a rank that lets a line or loop of it stand alone."""
 NOTABLE = 0.15
 """Part of the largest rank's blame that makes a rank one of the finding's."""
+
+SMALL = 1e-4
+"""Part of all blame below which an entry decides about its place together with those of other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Candidate:
     """Entries of the blame table that are one cause."""
 
     spot: Spot
-    entries: list[int]
+    entries: IntArray
     """Rows of the blame table."""
     lost_s: float
     ranks: list[int]
@@ -49,43 +53,59 @@ class Candidate:
 
 def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
     """Join the entries of a blame table, largest candidate first. Every entry is in exactly one candidate."""
+    if not len(table.target):
+        return []
     rank = timeline.locations.rank[table.location]
-    spots = _spots_by_rank(table, timeline, psg)
-    joined: dict[Spot, list[int]] = defaultdict(list)
-    for entry, spot in enumerate(spots):
-        joined[spot].append(entry)
+    spots, number = _spots_by_rank(table, rank, timeline, psg)
+    order = np.argsort(number, kind="stable")
+    first = np.searchsorted(number[order], np.arange(len(spots) + 1))
     candidates = []
-    for spot, entries in joined.items():
+    for spot, low, high in zip(spots, first[:-1].tolist(), first[1:].tolist(), strict=True):
+        entries = order[low:high]
         seconds = np.bincount(rank[entries], weights=table.seconds[entries])
         notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
-        candidates.append(Candidate(spot, entries, float(seconds.sum()), [int(r) for r in notable]))
+        candidates.append(Candidate(spot, entries, float(seconds.sum()), notable.tolist()))
     candidates = _join_contexts(candidates, psg)
     return sorted(candidates, key=lambda candidate: -candidate.lost_s)
 
 
-def _spots_by_rank(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Spot]:
-    """The spot of every entry, decided rank by rank."""
-    rank = timeline.locations.rank[table.location]
-    leaves: list[Spot] = []
-    for target in table.target:
-        kind, row = table.numbering.describe(int(target))
-        if kind == TargetKind.OWN:
-            leaves.append(Spot(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])))
-        else:
-            leaves.append(Spot(kind, row, -1))
+def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG) -> tuple[list[Spot], IntArray]:
+    """The spots that occur, and which of them every entry's is.
+
+    Decided rank by rank; entries that are small, of which a large job has very many, are decided over all ranks.
+    """
+    decider = np.where(table.seconds >= SMALL * float(table.seconds.sum()), rank, -1)
+    case, chosen = number_columns(decider, table.target)
+    deciders = decider[chosen].tolist()
+    seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
+    leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
     within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[int]] = {}
-    for entry, leaf in enumerate(leaves):
-        if leaf.kind != TargetKind.OWN:
-            continue
-        leaf = leaves[entry] = _outside_comm(leaf, psg)
-        chain = chains.setdefault(leaf.vertex, list(containers(leaf.vertex, psg)))
-        for container in chain:
-            within[int(rank[entry]), container][leaf] += float(table.seconds[entry])
-    return [
-        leaf if leaf.kind != TargetKind.OWN else promote(leaf, int(rank[entry]), chains[leaf.vertex], within, psg)
-        for entry, leaf in enumerate(leaves)
+    for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
+        if leaf.kind == TargetKind.OWN:
+            for container in chains.setdefault(leaf.vertex, list(containers(leaf.vertex, psg))):
+                within[who, container][leaf] += amount
+    numbers: dict[Spot, int] = {}
+    place = [
+        numbers.setdefault(
+            leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, psg), len(numbers)
+        )
+        for who, leaf in zip(deciders, leaves, strict=True)
     ]
+    # In the order in which the entries, the largest first, come to them.
+    spots, number = list(numbers), np.array(place, dtype=np.int64)[case]
+    _, first, number = distinct(number)
+    order = np.argsort(first)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return [spots[row] for row in order.tolist()], back[number]
+
+
+def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> Spot:
+    kind, row = table.numbering.describe(target)
+    if kind != TargetKind.OWN:
+        return Spot(kind, row, -1)
+    return _outside_comm(Spot(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])), psg)
 
 
 def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
@@ -175,7 +195,7 @@ def _join_contexts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
         key = (spot.kind, place.file, line, spot.line >= 0)
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
-                other.entries += candidate.entries
+                other.entries = np.concatenate([other.entries, candidate.entries])
                 other.lost_s += candidate.lost_s
                 break
         else:

@@ -69,7 +69,7 @@ def finding_of(
     entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
     if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
         entries = []  # nobody waits for it: there is no way from a symptom
-    candidate = Candidate(spot, entries, float(caused.sum()), finding.ranks)
+    candidate = Candidate(spot, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
     finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
     return finding
 
