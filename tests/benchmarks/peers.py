@@ -20,7 +20,6 @@ import os
 import re
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -195,7 +194,7 @@ def print_answers(out: Path) -> None:
 
 
 def cost(tools: Tools, samples: list[Sample], names: list[str], out: Path, rounds: int) -> None:
-    """Alternates runs without and with each tool, and prints ratios of medians."""
+    """Alternates runs without and with each tool, and prints ratios of the least disturbed ones."""
     print("| sample | tool | loop seconds without | with | ratio | CPU seconds of the job without | with | ratio |")
     print("|---" * 8 + "|")
     for sample in samples:
@@ -210,8 +209,7 @@ def cost(tools: Tools, samples: list[Sample], names: list[str], out: Path, round
                 measured[tool].append((loop_s, cpu_s))
                 print(sample.name, tool, loop_s, cpu_s, file=sys.stderr, flush=True)
         loop, cpu = (
-            {tool: statistics.median(value[i] for value in values) for tool, values in measured.items() if values}
-            for i in (0, 1)
+            {tool: min(value[i] for value in values) for tool, values in measured.items() if values} for i in (0, 1)
         )
         for tool in names:
             if tool in loop:
