@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.call_tree import CallTree
 from scalana.graphs.clocks import Clocks, estimate_clocks
 from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.tables import Events, Samples, Threads, concatenate, take
@@ -97,8 +98,10 @@ class Gathered:
     """Whether the record of a process stops without an end ``[processes]``."""
     thinned: npt.NDArray[np.bool_]
     """Whether events of a process were thinned out ``[processes]``."""
-    path_first: IntArray
-    """Call path ``p`` of process ``i`` is row ``path_first[i] + p`` ``[processes + 1]``."""
+    tree: CallTree
+    """The call paths of all processes; those of the ranks themselves come first."""
+    own_paths: int
+    """How many they are."""
     threads: Threads
     samples: Samples
     events: Events
@@ -127,19 +130,23 @@ def gather(chosen: RankRecords) -> Gathered:
     parts = [_Part(record, number) for number, record in enumerate(records)]
     ranks, is_own = np.array(rank, np.int64), np.array(own, np.bool_)
     thread_first = _offsets([part.threads for part in parts])
-    path_first = _offsets([part.paths for part in parts])
+    tree = CallTree()
+    # Ranks first: what they add to the graph comes before what only their children do.
+    for part in parts:
+        if own[part.number]:
+            part.paths = tree.add(part.record)
+    own_paths = len(tree)
+    for part in parts:
+        if not own[part.number]:
+            part.paths = tree.add(part.record)
     threads = _threads(parts, thread_first, ranks, is_own)
     communicators: _Communicators = {}
-    samples = concatenate([part.samples(thread_first, path_first) for part in parts], Samples)
-    events = concatenate(
-        [part.events(thread_first, path_first, communicators) for part in parts if own[part.number]], Events
-    )
-    opens = concatenate(
-        [part.open(thread_first, path_first, communicators) for part in parts if own[part.number]], Events
-    )
+    samples = concatenate([part.samples(thread_first) for part in parts], Samples)
+    events = concatenate([part.events(thread_first, communicators) for part in parts if own[part.number]], Events)
+    opens = concatenate([part.open(thread_first, communicators) for part in parts if own[part.number]], Events)
     first_open = len(events)
     events = _linked(concatenate([events, opens], Events))
-    intervals = _intervals(parts, thread_first, path_first, ranks)
+    intervals = _intervals(parts, thread_first, ranks)
 
     hosts, host = _hosts(records)
     nothing = np.zeros(0, np.int64)
@@ -167,13 +174,14 @@ def gather(chosen: RankRecords) -> Gathered:
         end_ns=end - origin,
         killed=np.array([not record.ended for record in records], np.bool_),
         thinned=np.array([part.thinned for part in parts], np.bool_),
-        path_first=path_first,
+        tree=tree,
+        own_paths=own_paths,
         threads=threads,
         samples=take(samples, order),
         events=events,
         open_events=np.arange(first_open, len(events)),
         intervals=intervals,
-        totals=concatenate([part.totals(path_first) for part in parts if own[part.number]], Totals),
+        totals=concatenate([part.totals() for part in parts if own[part.number]], Totals),
         communicators=[
             Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in communicators
         ],
@@ -191,23 +199,23 @@ class _Part:
         self.number = number
         used = (record.samples.thread, record.events.thread, record.intervals.thread, record.open.thread)
         self.threads = 1 + max(*(_top(column) for column in used), max(record.threads, default=0))
-        self.paths = max(len(record.paths), 1)
+        self.paths = np.zeros(1, np.int64)
         self.start_ns = start_ns(record) or record.first_ns
         self.end_ns = max(record.last_ns, self.start_ns)
         self.thinned = bool((_array(record.events.flags) >> EVENT_LEVEL_SHIFT).any())
 
-    def samples(self, thread_first: IntArray, path_first: IntArray) -> Samples:
+    def samples(self, thread_first: IntArray) -> Samples:
         columns = self.record.samples
         return Samples(
             thread=_array(columns.thread) + thread_first[self.number],
             time_ns=_array(columns.time_ns),
-            path=self._paths(columns.path, path_first),
+            path=self._paths(columns.path),
             cpu_ns=_array(columns.cpu_us) * 1000,
             core_wait_ns=_array(columns.core_wait_us) * 1000,
             state=_array(columns.state),
         )
 
-    def events(self, thread_first: IntArray, path_first: IntArray, communicators: _Communicators) -> Events:
+    def events(self, thread_first: IntArray, communicators: _Communicators) -> Events:
         columns = self.record.events
         identity = _array(columns.id)
         enter, cpu_enter = _array(columns.enter_ns), _array(columns.cpu_enter_ns)
@@ -229,13 +237,13 @@ class _Part:
             exit_ns=enter + _array(columns.duration_ns),
             cpu_enter_ns=cpu_enter,
             cpu_exit_ns=cpu_enter + _array(columns.cpu_ns),
-            path=self._paths(columns.path, path_first),
+            path=self._paths(columns.path),
             completes=_array(columns.completes),
             done_ns=done_ns,
             done_cpu_ns=done_cpu,
         )
 
-    def open(self, thread_first: IntArray, path_first: IntArray, communicators: _Communicators) -> Events:
+    def open(self, thread_first: IntArray, communicators: _Communicators) -> Events:
         """Calls under way when a record stops, as events that last until then.
 
         A record with an end holds such a call where the program was interrupted in the midst of it: that one lasts as
@@ -270,27 +278,27 @@ class _Part:
             exit_ns=as_of[rows] if record.ended else np.full(n, self.end_ns, np.int64),
             cpu_enter_ns=none,
             cpu_exit_ns=none,
-            path=self._paths(_array(columns.path)[rows], path_first),
+            path=self._paths(_array(columns.path)[rows]),
             completes=np.where(operation == WAIT, self._waited_for(columns, rows), 0),
             done_ns=none,
             done_cpu_ns=none,
         )
 
-    def totals(self, path_first: IntArray) -> Totals:
+    def totals(self) -> Totals:
         columns = self.record.totals
         return Totals(
             process=np.full(len(columns), self.number, np.int64),
-            path=self._paths(columns.path, path_first),
+            path=self._paths(columns.path),
             operation=_array(columns.operation),
             calls=_array(columns.calls),
             nbytes=_array(columns.nbytes),
             wall_ns=_array(columns.wall_ns),
         )
 
-    def _paths(self, local: object, path_first: IntArray) -> IntArray:
-        """Run-wide paths; what a lost block defined is path 0 of its process."""
+    def _paths(self, local: object) -> IntArray:
+        """Paths of the run's tree; what a lost block defined is path 0."""
         path = _array(local)
-        return np.where(path < self.paths, path, 0) + path_first[self.number]
+        return self.paths[np.where(path < len(self.paths), path, 0)]
 
     def _communicators(self, known: _Communicators) -> IntArray:
         """Run-wide communicator of each of the process' ids, -1 for unknown ones."""
@@ -362,7 +370,7 @@ def _threads(parts: list[_Part], first: IntArray, rank: IntArray, is_own: npt.ND
     )
 
 
-def _intervals(parts: list[_Part], thread_first: IntArray, path_first: IntArray, rank: IntArray) -> Intervals:
+def _intervals(parts: list[_Part], thread_first: IntArray, rank: IntArray) -> Intervals:
     names: list[str] = []
     columns: list[list[IntArray]] = [[] for _ in range(7)]
     for part in parts:
@@ -376,7 +384,7 @@ def _intervals(parts: list[_Part], thread_first: IntArray, path_first: IntArray,
             start,
             start + _array(table.duration_ns),
             _array(table.cpu_ns),
-            part._paths(table.path, path_first),
+            part._paths(table.path),
         )
         for column, value in zip(columns, values, strict=True):
             column.append(value)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.call_tree import CallTree
 from scalana.graphs.callpaths import FrameRef, Placer
 from scalana.graphs.gather import Gathered
 from scalana.graphs.own_work import Places
@@ -38,27 +39,10 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     programs = _programs(data, lib_dirs)
     psg, parse = front_end(programs, lib_dirs)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
-    frames = _Frames(placer)
-    size = int(data.path_first[-1])
-    vertex, line, waits = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    placed: dict[object, tuple[IntArray, IntArray, npt.NDArray[np.bool_]]] = {}
-    # Ranks first: what they add comes before what only their children do.
-    for process in sorted(range(len(data.records)), key=lambda process: not data.is_own[process]):
-        record = data.records[process]
-        rows = slice(int(data.path_first[process]), int(data.path_first[process + 1]))
-        # Ranks that did the same, call for call, have the same tree.
-        key = _tree_key(record)
-        if key not in placed:
-            tree, waiting = frames.of(record)
-            placed[key] = (*placer.place_tree(list(record.paths.parent), tree)[:2], waiting)
-        vertex[rows], line[rows], waits[rows] = placed[key]
+    tree = data.tree
+    frames, waits = _frames(tree, placer)
+    vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
     return psg, Places(vertex, line, waits), placer
-
-
-def _tree_key(record: ProcessRecord) -> object:
-    """Equal for records with equal call paths."""
-    columns = (column.tobytes() for column in (record.paths.parent, record.paths.code, record.paths.lasti))
-    return (*columns, *record.codes.values(), record.meta.get("cwd", ""))
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
@@ -83,38 +67,19 @@ def waits_for_others(file: str) -> bool:
     return path.rsplit("/", 1)[-1] in _WAITING_FILES or any(folder in path for folder in _WAITING_FOLDERS)
 
 
-class _Frames:
-    """Decodes the innermost frame of every path; equal frames of all processes are one object.
+def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], npt.NDArray[np.bool_]]:
+    """The innermost frame of every path ``[paths]``, and whether each is library code that waits for others.
 
     Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
     """
-
-    def __init__(self, placer: Placer) -> None:
-        self._placer = placer
-        self._known: dict[tuple[Code, str], _CodeFrames] = {}
-
-    def of(self, record: ProcessRecord) -> tuple[list[FrameRef], npt.NDArray[np.bool_]]:
-        """The frames ``[paths]``, and whether each is library code that waits for others."""
-        cwd = record.meta.get("cwd", "")
-        codes = {number: self._code(code, cwd) for number, code in record.codes.items()}
-        lost = _CodeFrames(None, _LOST, True, False)
-        steps = np.array(record.paths.code, np.int64) << 32 | np.array(record.paths.lasti, np.int64)
-        unique, inverse = np.unique(steps, return_inverse=True)
-        chosen = [(codes.get(step >> 32, lost), step & 0xFFFFFFFF) for step in unique.tolist()]
-        frames = [code.frame(lasti) for code, lasti in chosen]
-        waits = np.array([code.waits for code, _ in chosen], np.bool_)
-        inverse = inverse.reshape(-1)
-        return [frames[row] for row in inverse.tolist()], waits[inverse]
-
-    def _code(self, code: Code, cwd: str) -> _CodeFrames:
-        key = (code._replace(id=0), "" if os.path.isabs(code.filename) else cwd)
-        found = self._known.get(key)
-        if found is None:
-            frame = FrameRef(_absolute(code.filename, cwd), code.name, code.first_line, code.first_line)
-            library = self._placer.is_library(frame)
-            found = _CodeFrames(code, frame, library, library and waits_for_others(frame.filename))
-            self._known[key] = found
-        return found
+    codes = [_CodeFrames(None, _LOST, True, False)]
+    for code, file in tree.codes[1:]:
+        frame = FrameRef(file, code.name, code.first_line, code.first_line)
+        library = placer.is_library(frame)
+        codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file)))
+    number = tree.code.tolist()
+    frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
+    return frames, np.array([code.waits for code in codes], np.bool_)[tree.code]
 
 
 @dataclass(slots=True)
@@ -137,33 +102,29 @@ class _CodeFrames:
         return found
 
 
-def _absolute(file: str, cwd: str) -> str:
-    if not file or file.startswith(("<", "[")) or os.path.isabs(file) or not cwd:
-        return file
-    return os.path.normpath(os.path.join(cwd, file))
-
-
 def _programs(data: Gathered, lib_dirs: list[str]) -> list[str]:
     """Files that the ranks ran: where the first module outside of the libraries is at the top of paths."""
     libraries = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs)
     found: dict[str, None] = {}
     for process in np.flatnonzero(data.is_own).tolist():
-        record = data.records[process]
-        cwd = record.meta.get("cwd", "")
-        if record.meta.get("program"):  # native code: its debug information names the sources
-            found[record.meta["program"]] = None
-        kinds: dict[int, tuple[bool, str]] = {0: (True, "")}
-        for number, code in record.codes.items():
-            file = _absolute(code.filename, cwd)
-            library = file.startswith(("<", "[", *libraries))
-            kinds[number] = library, file if code.name == "<module>" and not library else ""
-        # Whether there is nothing but library code from the root to the path.
-        below = [True] * len(record.paths)
-        for path, (parent, number) in enumerate(zip(record.paths.parent, record.paths.code, strict=True)):
-            if below[parent]:
-                below[path], file = kinds.get(number, (True, ""))
-                if file:
-                    found[file] = None
-            else:
-                below[path] = False
+        program = data.records[process].meta.get("program")
+        if program:  # native code: its debug information names the sources
+            found[program] = None
+    tree = data.tree
+    kinds: list[tuple[bool, str]] = [(True, "")]
+    for code, file in tree.codes[1:]:
+        library = file.startswith(("<", "[", *libraries))
+        kinds.append((library, file if code.name == "<module>" and not library else ""))
+    # Whether there is nothing but library code from the root to the path.
+    below = [True] * data.own_paths
+    of_ranks = slice(0, data.own_paths)
+    for path, (parent, number) in enumerate(
+        zip(tree.parent[of_ranks].tolist(), tree.code[of_ranks].tolist(), strict=True)
+    ):
+        if below[parent]:
+            below[path], file = kinds[number]
+            if file:
+                found[file] = None
+        else:
+            below[path] = False
     return list(found)

@@ -1,0 +1,125 @@
+"""The call paths of all processes as one tree.
+
+Every process numbers the code and the call paths that its samples saw in the order in which it saw them. Here equal
+paths of all processes become one, whatever their numbers, so that each is looked up in the structure only once.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numba
+import numpy as np
+
+from scalana.graphs.timeline import IntArray
+from scalana.runtime.record_format import Code, ProcessRecord
+
+
+class CallTree:
+    """A tree of call paths that grows with every record. Path 0 is the empty one, code 0 code that was lost."""
+
+    def __init__(self) -> None:
+        self.codes: list[tuple[Code, str]] = [(Code(0, "<lost>", "<lost>", 0, 0, b""), "<lost>")]
+        """Every code object with its file; names of files are absolute where the working directory is known."""
+        self._code_numbers: dict[tuple[object, ...], int] = {}
+        self._columns = np.zeros((3, 1024), np.int64)
+        self._slots = np.full(4096, -1, np.int64)
+        self._count = 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def parent(self) -> IntArray:
+        """Path without its innermost frame; smaller than the path's own number ``[paths]``."""
+        return self._columns[0, : self._count]
+
+    @property
+    def code(self) -> IntArray:
+        """Row in :attr:`codes` of the innermost frame ``[paths]``."""
+        return self._columns[1, : self._count]
+
+    @property
+    def lasti(self) -> IntArray:
+        """Offset of its instruction ``[paths]``."""
+        return self._columns[2, : self._count]
+
+    def add(self, record: ProcessRecord) -> IntArray:
+        """Add the paths of a record; returns the tree's path for each of the record's own ``[record's paths]``."""
+        paths = record.paths
+        if len(paths) == 0:
+            return np.zeros(1, np.int64)
+        parent, code, lasti = (np.array(column, np.int64) for column in (paths.parent, paths.code, paths.lasti))
+        wanted = self._count + len(parent)
+        if wanted > self._columns.shape[1]:
+            self._columns = np.concatenate((self._columns, np.zeros((3, 2 * wanted), np.int64)), axis=1)
+        if 2 * wanted > len(self._slots):
+            self._slots = np.full(1 << (4 * wanted).bit_length(), -1, np.int64)
+            _insert_all(*self._columns, self._slots, self._count)
+        result, self._count = _merge(parent, self._codes(record, code), lasti, *self._columns, self._slots, self._count)
+        return np.asarray(result)
+
+    def _codes(self, record: ProcessRecord, used: IntArray) -> IntArray:
+        """The tree's codes in place of a record's own."""
+        if not record.codes:
+            return np.zeros(len(used), np.int64)
+        cwd = record.meta.get("cwd", "")
+        numbers, known = self._code_numbers, []
+        for code in record.codes.values():
+            # What is relative means something else in another folder.
+            key = code[1:] if code[1].startswith("/") else (*code[1:], cwd)
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = len(self.codes)
+                self.codes.append((code, absolute(code.filename, cwd)))
+            known.append(number)
+        own = np.fromiter(record.codes, np.int64, len(known))
+        order = np.argsort(own)
+        at = np.minimum(np.searchsorted(own, used, sorter=order), len(own) - 1)
+        found = order[at]
+        return np.where(own[found] == used, np.array(known, np.int64)[found], 0)
+
+
+def absolute(file: str, cwd: str) -> str:
+    """A file of code as an absolute name, where it is one of a file at all."""
+    if not file or file.startswith(("<", "[")) or os.path.isabs(file) or not cwd:
+        return file
+    return os.path.normpath(os.path.join(cwd, file))
+
+
+@numba.njit(cache=True)
+def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma: no cover
+    mixed = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(code) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= np.uint64(lasti) * np.uint64(0x165667B19E3779F9)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64((mixed >> np.uint64(24)) & np.uint64(bits))
+
+
+@numba.njit(cache=True)
+def _merge(parent, code, lasti, tree_parent, tree_code, tree_lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    result = np.zeros(len(parent), np.int64)
+    for path in range(1, len(parent)):
+        up = result[parent[path]]
+        slot = _slot(up, code[path], lasti[path], len(slots) - 1)
+        while True:
+            known = slots[slot]
+            if known < 0:
+                slots[slot] = known = count
+                tree_parent[count], tree_code[count], tree_lasti[count] = up, code[path], lasti[path]
+                count += 1
+                break
+            if tree_parent[known] == up and tree_code[known] == code[path] and tree_lasti[known] == lasti[path]:
+                break
+            slot = (slot + 1) & (len(slots) - 1)
+        result[path] = known
+    return result, count
+
+
+@numba.njit(cache=True)
+def _insert_all(parent, code, lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for path in range(1, count):
+        slot = _slot(parent[path], code[path], lasti[path], len(slots) - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = path
