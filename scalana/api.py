@@ -139,12 +139,13 @@ def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], Fil
     """The structure of programs in C and C++, from the sources that their debug information names."""
     from scalana.frontend.cpp.build import build_cpp_psg
     from scalana.frontend.cpp.clang import ClangMissing
+    from scalana.frontend.cpp.debug_files import debug_file
     from scalana.frontend.cpp.resolve import Program
     from scalana.graphs.psg import PSG
 
     program = Program()
     try:
-        psg = build_cpp_psg(programs, program=program, uncalled=False)
+        psg = build_cpp_psg([debug_file(path) for path in programs], program=program, uncalled=False)
     except ClangMissing as error:
         psg = PSG(" ".join(programs))
         psg.warnings.append(str(error))
@@ -153,11 +154,14 @@ def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], Fil
 
 def _symbols(path: str, build_id: str, offsets: Collection[int]) -> dict[int, Sequence[NativeFrame]]:
     """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now."""
+    from scalana.frontend.cpp import debug_files
     from scalana.frontend.cpp.elf import BinaryError
     from scalana.frontend.cpp.symbols import Symbols
 
+    if build_id and debug_files.build_id(path) != build_id:
+        return {}
     try:
-        with Symbols(path) as symbols:
+        with Symbols(debug_files.debug_file(path)) as symbols:
             return {offset: symbols.frames(offset) for offset in offsets}
     except BinaryError:
         return {}

@@ -157,7 +157,7 @@ class Binary:
         """Folders of MPI's headers beside the MPI library that the program is linked with."""
         found: list[str] = []
         dynamic: Any = self.elf.get_section_by_name(".dynamic")
-        if dynamic is None:
+        if not hasattr(dynamic, "iter_tags"):  # none, or empty in a file of debug information
             return found
         folders: list[str] = []
         linked = False

@@ -166,7 +166,7 @@ def symbols_of(elf: Any) -> list[tuple[int, int, str]]:
     found: dict[int, tuple[int, int, str]] = {}
     for name in (".dynsym", ".symtab"):
         section = elf.get_section_by_name(name)
-        for symbol in section.iter_symbols() if section is not None else ():
+        for symbol in section.iter_symbols() if hasattr(section, "iter_symbols") else ():  # empty in debug files
             if symbol["st_info"]["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
                 start = symbol["st_value"]
                 found[start] = start, start + max(symbol["st_size"], 1), symbol.name

@@ -231,14 +231,13 @@ static void start_record(void)
     if (error) {
         return;
     }
-    const char *why = "";
     modules_refresh();
-    bool samples = native_samples_prepare(rate_hz, &why);
+    const char *samples = native_samples_prepare(rate_hz);
     pthread_atfork(NULL, NULL, after_fork_in_child);
     recorder_on_flush(write_open_calls);
-    describe(rate_hz, samples ? "native" : "none");
-    if (!samples) {
-        note(why);
+    describe(rate_hz, samples);
+    if (strcmp(samples, "none") == 0) {
+        note("no samples of running threads: the kernel allows neither perf_event_open nor timers with signals");
     }
     if (sampler_start(rate_hz, 1.0, false) != 0) {
         note("no thread could be started to take samples");

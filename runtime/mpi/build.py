@@ -35,7 +35,7 @@ _SHARED = (
     "sampler_passes",
     "thread_state",
 )
-_AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "threads", "unwind")
+_AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "signal_samples", "threads", "unwind")
 _WRAPPERS = ("mpi_calls", "communicators", "requests")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")

@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "native_paths.h"
 #include "sampler.h"
+#include "signal_samples.h"
 #include "threads.h"
 #include "unwind.h"
 
@@ -163,6 +164,29 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
     return count;
 }
 
+static size_t take_signal_samples(pid_t tid, native_sample *samples, size_t capacity)
+{
+    const signal_snapshot *taken;
+    size_t count = 0;
+    signal_samples_watch(tid);
+    while ((taken = signal_samples_take(tid)) != NULL) {
+        if (count == capacity) {
+            continue;
+        }
+        uint32_t path = thread_call_path(tid);
+        if (path == 0) {
+            unwind_frame frames[UNWIND_MAX];
+            const unwind_stack stack = {taken->sp, taken->size, taken->stack};
+            path = native_path(frames, unwind((unwind_registers){taken->pc, taken->sp, taken->fp}, &stack, frames,
+                                              UNWIND_MAX));
+        }
+        if (path) {
+            samples[count++] = (native_sample){taken->time_ns, path};
+        }
+    }
+    return count;
+}
+
 /* The kernel tells stack pointer and instruction of a thread that waits in a system call. */
 static uint32_t path_at_rest(pid_t tid)
 {
@@ -222,28 +246,27 @@ static void forget_event(pid_t tid)
     }
 }
 
-static const sampler_native source = {take_samples, path_at_rest, forget_event};
+static const sampler_native by_kernel = {take_samples, path_at_rest, forget_event};
+static const sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget};
 
-bool native_samples_prepare(double rate_hz, const char **why)
+const char *native_samples_prepare(double rate_hz)
 {
-    static char text[128];
+    const char *wanted = getenv("SCALANA_NATIVE_SAMPLES");
     page = (size_t)sysconf(_SC_PAGESIZE);
     period_ns = (uint64_t)(1e9 / rate_hz);
-    int fd = open_event(0);
-    if (fd < 0) {
-        char reason[64];
-        snprintf(text, sizeof text, "no samples of running threads: the kernel refuses perf_event_open: %s",
-                 strerror_r(errno, reason, sizeof reason));
-        *why = text;
-    } else {
+    int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0);
+    if (fd >= 0) {
         close(fd);
+        sampler_set_native(&by_kernel);
+        return "native";
     }
-    sampler_set_native(&source);
-    return fd >= 0;
+    sampler_set_native(&by_signal);
+    return signal_samples_prepare(period_ns) ? "signal" : "none";
 }
 
 void native_samples_after_fork(void)
 {
+    signal_samples_after_fork();
     while (event_count > 0) {
         forget_event(events[event_count - 1].tid);
     }

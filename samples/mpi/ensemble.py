@@ -1,8 +1,8 @@
-"""mpi4py: members of an ensemble are gathered as objects, then averaged; one member's model takes longer."""
+"""mpi4py: the members of an ensemble tell each other their results as objects; one member's model takes longer."""
 
 # /// scalana
 # planted = "the model of rank 2 runs 12 times as many steps"
-# symptom = "comm.gather on rank 0, comm.bcast on the others"
+# symptom = "comm.allgather on the others"
 #
 # [[faults]]
 # marker = "fault"
@@ -31,9 +31,8 @@ def main() -> None:
     state = np.ones(1000)
     for _ in range(20):
         energy = integrate(state, 360_000 if comm.rank == 2 and "--fix" not in sys.argv else 30_000)
-        members = comm.gather({"rank": comm.rank, "energy": energy}, root=0)
-        mean = sum(member["energy"] for member in members) / comm.size if members else None
-        mean = comm.bcast(mean, root=0)
+        members = comm.allgather({"rank": comm.rank, "energy": energy})
+        mean = sum(member["energy"] for member in members) / comm.size
         mine = state * (1.0 + 1e-9 * mean)
         comm.Allreduce(mine, state)
         state /= comm.size

@@ -1,0 +1,93 @@
+"""What is compiled, and when."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scalana.runtime.mpi import build, generate
+
+HEADER = """
+typedef int MPI_Comm; typedef int MPI_Request; typedef int MPI_Datatype;
+int MPI_Barrier(MPI_Comm comm) __attribute__((visibility("default")));
+int PMPI_Barrier(MPI_Comm comm) __attribute__((visibility("default")));
+int PMPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm)
+    __attribute__((pointer_with_type_tag(MPI,1,3)));
+int PMPI_Startall(int count, MPI_Request array_of_requests[]);
+int PMPI_Comm_rank(MPI_Comm comm, int *rank);
+"""
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_prototypes_are_those_of_the_header() -> None:
+    found = generate.prototypes(HEADER)
+    assert found["MPI_Send"].parameters() == ("const void *a0, int a1, MPI_Datatype a2, int a3, int a4, MPI_Comm a5")
+    assert found["MPI_Startall"].parameters() == "int a0, MPI_Request a1[]"
+
+
+def test_only_names_of_this_mpi_are_defined() -> None:
+    assembly = generate.slots(HEADER)
+    assert ".globl MPI_Send\n" in assembly
+    assert "MPI_Recv" not in assembly and "MPI_Send_c" not in assembly
+    source = generate.wrappers(HEADER)
+    assert "PMPI_Send(a0, a1, a2, a3, a4, a5)" in source
+    assert "wrap_MPI_Recv" not in source and "wrap_MPI_Comm_rank" not in source
+
+
+@pytest.mark.parametrize(
+    ("words", "uses"),
+    [
+        (["mpirun", "-n", "4", "./app"], True),
+        (["/opt/bin/mpiexec.hydra", "app"], True),
+        (["srun", "app"], True),
+        (["torchrun", "train.py"], False),
+        (["./script.sh"], True),
+        (["./plain.sh"], False),
+        (["python", "app.py"], True),
+    ],
+)
+def test_which_jobs_use_mpi(words: list[str], uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    executable(tmp_path / "script.sh", "#!/bin/sh\nmpirun -n 2 ./app\n")
+    executable(tmp_path / "plain.sh", "#!/bin/sh\necho compiling\n")
+    (tmp_path / "app.py").write_text("from mpi4py import MPI\n")
+    (tmp_path / "train.py").write_text("import torch\n")
+    assert build.uses_mpi(words, {"PATH": str(tmp_path)}) is uses
+
+
+def test_other_jobs_get_nothing(tmp_path: Path) -> None:
+    prepared = build.prepare(["true"], {"PATH": str(tmp_path)})
+    assert prepared.environment == {} and prepared.notes == []
+
+
+def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
+    assert "no mpicc" in build.prepare(["mpirun", "app"], environ).notes[0]
+    compiler = executable(tmp_path / "mpicc", f"#!/bin/sh\ncase $1 in -show) echo cc -L{tmp_path};; *) exit 1;; esac\n")
+    (tmp_path / "libmpi.so.40").write_bytes(b"library")
+    prepared = build.prepare(["mpirun", "app"], environ)
+    assert prepared.environment == {}
+    assert str(compiler) in prepared.notes[0] and "not recorded" in prepared.notes[0]
+
+
+def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:
+    library = tmp_path / "libmpi.so"
+    library.write_bytes(b"one")
+    first = build.wrappers_name(str(library))
+    assert build.wrappers_name(str(library)) == first
+    os.utime(library, ns=(1, 1))
+    second = build.wrappers_name(str(library))
+    library.write_bytes(b"larger")
+    assert len({first, second, build.wrappers_name(str(library))}) == 3
+    link = tmp_path / "link.so"
+    link.symlink_to(library)
+    assert build.wrappers_name(str(link)) == build.wrappers_name(str(library))

@@ -1,0 +1,106 @@
+"""Ways to start and to end an MPI job, and what the recorder must leave alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scalana
+from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record_format import RunFolder
+
+from .conftest import Mpi
+from .test_native import lines_of
+
+pytestmark = pytest.mark.slow
+
+
+def test_several_programs_in_one_job(mpi: Mpi) -> None:
+    first, second = mpi.compile("slow_rank.c", name="first"), mpi.compile("slow_rank.c", "-O2", name="second")
+    folder = mpi.record(2, first, ":", "-n", "2", second)
+    records = RunFolder(folder).processes()
+    assert [Path(record.meta["program"]).name for record in records] == ["first", "first", "second", "second"]
+    assert [record.rank for record in records] == [0, 1, 2, 3]
+    assert all(len(record.events) for record in records)
+
+
+def test_a_script_that_starts_the_job(mpi: Mpi) -> None:
+    program = mpi.compile("slow_rank.c")
+    script = mpi.work / "start.sh"
+    script.write_text(f"#!/bin/sh\nexec mpirun {' '.join(mpi.options)} -n 2 {program}\n")
+    script.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", "./start.sh"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=mpi.work,
+        env=mpi.environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert [record.rank for record in RunFolder(mpi.work / "run").processes()] == [0, 1]
+
+
+def test_a_rank_that_wraps_its_program(mpi: Mpi) -> None:
+    program = mpi.compile("slow_rank.c")
+    records = RunFolder(mpi.record(2, "sh", "-c", f"env A=b {program}; true")).processes()
+    assert [record.rank for record in records] == [0, 1]
+    assert all(len(record.events) for record in records)
+
+
+def test_no_system_call_is_interrupted(mpi: Mpi) -> None:
+    program = mpi.compile("interrupted.c")
+    words = [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", "mpirun", *mpi.options]
+    done = subprocess.run(
+        [*words, "-n", "2", program], capture_output=True, text=True, timeout=120, cwd=mpi.work, env=mpi.environment()
+    )
+    assert "interrupted 0 " in done.stdout, done.stdout + done.stderr
+    assert RunFolder(mpi.work / "run").processes()[0].meta["sampler"] in ("native", "signal")
+
+
+def test_samples_by_signals(mpi: Mpi) -> None:
+    folder = mpi.record(4, mpi.compile("slow_rank.c"), SCALANA_NATIVE_SAMPLES="signal")
+    assert {record.meta["sampler"] for record in RunFolder(folder).processes()} == {"signal"}
+    finding = scalana.analyze(folder).findings[0]
+    assert finding.line in lines_of("slow_rank.c", "/* slow */")
+    assert finding.ranks == [2]
+
+
+def test_threads_of_openmp(mpi: Mpi) -> None:
+    folder = mpi.record(2, mpi.compile("threads.c", "-fopenmp"), OMP_WAIT_POLICY="passive")
+    finding = scalana.analyze(folder).findings[0]
+    assert finding.line in lines_of("threads.c", "/* slow */") | set(range(6, 13))
+    assert finding.ranks == [1]
+    busy = RunFolder(folder).processes()[1]
+    assert len({busy.samples.thread[row] for row in range(len(busy.samples)) if busy.samples.state[row] == 0}) >= 2
+
+
+def test_a_killed_rank_leaves_what_it_did(mpi: Mpi) -> None:
+    program = mpi.compile("ends_badly.c")
+    words = [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", "mpirun", *mpi.options]
+    done = subprocess.run(
+        [*words, "-n", "2", program], capture_output=True, text=True, timeout=120, cwd=mpi.work, env=mpi.environment()
+    )
+    assert done.returncode != 0
+    records = RunFolder(mpi.work / "run").processes()
+    assert [record.rank for record in records] == [0, 1]
+    barrier = BY_NAME["barrier"].code
+    assert [list(record.events.operation).count(barrier) for record in records] == [10, 10]
+    assert not records[1].ended
+    assert barrier in list(records[0].open.operation)  # rank 0 was inside the eleventh
+
+
+def test_debug_information_in_a_file_of_its_own(mpi: Mpi) -> None:
+    program = mpi.compile("slow_rank.c")
+    for words in (
+        ["objcopy", "--only-keep-debug", program, f"{program}.debug"],
+        ["strip", program],
+        ["objcopy", f"--add-gnu-debuglink={program}.debug", program],
+    ):
+        subprocess.run(words, check=True, cwd=mpi.work)
+    finding = scalana.analyze(mpi.record(4, program)).findings[0]
+    assert finding.line in lines_of("slow_rank.c", "/* slow */")
+    assert finding.ranks == [2]
