@@ -9,7 +9,7 @@ from scalana.detectors.candidates import Candidate
 from scalana.detectors.findings import Hop
 from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.graphs.psg import PSG
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE
 
 LONGEST_PATH = 12
@@ -40,7 +40,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if here[group] <= 0.0:
             break
         hops.append(
-            _hop(psg, timeline, vertex, int(groups.group_waiter[group]), operation_of[group], float(here.sum()))
+            _hop(psg, timeline, vertex, int(groups.group_waiter[group]), _name(int(operation_of[group])), float(here.sum()))
         )
         seen.add(group)
         # Of what waited here, that which is handed on rather than blamed at once.
@@ -77,20 +77,17 @@ def _reaching(candidate: Candidate, table: BlameTable) -> FloatArray:
     return np.asarray(np.minimum(reaching, 1.0))
 
 
-def _operations(table: BlameTable, timeline: Timeline) -> list[str]:
-    """Name of the operation that each wait group waited in: of a completion, that of what it completed."""
-    names = [""] * len(table.groups.group_wait_s)
-    waited = np.nonzero(table.groups.wait_group >= 0)[0]
-    for row, group in zip(*_first_of(table.groups.wait_group[waited], waited), strict=True):
-        code = int(timeline.instances.operation[table.stretches.instance[row]])
-        name = BY_CODE[code].name if code in BY_CODE else ""
-        names[group] = "recv" if name == "send" else name
-    return names
+def _operations(table: BlameTable, timeline: Timeline) -> IntArray:
+    """Code of the operation that each wait group waited in: of a completion, that of what it completed."""
+    waited = np.nonzero(table.groups.wait_group >= 0)[0][::-1]
+    codes = np.full(len(table.groups.group_wait_s), -1, dtype=np.int64)
+    codes[table.groups.wait_group[waited]] = timeline.instances.operation[table.stretches.instance[waited]]
+    return codes
 
 
-def _first_of(number: np.ndarray, row: np.ndarray) -> tuple[list[int], list[int]]:
-    values, first = np.unique(number, return_index=True)
-    return [int(r) for r in row[first]], [int(v) for v in values]
+def _name(code: int) -> str:
+    name = BY_CODE[code].name if code in BY_CODE else ""
+    return "recv" if name == "send" else name
 
 
 def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float) -> Hop:

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from scalana.detectors.waits import WaitStates, waits_table
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
@@ -57,7 +58,8 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     culprit = waits.culprit[waiting]
     instance = waits.instance[waiting]
     # The members that did not wait for this culprit.
-    events = np.unique(np.stack([instance, culprit], axis=1), axis=0) if len(call) else np.zeros((0, 2), dtype=np.int64)
+    _, first = number_columns(instance, culprit)
+    events = np.stack([instance[first], culprit[first]], axis=1)
     sizes = instances.first[events[:, 0] + 1] - instances.first[events[:, 0]]
     events = events[sizes > 2]
     sizes = sizes[sizes > 2]
@@ -66,7 +68,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     entry = instances.first[events[event_of, 0]] + offset
     other_call, other_culprit, other_instance = done[entry], events[event_of, 1], events[event_of, 0]
     keep = calls.location[other_call] != calls.location[other_culprit]
-    keep &= ~_contains(call, instance, other_call, other_instance)
+    keep &= waits.instance[other_call] != other_instance
     call = np.concatenate([call, other_call[keep]])
     culprit = np.concatenate([culprit, other_culprit[keep]])
     instance = np.concatenate([instance, other_instance[keep]])
@@ -104,12 +106,6 @@ def _met(
     there = (calls.exit_s[since_call[rows]] >= both) & (calls.exit_s[since_culprit[rows]] >= both)
     met[rows[there]] = both[there]
     return met
-
-
-def _contains(call: IntArray, instance: IntArray, other_call: IntArray, other_instance: IntArray) -> np.ndarray:
-    """Whether (other_call, other_instance) is among (call, instance), row by row."""
-    width = int(max(instance.max(initial=0), other_instance.max(initial=0))) + 1
-    return np.isin(other_call * width + other_instance, call * width + instance)
 
 
 def _done_calls(timeline: Timeline) -> IntArray:

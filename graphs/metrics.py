@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
+
+import numba
 import numpy as np
 
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+_LARGE_BYTES = 1 << 22
 
 METRICS = {
     "time_s": "wall seconds of the rank's main thread: its own work and its communication",
@@ -23,7 +28,7 @@ METRICS = {
 
 def timeline_metrics(timeline: Timeline, vertices: int) -> dict[str, FloatArray]:
     """All metrics as ``[vertices, ranks]``; those that need more than the timeline are zero."""
-    metrics = {name: np.zeros((vertices, timeline.ranks)) for name in METRICS}
+    metrics = {name: _zeros(vertices, timeline.ranks) for name in METRICS}
     calls, own, locations = timeline.calls, timeline.own, timeline.locations
     if len(locations) == 0:
         return metrics
@@ -53,5 +58,19 @@ def gap_locations(timeline: Timeline) -> IntArray:
 
 def add_to(metric: FloatArray, vertex: IntArray, rank: IntArray, amount: FloatArray) -> None:
     """Add ``amount`` to ``metric[vertex, rank]``, row by row."""
-    flat = np.bincount(vertex * metric.shape[1] + rank, weights=amount, minlength=metric.size)
-    metric += flat.reshape(metric.shape)
+    _add(metric, vertex, rank, amount)
+
+
+@numba.njit(cache=True)
+def _add(metric, vertex, rank, amount):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for row in range(len(vertex)):
+        if amount[row] != 0.0:  # what stays zero takes no memory
+            metric[vertex[row], rank[row]] += amount[row]
+
+
+def _zeros(vertices: int, ranks: int) -> FloatArray:
+    """Zeros that take memory only where something is added, and then as little as can be: most stay zero."""
+    size = vertices * ranks * 8
+    if size < _LARGE_BYTES:
+        return np.zeros((vertices, ranks))
+    return np.frombuffer(mmap.mmap(-1, size), np.float64).reshape(vertices, ranks)

@@ -65,6 +65,8 @@ def resolve_native(records: Iterable[ProcessRecord], symbols: Symbols) -> list[P
     wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
     for record in records:
         modules = _modules(record)
+        if not modules:
+            continue
         for code, offset in zip(record.paths.code, record.paths.lasti, strict=True):
             if code in modules:
                 wanted[modules[code].filename, modules[code].name].add(offset & 0xFFFFFFFF)
