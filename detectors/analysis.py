@@ -25,7 +25,8 @@ def analyze(ppg: PPG) -> Analysis:
     timeline = ppg.timeline
     dependencies = find_dependencies(timeline)
     waits = find_waits(timeline, dependencies)
-    ppg.metrics["wait_s"][:] = 0.0
+    if ppg.metrics["wait_s"].any():
+        ppg.metrics["wait_s"][:] = 0.0
     add_to(ppg.metrics["wait_s"], timeline.calls.vertex, timeline.locations.rank[timeline.calls.location], waits.wait_s)
     replay = prepare(timeline, dependencies)
     table = blame(timeline, waits)

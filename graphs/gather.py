@@ -6,7 +6,7 @@ become rows of run-wide tables, and every clock reading becomes nanoseconds on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,18 @@ import numpy.typing as npt
 from scalana.graphs.call_tree import CallTree
 from scalana.graphs.clocks import Clocks, estimate_clocks
 from scalana.graphs.load import RankRecords, start_ns
-from scalana.graphs.tables import Events, Samples, Threads, concatenate, take
+from scalana.graphs.tables import Events, Samples, Threads, concatenate, filled, put, take, trim
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_LEVEL_SHIFT, OpenColumns, ProcessRecord
+from scalana.runtime.record_format import (
+    EVENT_BLOCKING,
+    EVENT_LEVEL_SHIFT,
+    DoneColumns,
+    EventColumns,
+    OpenColumns,
+    ProcessRecord,
+    SampleColumns,
+)
 
 WAIT = BY_NAME["wait"].code
 _TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "reduce_scatter", "alltoall")]
@@ -141,17 +149,28 @@ def gather(chosen: RankRecords) -> Gathered:
             part.paths = tree.add(part.record)
     threads = _threads(parts, thread_first, ranks, is_own)
     communicators: _Communicators = {}
-    samples = concatenate([part.samples(thread_first) for part in parts], Samples)
-    events = concatenate([part.events(thread_first, communicators) for part in parts if own[part.number]], Events)
     opens = concatenate([part.open(thread_first, communicators) for part in parts if own[part.number]], Events)
-    first_open = len(events)
-    events = _linked(concatenate([events, opens], Events))
+    samples = filled(
+        (part.samples(thread_first) for part in parts), sum(len(part.record.samples) for part in parts), Samples
+    )
+    speaking = [part for part in parts if own[part.number]]
+    events = filled(
+        (part.events(thread_first, communicators) for part in speaking),
+        sum(len(part.record.events) for part in speaking),
+        Events,
+        room=len(opens),
+    )
+    first_open = len(events) - len(opens)
+    put(events, first_open, opens)
+    events = _linked(events)
     intervals = _intervals(parts, thread_first, ranks)
 
     hosts, host = _hosts(records)
+    _let_go(chosen, records, parts)
     nothing = np.zeros(0, np.int64)
     ticks = _ticks(events, host) if len(hosts) > 1 else (nothing, nothing, nothing)
     clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks)
+    totals = concatenate([part.totals() for part in speaking], Totals)
     start = clocks.align(host, np.array([part.start_ns for part in parts], np.int64))
     end = clocks.align(host, np.array([part.end_ns for part in parts], np.int64))
     origin = int(start[is_own].min()) if is_own.any() else 0
@@ -181,7 +200,7 @@ def gather(chosen: RankRecords) -> Gathered:
         events=events,
         open_events=np.arange(first_open, len(events)),
         intervals=intervals,
-        totals=concatenate([part.totals() for part in parts if own[part.number]], Totals),
+        totals=totals,
         communicators=[
             Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in communicators
         ],
@@ -189,6 +208,30 @@ def gather(chosen: RankRecords) -> Gathered:
         clocks=clocks,
         origin_ns=origin,
     )
+
+
+def _let_go(chosen: RankRecords, records: list[ProcessRecord], parts: list[_Part]) -> None:
+    """Free the columns of all records, which have been copied: they are most of what a large run takes."""
+    nothing = EventColumns(*[memoryview(b"")] * 15)
+    number = 0
+    for entry in chosen.ranks:
+        for place in range(1 + len(entry.children)):
+            record = records[number]
+            small = replace(
+                record,
+                samples=SampleColumns(*[memoryview(b"")] * 6),
+                events=nothing,
+                done=DoneColumns(*[memoryview(b"")] * 4),
+                codes={},
+                groups={},
+            )
+            records[number] = parts[number].record = small
+            if place == 0:
+                entry.record = small
+            else:
+                entry.children[place - 1] = small
+            number += 1
+    trim()
 
 
 class _Part:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -108,6 +110,33 @@ def to_seconds(time_ns: IntArray) -> FloatArray:
 def take(columns: _Columns, rows: npt.NDArray[np.generic]) -> _Columns:
     """The given rows (numbers or a mask) of a dataclass of columns."""
     return type(columns)(*(getattr(columns, column.name)[rows] for column in fields(columns)))  # type: ignore[arg-type]
+
+
+def filled(parts: Iterable[_Columns], size: int, kind: type[_Columns], room: int = 0) -> _Columns:
+    """The same for parts that come one after the other, with ``size`` rows in all, and ``room`` for more."""
+    result = kind(*(np.empty(size + room, np.int64) for _ in fields(kind)))  # type: ignore[arg-type]
+    at = 0
+    for part in parts:
+        at = put(result, at, part)
+    return result
+
+
+def put(columns: _Columns, at: int, rows: _Columns) -> int:
+    """Overwrite rows from ``at`` on; returns where they end."""
+    end = at
+    for column in fields(columns):  # type: ignore[arg-type]
+        values = getattr(rows, column.name)
+        end = at + len(values)
+        getattr(columns, column.name)[at:end] = values
+    return end
+
+
+def trim() -> None:
+    """Give freed memory back to the system, where the C library keeps it (glibc does)."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):
+        pass
 
 
 def concatenate(parts: list[_Columns], kind: type[_Columns]) -> _Columns:
