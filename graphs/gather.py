@@ -32,6 +32,8 @@ _TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "
 """Operations that release all members together, and at once."""
 _OPEN_NS = 3_000_000_000
 """A record is flushed every second: calls open in none of the last flushes had ended by then."""
+_FAR_NS = 1 << 55
+"""More than any two moments of a run are apart."""
 _INTERRUPTED_NS = 1_000_000_000
 """A call without an event in a record with an end must have lasted this long: shorter ones may just not be kept."""
 
@@ -184,7 +186,9 @@ def gather(chosen: RankRecords) -> Gathered:
     of_interval = host[threads.process[intervals.thread]]
     intervals.start_ns = clocks.align(of_interval, intervals.start_ns) - origin
     intervals.end_ns = clocks.align(of_interval, intervals.end_ns) - origin
-    order = np.lexsort((samples.time_ns, samples.thread))
+    later = np.diff(samples.thread) * _FAR_NS + np.diff(samples.time_ns) >= 0
+    if not later.all():
+        samples = take(samples, np.lexsort((samples.time_ns, samples.thread)))
     return Gathered(
         records=records,
         rank=ranks,
@@ -196,7 +200,7 @@ def gather(chosen: RankRecords) -> Gathered:
         tree=tree,
         own_paths=own_paths,
         threads=threads,
-        samples=take(samples, order),
+        samples=samples,
         events=events,
         open_events=np.arange(first_open, len(events)),
         intervals=intervals,

@@ -27,7 +27,7 @@ from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
-from scalana.graphs.tables import to_seconds
+from scalana.graphs.tables import Events, take, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Locations, Timeline
 from scalana.graphs.work_rows import Gaps
 
@@ -140,20 +140,24 @@ def build_ppg(
     sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
     matching = match(data.events, rank, call_of_event, sizes)
     calls = _calls(spans, data, vertex, matching.of_event)
-    done("dividing own work")
-    gaps = _gaps(spans, data, locations, calls, places, psg)
     period_ns = round(1e9 / rate_hz(folder, data))
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, spans, vertex)
+    outer = take(data.events, spans.outer)
+    data.events = take(data.events, slice(0))  # from here on the calls tell it all
+    done("dividing own work")
+    gaps = _gaps(spans, data, locations, calls, places, psg)
+    del spans, vertex, rank, call_of_event, posts
     own, activities = own_work(gaps, data.samples, data.threads, places, period_ns)
+    del gaps
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     timeline = Timeline(ranks, locations, calls, matching.instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
     metrics = timeline_metrics(timeline, len(psg.vertices))
-    _add_samples(metrics, data, places, spans, period_ns)
+    _add_samples(metrics, data, places, period_ns)
     if data.thinned[data.is_own].any():
-        _add_totals(metrics, data, spans, total_vertex)
+        _add_totals(metrics, data, outer, total_vertex)
     run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
     if matching.mixed:
         run.warnings.append(f"ranks called different operations at the same place {matching.mixed} times")
@@ -190,7 +194,9 @@ def _locate(spans: Spans, data: Gathered) -> tuple[Spans, Locations]:
     rows = np.flatnonzero(speaks | threads.is_main)
     rows = rows[np.lexsort((rows, ~threads.is_main[rows], threads.rank[rows]))]
     threads.location[rows] = np.arange(len(rows))
-    spans = select(spans, np.argsort(threads.location[spans.thread], kind="stable"))
+    location = threads.location[spans.thread]
+    if (location[1:] < location[:-1]).any():
+        spans = select(spans, np.argsort(location, kind="stable"))
     process = threads.process[rows]
     start, end = data.start_ns[process].copy(), data.end_ns[process].copy()
     # The time of other threads than the main one is known from their first sign of life to their last.
@@ -289,7 +295,7 @@ def _outside_communication(psg: PSG) -> IntArray:
     return result
 
 
-def _add_samples(metrics: dict[str, FloatArray], data: Gathered, places: Places, spans: Spans, period_ns: int) -> None:
+def _add_samples(metrics: dict[str, FloatArray], data: Gathered, places: Places, period_ns: int) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
     samples, threads = data.samples, data.threads
     if len(samples) == 0:
@@ -315,14 +321,14 @@ def _total_vertices(data: Gathered, places: Places, placer: Placer, spans: Spans
     return result
 
 
-def _add_totals(metrics: dict[str, FloatArray], data: Gathered, spans: Spans, vertex: IntArray) -> None:
+def _add_totals(metrics: dict[str, FloatArray], data: Gathered, outer: Events, vertex: IntArray) -> None:
     """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums."""
     thinned = data.is_own & data.thinned
-    totals, events = data.totals, data.events
+    totals = data.totals
     # What stands for calls inside it must not be counted beside them.
-    width = int(max(totals.operation.max(initial=0), events.operation.max(initial=0))) + 1
-    outer = np.unique(events.path[spans.outer] * width + events.operation[spans.outer])
-    rows = np.flatnonzero(thinned[totals.process] & ~np.isin(totals.path * width + totals.operation, outer))
+    width = int(max(totals.operation.max(initial=0), outer.operation.max(initial=0))) + 1
+    stands_for = np.unique(outer.path * width + outer.operation)
+    rows = np.flatnonzero(thinned[totals.process] & ~np.isin(totals.path * width + totals.operation, stands_for))
     for name, amount in (
         ("calls", totals.calls[rows].astype(np.float64)),
         ("bytes", totals.nbytes[rows].astype(np.float64)),

@@ -107,8 +107,8 @@ def to_seconds(time_ns: IntArray) -> FloatArray:
     return np.asarray(time_ns * 1e-9, dtype=np.float64)
 
 
-def take(columns: _Columns, rows: npt.NDArray[np.generic]) -> _Columns:
-    """The given rows (numbers or a mask) of a dataclass of columns."""
+def take(columns: _Columns, rows: npt.NDArray[np.generic] | slice) -> _Columns:
+    """The given rows (numbers, a mask or a slice) of a dataclass of columns."""
     return type(columns)(*(getattr(columns, column.name)[rows] for column in fields(columns)))  # type: ignore[arg-type]
 
 
