@@ -18,7 +18,7 @@ from scalana.detectors.segments import quantile_by_key, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
-from scalana.graphs.hashing import number_columns
+from scalana.graphs.hashing import number_columns, ordered
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 POOLED = 48
@@ -96,7 +96,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
     waited = stretches.wait_s > 0.0
     row_first = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     sampled, pooled, count, present, present_waits, present_first = _sample(
-        np.argsort(comparison, kind="stable"),
+        ordered(comparison, len(chosen)),
         row_first,
         location,
         waited,
@@ -258,7 +258,7 @@ def sum_stretches(
     width = numbering.wait + len(groups.group_wait_s)
     return Sums(
         *_collect(
-            np.argsort(run, kind="stable"),
+            ordered(run, int(run.max(initial=-1)) + 1),
             run,
             comparison,
             end,

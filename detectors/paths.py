@@ -40,7 +40,14 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if here[group] <= 0.0:
             break
         hops.append(
-            _hop(psg, timeline, vertex, int(groups.group_waiter[group]), _name(int(operation_of[group])), float(here.sum()))
+            _hop(
+                psg,
+                timeline,
+                vertex,
+                int(groups.group_waiter[group]),
+                _name(int(operation_of[group])),
+                float(here.sum()),
+            )
         )
         seen.add(group)
         # Of what waited here, that which is handed on rather than blamed at once.

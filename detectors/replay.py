@@ -79,8 +79,7 @@ def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Rep
     calls, locations = timeline.calls, timeline.locations
     count = len(calls)
     time = np.concatenate([calls.enter_s, calls.exit_s])
-    is_exit = np.repeat(np.array([0, 1], dtype=np.int8), count)
-    order = np.lexsort((np.tile(np.arange(count), 2), is_exit, time))
+    order = np.argsort(time, kind="stable")  # of the same time entries first, and then by number
     previous = np.empty(count)
     if count:
         previous[1:] = calls.exit_s[:-1]

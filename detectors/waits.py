@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numba
 import numpy as np
 
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -81,8 +82,9 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
     pair_release, pair_culprit = _pair_releases(timeline, pairs)
     # Of several requests the latest decides, or the earliest where the call returns with any of them.
     key = np.where(pairs.earliest[pairs.call], -pair_release, pair_release)
-    order = np.lexsort((key, pairs.call))
-    order = order[pair_culprit[order] >= 0]
+    order = np.flatnonzero(pair_culprit >= 0)
+    if (np.diff(pairs.call[order]) <= 0).any():  # some calls wait for several
+        order = order[np.lexsort((key[order], pairs.call[order]))]
     last = np.ones(len(order), dtype=bool)
     last[:-1] = pairs.call[order][1:] != pairs.call[order][:-1]
     chosen = order[last]
@@ -174,10 +176,17 @@ def _last_member(enter: FloatArray, first: IntArray) -> IntArray:
     """Index into the member table of the latest arrival of each instance (-1 without members)."""
     if not len(enter):
         return np.full(len(first) - 1, -1, dtype=np.int64)
-    order = np.lexsort((enter, _expand(first)))
+    return np.asarray(_latest(enter, first))
+
+
+@numba.njit(cache=True)
+def _latest(enter, first):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of several that are equally late the last."""
     last = np.full(len(first) - 1, -1, dtype=np.int64)
-    filled = np.diff(first) > 0
-    last[filled] = order[first[1:][filled] - 1]
+    for instance in range(len(last)):
+        for member in range(first[instance], first[instance + 1]):
+            if last[instance] < 0 or enter[member] >= enter[last[instance]]:
+                last[instance] = member
     return last
 
 

@@ -70,6 +70,27 @@ def packed(*columns: IntArray) -> IntArray:
     return key
 
 
+def ordered(number: IntArray, length: int) -> IntArray:
+    """Rows in the order of their numbers, which are below ``length``; equal ones as they stand. One pass."""
+    if len(number) <= _SMALL:
+        return np.asarray(np.argsort(number, kind="stable"), dtype=np.int64)
+    return np.asarray(_ordered(number, length))
+
+
+@numba.njit(cache=True)
+def _ordered(number, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    at = np.zeros(length + 1, np.int64)
+    for value in number:
+        at[value + 1] += 1
+    for value in range(length):
+        at[value + 1] += at[value]
+    order = np.empty(len(number), np.int64)
+    for row in range(len(number)):
+        order[at[number[row]]] = row
+        at[number[row]] += 1
+    return order
+
+
 @numba.njit(cache=True)
 def _number_dense(key, low, span):  # type: ignore[no-untyped-def]  # pragma: no cover
     place = np.full(span, -1, np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.hashing import distinct, ordered
 from scalana.graphs.tables import Events
 from scalana.graphs.timeline import Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
@@ -59,7 +60,10 @@ def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArra
     kind = KINDS[events.operation[posts]]
     key = _keys(events, posts, kind, rank[posts])
     # The members of an instance side by side: by rank, and a send before its receive.
-    order = np.lexsort((rank[posts], kind, key))
+    if (np.diff(rank[posts]) >= 0).all():
+        order = ordered(_numbered(key, kind), 4 * len(posts) + 4)
+    else:
+        order = np.lexsort((rank[posts], kind, key))
     posts, kind, key = posts[order], kind[order], key[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
     count = np.diff(np.r_[first, len(key)]).astype(np.int64)
@@ -131,9 +135,7 @@ def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel
 def _occurrence(member: IntArray, seq: IntArray, enter_ns: IntArray) -> IntArray:
     """How many times a member used a sequence number before."""
     both = _numbered(member, seq)
-    order = np.argsort(both, kind="stable")
-    same = both[order][1:] == both[order][:-1]
-    if not same.any():
+    if len(distinct(both)[0]) == len(both):
         return np.zeros(len(both), np.int64)
     order = np.lexsort((enter_ns, both))
     use = np.empty(len(both), np.int64)
@@ -166,11 +168,11 @@ def _numbered(*columns: IntArray) -> IntArray:
                 low = 0
         key = key * span + (column - low)
         width *= span
-    if width > 1 << 31:
+    if width > 4 * len(key):
         key, _ = _dense(key)
     return key
 
 
 def _dense(key: IntArray) -> tuple[IntArray, int]:
-    values, inverse = np.unique(key, return_inverse=True)
-    return inverse.reshape(-1).astype(np.int64), len(values)
+    values, _, number = distinct(key)
+    return number, len(values)

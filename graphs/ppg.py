@@ -374,8 +374,12 @@ def _given_up(data: Gathered, matching: Matching) -> IntArray:
     events = data.events
     if not len(events):
         return np.zeros(0, np.int64)
-    latest = np.lexsort((events.exit_ns, events.thread))
-    last = latest[np.r_[events.thread[latest][1:] != events.thread[latest][:-1], True]]
+    latest = np.full(int(events.thread.max()) + 1, np.iinfo(np.int64).min, np.int64)
+    np.maximum.at(latest, events.thread, events.exit_ns)
+    rows = np.flatnonzero(events.exit_ns == latest[events.thread])
+    last = np.full(len(latest), -1, np.int64)
+    last[events.thread[rows]] = rows
+    last = last[last >= 0]
     meant = np.where(events.completes[last] >= 0, events.completes[last], last)
     instance = matching.of_event[meant]
     lacking = (instance >= 0) & ~matching.instances.complete[np.maximum(instance, 0)]

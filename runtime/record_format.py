@@ -44,6 +44,7 @@ are kept up to level 3.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -419,7 +420,7 @@ class ProcessRecord:
         return cls(
             file=Path(file),
             meta=dict(data["meta"]),
-            codes={row[0]: Code(*row) for row in data["codes"]},
+            codes={row[0]: tuple.__new__(Code, row) for row in data["codes"]},  # Code(*row), in half the time
             paths=_path_columns(data["paths"]),
             threads={row[0]: Thread(*row) for row in data["threads"]},
             groups={row[0]: Group(row[0], row[1], row[2], memoryview(row[3]).cast("i")) for row in data["groups"]},
@@ -528,7 +529,14 @@ class RunFolder:
         Raises:
             RecordError: not one could be read.
         """
-        records = list(self._read_all())
+        # So many small objects would set off collections over and over, and none of them is garbage.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            records = list(self._read_all())
+        finally:
+            if collects:
+                gc.enable()
         if not records:
             why = "; ".join(self.troubles) or "no records in it"
             raise RecordError(f"{self.path}: {why}")
