@@ -15,9 +15,9 @@
 #include "clocks.h"
 
 #define THREADS 512
-#define CPU_CLOCK_SHARE 64u /* the CPU clock may cost one in so many ns */
-#define SHORTEST_NS 10000u
-#define LONGEST_NS 100000u
+#define CPU_CLOCK_SHARE 400u /* the CPU clock may cost one in so many ns */
+#define SHORTEST_NS 20000u
+#define LONGEST_NS 200000u
 
 static native_thread *threads[THREADS];
 static unsigned thread_count;
@@ -184,7 +184,7 @@ void thread_clocks(native_thread *t, uint64_t *wall_ns, uint64_t *cpu_ns)
     uint64_t now = wall_now(t), cpu;
     now = now < t->wall_ns ? t->wall_ns : now;
     uint64_t passed = now - t->wall_ns;
-    if (passed < reckon_ns && now - t->read_ns < reckon_ns * 8) {
+    if (passed < reckon_ns && now - t->read_ns < reckon_ns * 4) {
         cpu = t->cpu_ns + passed;
     } else {
         cpu = clock_own_cpu_ns();
