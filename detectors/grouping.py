@@ -106,16 +106,16 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
         POOLED,
         SAMPLED,
     )
-    waited = np.nonzero(waited)[0]
-    call = stretches.call[waited]
-    waiter = np.where(pooled[comparison[waited]] > 0, -1, location[waited])
-    group, first = number_columns(comparison[waited], waiter, calls.vertex[call])
-    seconds = stretches.wait_s[waited]
+    waiting = np.nonzero(waited)[0]
+    call = stretches.call[waiting]
+    waiter = np.where(pooled[comparison[waiting]] > 0, -1, location[waiting])
+    group, first = number_columns(comparison[waiting], waiter, calls.vertex[call])
+    seconds = stretches.wait_s[waiting]
     length = len(first)
     # Of a pool, the row that waited longest.
     longest = _largest(group, seconds, length)
     wait_group = np.full(len(stretches), -1, dtype=np.int64)
-    wait_group[waited] = group
+    wait_group[waiting] = group
     group_of_call = np.full(len(calls), -1, dtype=np.int64)
     group_of_call[call] = group
     return Groups(
@@ -128,9 +128,9 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> Groups:
         present_waits=present_waits,
         present_first=present_first,
         wait_group=wait_group,
-        group_comparison=comparison[waited][first],
-        group_waiter=location[waited][longest],
-        group_waiters=np.maximum(pooled[comparison[waited][first]], 1),
+        group_comparison=comparison[waiting][first],
+        group_waiter=location[waiting][longest],
+        group_waiters=np.maximum(pooled[comparison[waiting][first]], 1),
         group_vertex=calls.vertex[call][first],
         group_wait_s=weighted_count(group, seconds, length),
         group_count=np.bincount(group, minlength=length),

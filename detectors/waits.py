@@ -143,8 +143,27 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     rows = np.nonzero(late)[0]
     late[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[receive[rows]]]
     depend(late, receive)
+    # The root of a broadcast, likewise: where it stayed until a receiver came, it has waited for that one.
+    receiver = _latest_until(timeline, call, instance, usable & (kind == Waits.ROOT) & is_root)
+    depend(receiver >= 0, receiver)
     earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
     return Dependencies(call, instance, rule, on, earliest)
+
+
+def _latest_until(timeline: Timeline, call: IntArray, instance: IntArray, rows: np.ndarray) -> IntArray:
+    """Of the members that came during the call of a pair in ``rows`` the last, -1 where there is none ``[pairs]``."""
+    calls, instances = timeline.calls, timeline.instances
+    leaves = np.full(len(instances), -np.inf)
+    comes = np.full(len(instances), np.inf)
+    leaves[instance[rows]] = calls.exit_s[call[rows]]
+    comes[instance[rows]] = calls.enter_s[call[rows]]
+    of_member = _expand(instances.first)
+    enter = calls.enter_s[instances.members]
+    during = np.nonzero((enter <= leaves[of_member]) & (enter > comes[of_member]))[0]
+    during = during[np.lexsort((enter[during], of_member[during]))]
+    latest = np.full(len(instances), -1, dtype=np.int64)
+    latest[of_member[during]] = during  # of several the last stays
+    return np.where(rows, latest[instance], -1)
 
 
 def _expand(first: IntArray) -> IntArray:

@@ -117,3 +117,16 @@ def rendezvous(steps, work_ms):
         leave[0, step] = enter[:, step].max()
         now = leave[:, step]
     return enter.ravel(), leave.ravel()
+
+
+def test_a_root_that_stays_until_its_receivers_come_waits_for_them():
+    program = [
+        [*examples.work(own=10, read=30 if rank == 2 else 0), examples.everyone("broadcast", 0)] for rank in range(4)
+    ]
+    timeline, names = simulate(program)
+    assert find_waits(timeline).total_s == 0.0
+    timeline.calls.exit_s[0] = 0.040
+    waits = find_waits(timeline)
+    assert waits.total_s == pytest.approx(0.030)
+    result = blame(timeline, waits)
+    assert [(int(result.location[0]), names[int(result.target[0])])] == [(2, "read")]
