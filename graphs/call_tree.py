@@ -55,8 +55,11 @@ class CallTree:
             self._columns = np.concatenate((self._columns, np.zeros((3, 2 * wanted), np.int64)), axis=1)
         if 2 * wanted > len(self._slots):
             self._slots = np.full(1 << (4 * wanted).bit_length(), -1, np.int64)
-            _insert_all(*self._columns, self._slots, self._count)
-        result, self._count = _merge(parent, self._codes(record, code), lasti, *self._columns, self._slots, self._count)
+            _insert_all(self._columns[0], self._columns[1], self._columns[2], self._slots, self._count)
+        known = self._columns
+        result, self._count = _merge(
+            parent, self._codes(record, code), lasti, known[0], known[1], known[2], self._slots, self._count
+        )
         return np.asarray(result)
 
     def _codes(self, record: ProcessRecord, used: IntArray) -> IntArray:

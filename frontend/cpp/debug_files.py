@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 DEBUG_FOLDERS = ("/usr/lib/debug",)
 
@@ -45,7 +46,7 @@ def _look(path: str) -> tuple[str, bool, str]:
     try:
         with open(path, "rb") as file:
             elf = ELFFile(file)
-            section = elf.get_section_by_name(".note.gnu.build-id")
+            section: Any = elf.get_section_by_name(".note.gnu.build-id")
             for note in section.iter_notes() if section is not None else ():
                 if note["n_type"] == "NT_GNU_BUILD_ID":
                     identity = str(note["n_desc"])
