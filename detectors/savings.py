@@ -10,8 +10,9 @@ import numpy as np
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Replay
-from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key
+from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 
@@ -92,8 +93,7 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
         mask[targets] = True
     rows = _stretches_blamed(targets, table)
     stretches = table.stretches
-    event = np.stack([stretches.instance, stretches.culprit, stretches.since_culprit], axis=1)[rows]
-    number, first = number_rows(event)
+    number, first = number_columns(stretches.instance[rows], stretches.culprit[rows], stretches.since_culprit[rows])
     call = np.concatenate([stretches.call[rows], stretches.culprit[rows][first]])
     since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[rows][first]])
     event_of = np.concatenate([number, np.arange(len(first))])

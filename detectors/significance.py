@@ -8,7 +8,8 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.replay import Replay
-from scalana.detectors.segments import median_by_key, number_rows, quantile_by_key, sum_by_key, weighted_count
+from scalana.detectors.segments import median_by_key, quantile_by_key, quantiles_by_key, sum_by_key, weighted_count
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 DEAD_BAND = 0.05
@@ -58,9 +59,9 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     member_s = own_time(stretches.call, stretches.since_call)
     culprit_s = own_time(stretches.culprit, stretches.since_culprit)
     site = _sites(table, timeline)
-    event = number_rows(np.stack([stretches.instance, stretches.culprit, stretches.since_culprit], axis=1))[0]
+    event, first = number_columns(stretches.instance, stretches.culprit, stretches.since_culprit)
+    events = np.arange(len(first))
     _, median = median_by_key(event, member_s)
-    events, first = np.unique(event, return_index=True)
     late_s = culprit_s[first] - median
     event_site = site[first]
     event_location = calls.location[stretches.culprit[first]]
@@ -87,7 +88,7 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     waited = stretches.wait_s > 0.0
     group = groups.wait_group[waited]
     seconds = weighted_count(group, stretches.wait_s[waited], count)
-    row = np.searchsorted(events, event[waited])
+    row = event[waited]
 
     def part(kept: np.ndarray) -> FloatArray:
         return weighted_count(group, stretches.wait_s[waited] * kept[row], count) / np.maximum(seconds, 1e-300)
@@ -100,7 +101,7 @@ def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
     stretches, calls = table.stretches, timeline.calls
     since = np.where(stretches.since_culprit >= 0, calls.vertex[np.maximum(stretches.since_culprit, 0)], -1)
     communicator = timeline.instances.communicator[stretches.instance]
-    return number_rows(np.stack([calls.vertex[stretches.culprit], communicator, since], axis=1))[0]
+    return number_columns(calls.vertex[stretches.culprit], communicator, since)[0]
 
 
 def _ordinary_spread(site: IntArray, location: IntArray, own_s: FloatArray) -> FloatArray:
@@ -109,10 +110,9 @@ def _ordinary_spread(site: IntArray, location: IntArray, own_s: FloatArray) -> F
     For a normal distribution the 10 % and 40 % quantiles are 1.028 standard deviations apart. Each location is first
     measured from its own lower quartile, since ranks may have different roles.
     """
-    pair = number_rows(np.stack([site, location], axis=1))[0]
+    pair = number_columns(site, location)[0]
     centred = own_s - quantile_by_key(pair, own_s, 0.25)[1][pair]
-    low = quantile_by_key(site, centred, 0.10)[1]
-    high = quantile_by_key(site, centred, 0.40)[1]
+    _, (low, high) = quantiles_by_key(site, centred, (0.10, 0.40), (False, False))
     return np.asarray((high - low) / 1.028)
 
 
