@@ -1,0 +1,38 @@
+/* What the sources of the wrappers' library share. */
+#ifndef SCALANA_CALLS_INTERNAL_H
+#define SCALANA_CALLS_INTERNAL_H
+
+#include "communicators.h"
+#include "mpi_calls.h"
+#include "record_kinds.h"
+#include "requests.h"
+
+enum { INIT = 17, FINALIZE = 18, COMM_CREATE = 19, SENDRECV = 22, PROBE = 23, START = 26 };
+
+/* Handles and statuses of the wait that a thread is in, and a probe that no receive has followed yet. */
+typedef struct {
+    MPI_Request *handles;
+    MPI_Status *statuses;
+    uint64_t *events;
+    int capacity;
+    bool probed;
+    call_state probe;
+} scratch_space;
+
+extern __thread scratch_space *scratch __attribute__((tls_model("initial-exec")));
+
+const recorder_api *recorder(void);
+void show(call_state *s);
+void returned(call_state *s);
+void leave(call_state *s);
+uint64_t write_event(const call_state *s, const call_arguments *call);
+uint64_t write_post_inside(const call_state *s, call_arguments call, uint64_t step);
+void write_completions(const call_state *s, const uint64_t *events, size_t count);
+scratch_space *own_scratch(int count);
+void number_message(call_state *s, bool sends);
+void resolve(call_arguments *call, const communicator *on, const MPI_Status *status);
+void write_probe(const call_state *probe, uint64_t event);
+void after_receive(const call_state *s, uint64_t event);
+request *remember(const call_state *s, uint64_t handle);
+
+#endif
