@@ -2,7 +2,7 @@
 
 Run: python -m tests.benchmarks.size [--steps 72] [--keep DIR] [RANKS ...]
 
-For every number of ranks (256, 1024 and 4096 unless told; 16384 takes 8 GB of disk) a run folder is written by
+For every number of ranks (256, 1024 and 4096 unless told; 16384 takes 2 GB of disk) a run folder is written by
 ``tests/tools/generate_run.py``, and analysed in a process of its own as ``scalana report --format json`` does it.
 """
 
