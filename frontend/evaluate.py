@@ -73,6 +73,8 @@ class Evaluator:
         self._nesting += 1
         try:
             values: Values = tuple(dict.fromkeys(compute()))[:WIDTH]  # type: ignore[operator]
+        except RecursionError:
+            return ()  # too far away for the interpreter's stack, which others may have filled before
         finally:
             self._active.discard(key)
             self._nesting -= 1

@@ -294,3 +294,10 @@ def test_wrapping_a_model_is_no_communication_by_itself(tmp_path: Path) -> None:
 def test_what_is_not_known_is_a_call_for_samples_to_fill_in(tmp_path: Path, source: str, expected: str) -> None:
     assert calls(tmp_path, source).endswith(expected)
     assert ("call" in calls(tmp_path, source)) == bool(expected)
+
+
+def test_a_value_that_comes_a_long_way_is_no_trouble(tmp_path: Path) -> None:
+    functions = "".join(f"def f{n}(x):\n    return f{n - 1}(x)\n" for n in range(1, 200))
+    uses = "".join(f"    x = f{n}(x)\n" for n in range(200))
+    source = f"def f0(x):\n    return x\n{functions}def main(x):\n{uses}    return x\nmain(1)\n"
+    assert "function main" in calls(tmp_path, source)
