@@ -3,7 +3,7 @@
 # /// scalana
 # launch = "torchrun --standalone --nproc-per-node 4"
 # ranks = 4
-# planted = "one page of every batch is a scan on rank 3; its text is recognised in 120 ms by the worker process"
+# planted = "one page of every batch is a scan on rank 3; its text is recognised in 200 ms by the worker process"
 # symptom = "dist.all_reduce on ranks 0, 1 and 2; next() of the loader on rank 3"
 #
 # [[faults]]
@@ -11,11 +11,11 @@
 # function = "recognise"
 # ranks = [3]
 # kind = "busy"
-# seconds = 0.12
-# occurrences = 25
+# seconds = 0.2
+# occurrences = 18
 # waiting_ranks = 3
-# lost_s = 9.0
-# saving_s = 3.0
+# lost_s = 10.8
+# saving_s = 3.6
 # ///
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-STEPS = 25
+STEPS = 18
 BATCH = 4
 READ_S = 0.001
-RECOGNISE_S = 0.12
+RECOGNISE_S = 0.2
 
 
 def recognise(page: np.ndarray) -> np.ndarray:

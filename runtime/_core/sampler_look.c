@@ -131,7 +131,7 @@ static uint64_t take_us(uint64_t now_ns, uint64_t *reported_ns)
 /* Where the thread is: false when its stack kept changing underfoot. */
 static bool locate(watched *w)
 {
-    bool no_frames = false;
+    int empty = 0; /* a stack that is just being changed may look empty: believe it only if it always does */
     for (int i = 0; w->listed && i < STACK_TRIES; i++) {
         uint32_t path = 0;
         if (!frames_of_thread(sampling->access, &w->in_python, &sampling->stack, &w->cache)) {
@@ -139,8 +139,9 @@ static bool locate(watched *w)
             continue;
         }
         if (sampling->stack.count == 0) {
-            no_frames = true;
-            break;
+            empty++;
+            w->cache.count = 0;
+            continue;
         }
         if (frames_intern(sampling->access, &sampling->stack, &w->cache, &path)) {
             w->path = path;
@@ -148,7 +149,7 @@ static bool locate(watched *w)
         }
         w->cache.count = 0;
     }
-    if (w->listed && !no_frames) {
+    if (w->listed && empty < STACK_TRIES) {
         return false;
     }
     w->path = native_path(w->tid);
