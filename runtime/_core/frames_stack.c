@@ -169,6 +169,7 @@ static raw_frame raws[FRAMES_MAX];
 static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
 {
     *seen = 0;
+    bool in_generator = false;
     drop_windows();
     for (size_t steps = 0; at != 0; steps++) {
         const uint8_t *frame = plausible(at) && steps < MOST_STEPS ? frame_in_window(access, at) : NULL;
@@ -180,10 +181,12 @@ static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
         if (layout.frame_owner != FRAMES_NONE && raw.owner >= layout.owner_interpreter) {
             continue;
         }
+        in_generator = layout.frame_owner != FRAMES_NONE && raw.owner == layout.owner_generator;
         raws[ring_place(*seen)] = raw;
         (*seen)++;
     }
-    return true;
+    /* A generator that has just yielded is called by nobody: it was left while its frame was being read. */
+    return !in_generator;
 }
 
 /* Frames that are objects lie anywhere on the heap, and are reused as soon as their function returns. Those that the

@@ -10,7 +10,7 @@
 #include "record_kinds.h"
 #include "recorder.h"
 
-#define STACK_TRIES 3
+#define STACK_TRIES 5
 #define NATIVE_SAMPLES 64
 
 watched *sampler_find(pid_t tid)
