@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,16 @@ def settle(measure: Callable[[int], float], wanted: float, known_gap: str = "", 
     pytest.fail(f"measured {measured}, planted {wanted}", pytrace=False)
 
 
+def gap(sample: Sample) -> str:
+    """Why seconds may be told wrong, "" where they may not.
+
+    Where ranks outnumber cores, a rank that computes too much also takes a core from the others: mending it brings
+    more than the excess, and they come later to where they wait for it. The replay knows nothing of cores.
+    """
+    crowded = sample.ranks > len(os.sched_getaffinity(0)) and any(fault.kind != "sleep" for fault in sample.faults)
+    return sample.known_gap or ("ranks outnumber cores, and the fault takes one" if crowded else "")
+
+
 def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
     for fault, finding in match(faulty, record(faulty).findings):
         assert sorted(finding["ranks"]) == sorted(fault.ranks)
@@ -74,7 +85,7 @@ def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
         def lost_s(attempt: int, number: int = number) -> float:
             return float(match(faulty, record(faulty, attempt=attempt).findings)[number][1]["lost_s"])
 
-        settle(lost_s, fault.lost_s, faulty.known_gap)
+        settle(lost_s, fault.lost_s, gap(faulty))
 
 
 def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> None:
@@ -83,7 +94,7 @@ def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> Non
         saved = record(faulty, attempt=attempt).loop_s - record(faulty, fix=True, attempt=attempt).loop_s
         return sum(float(finding["saving_s"]) for _, finding in faults) / saved
 
-    settle(predicted_of_saved, 1.0, faulty.known_gap)
+    settle(predicted_of_saved, 1.0, gap(faulty))
 
 
 def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
