@@ -51,6 +51,15 @@ class Candidate:
     """Ranks that hold a notable part of it, in order."""
 
 
+def shares_of(candidate: Candidate, table: BlameTable) -> np.ndarray:
+    """Which rows of the table's shares come to rest on a candidate ``[rows of Shares]``."""
+    groups, shares = table.groups, table.shares
+    width = table.numbering.wait + 1
+    wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
+    culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
+    return np.isin(culprit * width + shares.target, wanted)
+
+
 def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
     """Join the entries of a blame table, largest candidate first. Every entry is in exactly one candidate."""
     if not len(table.target):

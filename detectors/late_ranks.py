@@ -6,7 +6,7 @@ import numpy as np
 
 from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
-from scalana.detectors.candidates import Candidate, join_entries
+from scalana.detectors.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.evidence import describe
 from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
@@ -97,11 +97,8 @@ def _worth(candidate: Candidate, table: BlameTable, judged: Significance) -> flo
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
     """Mean over the candidate's seconds of a part that is known by wait group."""
-    groups, shares = table.groups, table.shares
-    width = table.numbering.wait + 1
-    wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
-    culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
-    hit = np.isin(culprit * width + shares.target, wanted)
+    shares = table.shares
+    hit = shares_of(candidate, table)
     group = shares.group[hit]
     seconds = table.flow_s[group] * shares.share[hit]
     return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.blame import BlameTable
-from scalana.detectors.candidates import Candidate
+from scalana.detectors.candidates import Candidate, shares_of
 from scalana.detectors.findings import Hop
 from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.graphs.psg import PSG
@@ -68,10 +68,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
 def _reaching(candidate: Candidate, table: BlameTable) -> FloatArray:
     """Part of each wait group's seconds that comes to rest on the candidate ``[wait groups]``."""
     groups, shares = table.groups, table.shares
-    width = table.numbering.wait + 1
-    wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
-    culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
-    hit = np.isin(culprit * width + shares.target, wanted)
+    hit = shares_of(candidate, table)
     count = len(groups.group_wait_s)
     direct = weighted_count(shares.group[hit], shares.share[hit], count)
     reaching = direct.copy()
