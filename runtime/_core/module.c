@@ -286,6 +286,21 @@ static PyObject *core_group(PyObject *module, PyObject *args)
 
 /* ---- communication ---- */
 
+/* The first eight arguments of begin and event_at. */
+static call_arguments call_of(const int64_t *v)
+{
+    return (call_arguments){
+        .operation = as_u32(v[0]),
+        .group = as_u32(v[1]),
+        .seq = not_negative(v[2]),
+        .peer = v[3],
+        .tag = v[4],
+        .nbytes = not_negative(v[5]),
+        .flags = (uint32_t)(v[6] & 0xff),
+        .completes = not_negative(v[7]),
+    };
+}
+
 static PyObject *core_begin(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     int64_t v[8] = {0};
@@ -296,16 +311,7 @@ static PyObject *core_begin(PyObject *module, PyObject *const *args, Py_ssize_t 
     uint64_t id = 0;
     thread_notes *own = recorder_is_on() ? own_notes() : NULL;
     if (own) {
-        const call_arguments call = {
-            .operation = as_u32(v[0]),
-            .group = as_u32(v[1]),
-            .seq = not_negative(v[2]),
-            .peer = v[3],
-            .tag = v[4],
-            .nbytes = not_negative(v[5]),
-            .flags = (uint32_t)(v[6] & 0xff),
-            .completes = not_negative(v[7]),
-        };
+        const call_arguments call = call_of(v);
         uint32_t path = frames_path_of_self(&own->cache);
         id = recorder_begin(&call, own->tid, own->index, path, clock_wall_ns(), clock_own_cpu_ns());
     }
@@ -336,16 +342,7 @@ static PyObject *core_event_at(PyObject *module, PyObject *const *args, Py_ssize
     uint64_t id = 0;
     thread_notes *own = recorder_is_on() ? own_notes() : NULL;
     if (own) {
-        const call_arguments call = {
-            .operation = as_u32(v[0]),
-            .group = as_u32(v[1]),
-            .seq = not_negative(v[2]),
-            .peer = v[3],
-            .tag = v[4],
-            .nbytes = not_negative(v[5]),
-            .flags = (uint32_t)(v[6] & 0xff),
-            .completes = not_negative(v[7]),
-        };
+        const call_arguments call = call_of(v);
         uint32_t path = frames_path_of_self(&own->cache);
         id = recorder_event_at(&call, own->index, path, not_negative(v[8]), not_negative(v[9]), not_negative(v[10]),
                                not_negative(v[11]));
