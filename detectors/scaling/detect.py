@@ -80,7 +80,7 @@ class Scaling:
     noise: Noise
     sizes: list[Size]
     findings: list[Finding]
-    """Largest loss first: at the size asked for, or else at the largest size."""
+    """Largest loss first: what is lost for certain at the size asked for, or else at the largest size."""
     prediction: JobPrediction | None
     reference: Analysis
     """The run of the largest size to whose structure the findings belong."""
@@ -116,7 +116,7 @@ def detect(
     worthy = [place for place in places if _is_worthy(place, sizes[-1].seconds)]
     findings = [finding_of(place, table, analysis, ideal, losses, wanted) for place in worthy[:MOST_FINDINGS]]
     if wanted is not None:
-        findings.sort(key=lambda finding: -_predicted_loss(finding))
+        findings.sort(key=lambda finding: -_certain_loss(finding))
     prediction = _predict_job(table, places, ideal, noise, wanted) if wanted is not None else None
     return Scaling(
         table, ideal, noise, sizes, findings, prediction, analysis, places, _warnings(table, ideal, sizes, at)
@@ -127,9 +127,11 @@ def _is_worthy(place: PlaceLoss, seconds: float) -> bool:
     return place.loss_s > max(WORTH * seconds, DEAD_BAND * place.largest_s, CERTAIN * place.deviation_s)
 
 
-def _predicted_loss(finding: Finding) -> float:
+def _certain_loss(finding: Finding) -> float:
+    """Seconds of an average rank above ideal at the size asked for, by the low end of the range: a steep model that
+    three noisy sizes also allow must not go before a loss that is sure."""
     values = finding.evidence.get("predicted")
-    return float(values["lost_s"]) if isinstance(values, dict) else 0.0
+    return max(float(values["low"]) - float(values["ideal"]), 0.0) if isinstance(values, dict) else 0.0
 
 
 def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:
