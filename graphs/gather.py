@@ -127,6 +127,38 @@ class Gathered:
     """Monotonic clock of the first host at time 0."""
 
 
+@dataclass(slots=True)
+class Collected:
+    """The records of some processes as one set of columns: numbers count among them, times are those of their clocks.
+
+    The events that were under way when a record stopped come after all others; ``completes`` is a row of ``events``.
+    """
+
+    records: list[ProcessRecord]
+    rank: IntArray
+    """World rank ``[processes]``."""
+    is_own: npt.NDArray[np.bool_]
+    """``[processes]``"""
+    start_ns: IntArray
+    """``[processes]``"""
+    end_ns: IntArray
+    """``[processes]``"""
+    thinned: npt.NDArray[np.bool_]
+    """``[processes]``"""
+    tree: CallTree
+    own_paths: int
+    communicators: list[tuple[str, bytes]]
+    """By name, and by their ranks as 32-bit numbers."""
+    threads: Threads
+    samples: Samples
+    events: Events
+    intervals: Intervals
+    totals: Totals
+    rows: dict[str, IntArray]
+    """How many rows of each table a process has ``[processes]``; ``paths`` and ``communicators`` are those that it
+    was the first to have."""
+
+
 def gather(chosen: RankRecords) -> Gathered:
     """Put the records of all ranks and their children together."""
     records: list[ProcessRecord] = []
@@ -137,44 +169,78 @@ def gather(chosen: RankRecords) -> Gathered:
             records.append(record)
             rank.append(entry.rank)
             own.append(record is entry.record)
+    collected = collect(records, rank, own)
+    _let_go(chosen, records)
+    return on_one_axis(collected)
+
+
+def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> Collected:
+    """Put records together, in their order. ``rank`` and ``own`` say whose they are, and whether of the rank itself."""
     parts = [_Part(record, number) for number, record in enumerate(records)]
     ranks, is_own = np.array(rank, np.int64), np.array(own, np.bool_)
     thread_first = _offsets([part.threads for part in parts])
     tree = CallTree()
+    rows = {name: np.zeros(len(parts), np.int64) for name in ("paths", "communicators")}
     # Ranks first: what they add to the graph comes before what only their children do.
-    for part in parts:
-        if own[part.number]:
-            part.paths = tree.add(part.record)
-    own_paths = len(tree)
-    for part in parts:
-        if not own[part.number]:
-            part.paths = tree.add(part.record)
+    for part in sorted(parts, key=lambda part: not own[part.number]):
+        known = len(tree)
+        part.paths = tree.add(part.record)
+        rows["paths"][part.number] = len(tree) - known
+    own_paths = 1 + int(rows["paths"][is_own].sum())
     threads = _threads(parts, thread_first, ranks, is_own)
     communicators: _Communicators = {}
-    opens = concatenate([part.open(thread_first, communicators) for part in parts if own[part.number]], Events)
+    speaking = [part for part in parts if own[part.number]]
+    open_events = []
+    for part in speaking:
+        known = len(communicators)
+        open_events.append(part.open(thread_first, communicators))
+        rows["communicators"][part.number] = len(communicators) - known
+    opens = concatenate(open_events, Events)
     samples = filled(
         (part.samples(thread_first) for part in parts), sum(len(part.record.samples) for part in parts), Samples
     )
-    speaking = [part for part in parts if own[part.number]]
     events = filled(
         (part.events(thread_first, communicators) for part in speaking),
         sum(len(part.record.events) for part in speaking),
         Events,
         room=len(opens),
     )
-    first_open = len(events) - len(opens)
-    put(events, first_open, opens)
-    events = _linked(events)
-    intervals = _intervals(parts, thread_first, ranks)
+    put(events, len(events) - len(opens), opens)
+    counts = {
+        "threads": [part.threads for part in parts],
+        "samples": [len(part.record.samples) for part in parts],
+        "events": [len(part.record.events) if own[part.number] else 0 for part in parts],
+        "intervals": [len(part.record.intervals) for part in parts],
+        "totals": [len(part.record.totals) if own[part.number] else 0 for part in parts],
+    }
+    return Collected(
+        records=records,
+        rank=ranks,
+        is_own=is_own,
+        start_ns=np.array([part.start_ns for part in parts], np.int64),
+        end_ns=np.array([part.end_ns for part in parts], np.int64),
+        thinned=np.array([part.thinned for part in parts], np.bool_),
+        tree=tree,
+        own_paths=own_paths,
+        communicators=list(communicators),
+        threads=threads,
+        samples=samples,
+        events=_linked(events),
+        intervals=_intervals(parts, thread_first, ranks),
+        totals=concatenate([part.totals() for part in speaking], Totals),
+        rows=rows | {name: np.array(column, np.int64) for name, column in counts.items()},
+    )
 
+
+def on_one_axis(collected: Collected) -> Gathered:
+    """Bring the times of all processes onto one axis. The columns of ``collected`` are used, and changed."""
+    records, is_own, threads = collected.records, collected.is_own, collected.threads
+    samples, events, intervals = collected.samples, collected.events, collected.intervals
     hosts, host = _hosts(records)
-    _let_go(chosen, records, parts)
     nothing = np.zeros(0, np.int64)
     ticks = _ticks(events, host) if len(hosts) > 1 else (nothing, nothing, nothing)
     clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks)
-    totals = concatenate([part.totals() for part in speaking], Totals)
-    start = clocks.align(host, np.array([part.start_ns for part in parts], np.int64))
-    end = clocks.align(host, np.array([part.end_ns for part in parts], np.int64))
+    start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
     of_sample = host[threads.process[samples.thread]]
     samples.time_ns = clocks.align(of_sample, samples.time_ns) - origin
@@ -191,22 +257,23 @@ def gather(chosen: RankRecords) -> Gathered:
         samples = take(samples, np.lexsort((samples.time_ns, samples.thread)))
     return Gathered(
         records=records,
-        rank=ranks,
+        rank=collected.rank,
         is_own=is_own,
         start_ns=start - origin,
         end_ns=end - origin,
         killed=np.array([not record.ended for record in records], np.bool_),
-        thinned=np.array([part.thinned for part in parts], np.bool_),
-        tree=tree,
-        own_paths=own_paths,
+        thinned=collected.thinned,
+        tree=collected.tree,
+        own_paths=collected.own_paths,
         threads=threads,
         samples=samples,
         events=events,
-        open_events=np.arange(first_open, len(events)),
+        open_events=np.arange(int(collected.rows["events"].sum()), len(events)),
         intervals=intervals,
-        totals=totals,
+        totals=collected.totals,
         communicators=[
-            Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in communicators
+            Communicator(name, tuple(np.frombuffer(members, np.int32).tolist()))
+            for name, members in collected.communicators
         ],
         hosts=hosts,
         clocks=clocks,
@@ -214,7 +281,7 @@ def gather(chosen: RankRecords) -> Gathered:
     )
 
 
-def _let_go(chosen: RankRecords, records: list[ProcessRecord], parts: list[_Part]) -> None:
+def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
     """Free the columns of all records, which have been copied: they are most of what a large run takes."""
     nothing = EventColumns(*[memoryview(b"")] * 15)
     number = 0
@@ -229,7 +296,7 @@ def _let_go(chosen: RankRecords, records: list[ProcessRecord], parts: list[_Part
                 codes={},
                 groups={},
             )
-            records[number] = parts[number].record = small
+            records[number] = small
             if place == 0:
                 entry.record = small
             else:
