@@ -7,6 +7,7 @@ paths of all processes become one, whatever their numbers, so that each is looke
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numba
 import numpy as np
@@ -50,17 +51,42 @@ class CallTree:
         if len(paths) == 0:
             return np.zeros(1, np.int64)
         parent, code, lasti = (np.array(column, np.int64) for column in (paths.parent, paths.code, paths.lasti))
-        wanted = self._count + len(parent)
+        result = np.zeros(len(parent), np.int64)
+        self._add(parent, self._codes(record, code), lasti, result, slice(1, len(parent)))
+        return result
+
+    def add_tree(self, other: CallTree) -> TreeMerge:
+        """Add the codes of another tree. Its paths are added by :meth:`TreeMerge.add`, in pieces."""
+        codes = np.zeros(len(other.codes), np.int64)
+        for number, key in enumerate(other._code_numbers, 1):
+            known = self._code_numbers.get(key)
+            if known is None:
+                known = self._code_numbers[key] = len(self.codes)
+                self.codes.append(other.codes[number])
+            codes[number] = known
+        return TreeMerge(self, other.parent, codes[other.code], other.lasti)
+
+    def _add(self, parent: IntArray, code: IntArray, lasti: IntArray, result: IntArray, rows: slice) -> None:
+        """Add some rows of a table of paths, whose parents are in it before them and have been added; fills in
+        ``result``, the tree's path for each row."""
+        wanted = self._count + rows.stop - rows.start
         if wanted > self._columns.shape[1]:
             self._columns = np.concatenate((self._columns, np.zeros((3, 2 * wanted), np.int64)), axis=1)
         if 2 * wanted > len(self._slots):
             self._slots = np.full(1 << (4 * wanted).bit_length(), -1, np.int64)
             _insert_all(self._columns[0], self._columns[1], self._columns[2], self._slots, self._count)
         known = self._columns
-        result, self._count = _merge(
-            parent, self._codes(record, code), lasti, known[0], known[1], known[2], self._slots, self._count
+        self._count = _merge(
+            parent, code, lasti, result, rows.start, rows.stop, known[0], known[1], known[2], self._slots, self._count
         )
-        return np.asarray(result)
+
+    def __getstate__(self) -> tuple[object, ...]:
+        return self.codes, self._code_numbers, self._columns[:, : self._count].astype(np.int32), self._count
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.codes, self._code_numbers, columns, self._count = state
+        self._columns = columns.astype(np.int64)
+        self._slots = np.zeros(0, np.int64)  # made anew when something is added
 
     def _codes(self, record: ProcessRecord, used: IntArray) -> IntArray:
         """The tree's codes in place of a record's own."""
@@ -83,6 +109,23 @@ class CallTree:
         return np.where(own[found] == used, np.array(known, np.int64)[found], 0)
 
 
+class TreeMerge:
+    """A tree on its way into another one."""
+
+    def __init__(self, tree: CallTree, parent: IntArray, code: IntArray, lasti: IntArray) -> None:
+        self.tree = tree
+        self.paths = np.zeros(len(parent), np.int64)
+        """The other tree's path for each path that was added ``[paths]``."""
+        self._rows = parent, code, lasti
+        self._done = 1
+
+    def add(self, count: int) -> None:
+        """Add the next ``count`` paths."""
+        rows = slice(self._done, self._done + count)
+        self.tree._add(*self._rows, self.paths, rows)
+        self._done = rows.stop
+
+
 def absolute(file: str, cwd: str) -> str:
     """A file of code as an absolute name, where it is one of a file at all."""
     if not file or file.startswith(("<", "[")) or os.path.isabs(file) or not cwd:
@@ -100,9 +143,8 @@ def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True)
-def _merge(parent, code, lasti, tree_parent, tree_code, tree_lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    result = np.zeros(len(parent), np.int64)
-    for path in range(1, len(parent)):
+def _merge(parent, code, lasti, result, begin, end, tree_parent, tree_code, tree_lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for path in range(begin, end):
         up = result[parent[path]]
         slot = _slot(up, code[path], lasti[path], len(slots) - 1)
         while True:
@@ -116,7 +158,7 @@ def _merge(parent, code, lasti, tree_parent, tree_code, tree_lasti, slots, count
                 break
             slot = (slot + 1) & (len(slots) - 1)
         result[path] = known
-    return result, count
+    return count
 
 
 @numba.njit(cache=True)
