@@ -44,6 +44,9 @@ class SourceFrame(Protocol):
 
 Symbols = Callable[[str, str, Collection[int]], Mapping[int, Sequence[SourceFrame]]]
 """From a module's path, its build id and offsets in it to the frames at each offset, the outermost first."""
+Module = tuple[str, str]
+"""Path and build id."""
+Frames = Mapping[Module, Mapping[int, Sequence[SourceFrame]]]
 
 _BEGINNINGS = re.compile(
     r"(libc|libpthread|ld-linux[\w-]*|libgomp|libiomp5|libomp|libtbb|libstdc\+\+)[-.\w]*\.so[.\d]*$"
@@ -62,7 +65,13 @@ def no_symbols(path: str, build_id: str, offsets: Collection[int]) -> Mapping[in
 def resolve_native(records: Iterable[ProcessRecord], symbols: Symbols) -> list[ProcessRecord]:
     """The records with native frames replaced by those of their sources; others as they are."""
     records = list(records)
-    wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
+    frames = source_frames(native_offsets(records), symbols)
+    return [with_sources(record, frames) for record in records]
+
+
+def native_offsets(records: Iterable[ProcessRecord]) -> dict[Module, set[int]]:
+    """The offsets at which native frames of the records lie, by module."""
+    wanted: dict[Module, set[int]] = defaultdict(set)
     for record in records:
         modules = _modules(record)
         if not modules:
@@ -70,8 +79,17 @@ def resolve_native(records: Iterable[ProcessRecord], symbols: Symbols) -> list[P
         for code, offset in zip(record.paths.code, record.paths.lasti, strict=True):
             if code in modules:
                 wanted[modules[code].filename, modules[code].name].add(offset & 0xFFFFFFFF)
-    frames = {module: symbols(*module, offsets) for module, offsets in wanted.items()}
-    return [_Resolver(record, frames).record() if _modules(record) else record for record in records]
+    return wanted
+
+
+def source_frames(wanted: Mapping[Module, Collection[int]], symbols: Symbols) -> Frames:
+    """The frames at offsets, by module and offset."""
+    return {module: symbols(*module, offsets) for module, offsets in wanted.items()}
+
+
+def with_sources(record: ProcessRecord, frames: Frames) -> ProcessRecord:
+    """A record with its native frames replaced, if there are any."""
+    return _Resolver(record, frames).record() if _modules(record) else record
 
 
 def _modules(record: ProcessRecord) -> dict[int, Code]:
@@ -86,9 +104,7 @@ def is_foreign(module: str) -> bool:
 class _Resolver:
     """Writes the tree of paths of one record anew."""
 
-    def __init__(
-        self, record: ProcessRecord, frames: Mapping[tuple[str, str], Mapping[int, Sequence[SourceFrame]]]
-    ) -> None:
+    def __init__(self, record: ProcessRecord, frames: Frames) -> None:
         self.old = record
         self.frames = frames
         self.codes = {n: code for n, code in record.codes.items() if code.minor != NATIVE_MODULE}

@@ -540,7 +540,7 @@ class RunFolder:
         if not records:
             why = "; ".join(self.troubles) or "no records in it"
             raise RecordError(f"{self.path}: {why}")
-        return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))
+        return in_order(records)
 
     def _read_all(self) -> Iterator[ProcessRecord]:
         self.troubles = []
@@ -549,6 +549,11 @@ class RunFolder:
                 yield ProcessRecord.read(file)
             except RecordError as error:
                 self.troubles.append(str(error))
+
+
+def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:
+    """Records of ranks first, by rank, and then by the name of their file."""
+    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))
 
 
 # ---- writing ----
