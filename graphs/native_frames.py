@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -40,6 +40,15 @@ class SourceFrame(Protocol):
     @property
     def line(self) -> int:
         """0 where it is not known."""
+
+
+class PlainFrame(NamedTuple):
+    """A :class:`SourceFrame` that is nothing else."""
+
+    file: str
+    name: str
+    first_line: int
+    line: int
 
 
 Symbols = Callable[[str, str, Collection[int]], Mapping[int, Sequence[SourceFrame]]]

@@ -4,7 +4,8 @@
 records (:mod:`~scalana.graphs.load`), bring them onto one set of columns and one time axis
 (:mod:`~scalana.graphs.gather`, :mod:`~scalana.graphs.clocks`), find the vertices of call paths
 (:mod:`~scalana.graphs.callpaths`), make calls of events (:mod:`~scalana.graphs.calls`), match them
-(:mod:`~scalana.graphs.matching`), divide the time between them (:mod:`~scalana.graphs.own_work`), and add up
+(:mod:`~scalana.graphs.matching`, :mod:`~scalana.graphs.signals`), divide the time between them
+(:mod:`~scalana.graphs.own_work`), and add up
 (:mod:`~scalana.graphs.metrics`).
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from scalana.graphs.callpaths import Placer
 from scalana.graphs.calls import Spans, build_spans, select
 from scalana.graphs.gather import WAIT, Gathered, gather
-from scalana.graphs.load import choose_records
+from scalana.graphs.load import RankRecords, choose_records
 from scalana.graphs.matching import Matching, match
 from scalana.graphs.metrics import add_to, timeline_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
@@ -27,6 +28,7 @@ from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
+from scalana.graphs.signals import add_signals
 from scalana.graphs.tables import Events, take, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Locations, Timeline
 from scalana.graphs.work_rows import Gaps
@@ -107,27 +109,42 @@ class PPG:
         return values
 
 
+Reader = Callable[["RunFolder", Symbols, Callable[[str], None]], tuple[RankRecords, Gathered]]
+"""Reads a run folder: which records stand for which rank, and what they hold. Native frames are found by the symbols;
+the last argument is told what is being done."""
+
+
+def read_here(folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) -> tuple[RankRecords, Gathered]:
+    """Read all records in this process.
+
+    Raises:
+        RecordError: not one can be read.
+    """
+    done("reading records")
+    chosen = choose_records(resolve_native(folder.processes(), symbols))
+    done("gathering")
+    return chosen, gather(chosen)
+
+
 def build_ppg(
     folder: RunFolder,
     *,
+    reader: Reader = read_here,
     front_end: FrontEnd = no_front_end,
     symbols: Symbols = no_symbols,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PPG:
     """Read a run folder and put everything together.
 
-    ``front_end`` reads the structure of the program from its source; without one there are functions and calls, but
-    no loops. ``symbols`` finds the functions and lines of native code. ``progress`` is called with what is being done,
-    how many steps are done, and how many there are.
+    ``reader`` reads the records, here or elsewhere. ``front_end`` reads the structure of the program from its source;
+    without one there are functions and calls, but no loops. ``symbols`` finds the functions and lines of native code.
+    ``progress`` is called with what is being done, how many steps are done, and how many there are.
 
     Raises:
         RecordError: the folder holds no record that can be read.
     """
     done = _Progress(progress)
-    done("reading records")
-    chosen = choose_records(resolve_native(folder.processes(), symbols))
-    done("gathering")
-    data = gather(chosen)
+    chosen, data = reader(folder, symbols, done)
     done("placing call paths")
     psg, places, placer = place_paths(data, front_end)
     done("matching communication")
@@ -140,6 +157,9 @@ def build_ppg(
     sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
     matching = match(data.events, rank, call_of_event, sizes)
     calls = _calls(spans, data, vertex, matching.of_event)
+    matching.instances = add_signals(
+        calls, matching.instances, data.events, call_of_event, locations.rank, data.communicators
+    )
     period_ns = round(1e9 / rate_hz(folder, data))
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
