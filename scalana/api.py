@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas
 
+    from scalana.cluster import Cluster
     from scalana.detectors.findings import Analysis, Finding, TimeSplit
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 class RunDataError(ValueError):
     """A run folder cannot be used; the message names the file and says why."""
+
+
+class ClusterError(ValueError):
+    """A Dask cluster cannot be used; the message names the option and says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +100,54 @@ class Report:
         return self.to_text()
 
 
-def analyze(run: str | os.PathLike[str], *, progress: Callable[..., None] | None = None) -> Report:
+def analyze(
+    run: str | os.PathLike[str],
+    *,
+    scheduler: str | Cluster | None = None,
+    progress: Callable[..., None] | None = None,
+) -> Report:
     """Analyse a run folder.
 
     Args:
         run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        scheduler: Address of a Dask scheduler whose workers read the records (``pip install 'scalana[dask]'``), or a
+            connection to one; None to read them here.
         progress: Called now and then with what is being done, how much of it is done, and how much there is.
 
     Raises:
         RunDataError: the folder is no run, or its records cannot be read.
+        ClusterError: the scheduler or its workers cannot be used.
     """
     path = os.fspath(run)
     if not os.path.isdir(path):
         reason = "not a folder" if os.path.exists(path) else "no such folder"
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
-    from scalana.graphs.ppg import build_ppg
+    from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
     try:
         folder = RunFolder(path)
-        ppg = build_ppg(folder, front_end=_structure, symbols=_symbols, progress=progress)
+        with connected(scheduler) as cluster:
+            reader = cluster.read if cluster is not None else read_here
+            ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=_symbols, progress=progress)
     except RecordError as error:
         raise RunDataError(str(error)) from error
     except OSError as error:
         raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
     return Report(detectors.analyze(ppg))
+
+
+@contextmanager
+def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
+    """A connection to a scheduler, made here and closed in the end if an address is given."""
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
+    from scalana.cluster import Cluster
+
+    with Cluster(scheduler) as cluster:
+        yield cluster
 
 
 def _structure(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:

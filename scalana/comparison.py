@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalana.api import RunDataError, analyze
+from scalana.api import RunDataError, analyze, connected
 
 if TYPE_CHECKING:
     from scalana.detectors.diff import Difference
@@ -76,6 +76,7 @@ def scaling(
     *,
     stated: str | None = None,
     at: int | None = None,
+    scheduler: str | None = None,
     progress: Callable[..., None] | None = None,
 ) -> ScalingReport:
     """Compare recorded runs of one program at different numbers of ranks.
@@ -84,21 +85,23 @@ def scaling(
         runs: Run folders, in any order; several of one size tell the noise.
         stated: ``weak`` or ``strong``; None to tell by the work that was done.
         at: A number of ranks for which to predict; needs three sizes.
-        progress: As for :func:`scalana.analyze`.
+        scheduler, progress: As for :func:`scalana.analyze`.
 
     Raises:
         RunDataError: a folder cannot be used, or all runs are of one size.
+        ClusterError: the scheduler or its workers cannot be used.
     """
     from scalana.detectors.costs import run_costs
     from scalana.detectors.scaling import ScalingError, detect
 
     costs, reference, largest = [], -1, None
-    for number, path in enumerate(runs):
-        analysis = analyze(path, progress=_named(progress, path)).analysis
-        costs.append(run_costs(analysis, os.fspath(path)))
-        # Only one analysis is kept: those of large runs are large.
-        if largest is None or analysis.ppg.run.ranks > largest.ppg.run.ranks:
-            reference, largest = number, analysis
+    with connected(scheduler) as cluster:
+        for number, path in enumerate(runs):
+            analysis = analyze(path, scheduler=cluster, progress=_named(progress, path)).analysis
+            costs.append(run_costs(analysis, os.fspath(path)))
+            # Only one analysis is kept: those of large runs are large.
+            if largest is None or analysis.ppg.run.ranks > largest.ppg.run.ranks:
+                reference, largest = number, analysis
     if largest is None:
         raise RunDataError("no run folders")
     try:
@@ -107,16 +110,28 @@ def scaling(
         raise RunDataError(str(error)) from error
 
 
-def diff(before: RunPath, after: RunPath, *, progress: Callable[..., None] | None = None) -> DiffReport:
+def diff(
+    before: RunPath,
+    after: RunPath,
+    *,
+    scheduler: str | None = None,
+    progress: Callable[..., None] | None = None,
+) -> DiffReport:
     """Compare two recorded runs of one program, whose code may have been changed in between.
+
+    ``scheduler`` and ``progress`` are as for :func:`scalana.analyze`.
 
     Raises:
         RunDataError: a folder cannot be used.
+        ClusterError: the scheduler or its workers cannot be used.
     """
     from scalana.detectors.costs import run_costs
     from scalana.detectors.diff import compare
 
-    first, second = (analyze(path, progress=_named(progress, path)).analysis for path in (before, after))
+    with connected(scheduler) as cluster:
+        first, second = (
+            analyze(path, scheduler=cluster, progress=_named(progress, path)).analysis for path in (before, after)
+        )
     return DiffReport(
         compare(run_costs(first, os.fspath(before)), run_costs(second, os.fspath(after)), (first, second))
     )

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import compared
+from scalana.commands.compare import add_scheduler, compared
 
 
 class DiffCommand:
@@ -25,6 +25,7 @@ The code may have been changed between the runs: places are matched by structure
         parser.add_argument("before", metavar="BEFORE", help="run folder, made by scalana run")
         parser.add_argument("after", metavar="AFTER", help="another one")
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -33,7 +34,7 @@ The code may have been changed between the runs: places are matched by structure
         from scalana.progress import Progress
 
         with compared(), Progress(sys.stderr) as progress:
-            report = comparison.diff(args.before, args.after, progress=progress)
+            report = comparison.diff(args.before, args.after, scheduler=args.scheduler, progress=progress)
             if args.format == "json":
                 text = report.to_json()
             elif args.output:

@@ -7,6 +7,7 @@ import os
 import sys
 
 from scalana import console
+from scalana.commands.compare import add_scheduler
 from scalana.errors import CommandError
 
 
@@ -17,6 +18,7 @@ class ReportCommand:
 examples:
   scalana report scalana-20250131-142233
   scalana report --format json -o report.json scalana-20250131-142233
+  scalana report --scheduler tcp://head:8786 scalana-20250131-142233
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -25,6 +27,7 @@ examples:
         parser.add_argument(
             "--format", choices=("text", "json", "sarif"), default="text", help="of the report (default: text)"
         )
+        add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -34,7 +37,7 @@ examples:
 
         try:
             with Progress(sys.stderr) as progress:
-                report = api.analyze(args.folder, progress=progress)
+                report = api.analyze(args.folder, scheduler=args.scheduler, progress=progress)
                 if args.format == "json":
                     text = report.to_json()
                 elif args.format == "sarif":
@@ -43,7 +46,7 @@ examples:
                     text = report.to_text()
                 else:
                     text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
-        except api.RunDataError as error:
+        except (api.RunDataError, api.ClusterError) as error:
             raise CommandError(str(error)) from error
         except Exception as error:
             if os.environ.get("SCALANA_DEBUG"):

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import compared
+from scalana.commands.compare import add_scheduler, compared
 from scalana.errors import UsageError
 
 
@@ -34,6 +34,7 @@ Two sizes tell what is lost at the larger one. From three sizes on, every place 
             help="strong: the same work in all; weak: the same work per rank (default: told by the work)",
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -45,7 +46,9 @@ Two sizes tell what is lost at the larger one. From three sizes on, every place 
             raise UsageError("at least two runs, of different numbers of ranks, are needed")
         stated = None if args.scaling == "auto" else args.scaling
         with compared(), Progress(sys.stderr) as progress:
-            report = comparison.scaling(args.folders, stated=stated, at=args.at, progress=progress)
+            report = comparison.scaling(
+                args.folders, stated=stated, at=args.at, scheduler=args.scheduler, progress=progress
+            )
             if args.format == "json":
                 text = report.to_json()
             elif args.output:
