@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.blame import BlameTable
@@ -19,54 +21,53 @@ LONGEST_PATH = 12
 def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, root: Hop) -> list[Hop]:
     """Follow the largest flow of a candidate's seconds from the wait where most of them are seen to ``root``.
 
-    Waits of several ranks in one place are one hop; the rank named is the one that waited longest there.
+    Waits of several ranks in one place are one hop; the ranks named are those of one chain: each waits for the next,
+    and the last for the rank of the root.
     """
     groups, shares = table.groups, table.shares
     if not len(groups.group_wait_s):
         return [root]
-    reaching = _reaching(candidate, table)
+    direct, reaching = _reaching(candidate, table)
     if reaching.max(initial=0.0) <= 0.0:
         return [root]
-    hops: list[Hop] = []
-    flow = groups.group_wait_s * reaching
+    culprit = groups.comparison_culprit[groups.group_comparison]
     operation_of = _operations(table, timeline)
-    arriving = flow
+    arriving = groups.group_wait_s * reaching
+    next_ = arriving  # of this the next hop is the largest
+    hops: list[Hop] = []
     seen: set[int] = set()
+    late = -1
     while len(hops) < LONGEST_PATH:
-        vertices, seconds = sum_by_key(groups.group_vertex, arriving)
+        vertices, seconds = sum_by_key(groups.group_vertex, next_)
         vertex = int(vertices[np.argmax(seconds)])
         here = np.where(groups.group_vertex == vertex, arriving, 0.0)
-        group = int(np.argmax(here))
-        if here[group] <= 0.0:
+        chain = np.where(groups.group_waiter == late, here, 0.0) if late >= 0 else here
+        if chain.max() <= 0.0:
             break
-        hops.append(
-            _hop(
-                psg,
-                timeline,
-                vertex,
-                int(groups.group_waiter[group]),
-                _name(int(operation_of[group])),
-                float(here.sum()),
-            )
-        )
+        # Of what waited here, that which is handed on, and that which is blamed at once.
+        flow = here / np.maximum(reaching, 1e-300)
+        handed = flow[shares.handed_from] * shares.handed_share * reaching[shares.handed_to]
+        leaving = np.where(chain > 0.0, weighted_count(shares.handed_from, handed, len(reaching)), 0.0)
+        goes_on = leaving.sum() >= 0.5 * chain.sum()
+        group = int(np.argmax(leaving if goes_on else np.where(chain > 0.0, flow * direct, 0.0)))
+        if group in seen:
+            break
         seen.add(group)
-        # Of what waited here, that which is handed on rather than blamed at once.
-        rows = here[shares.handed_from] > 0.0
-        onward = weighted_count(
-            shares.handed_to[rows],
-            (here / np.maximum(reaching, 1e-300))[shares.handed_from[rows]]
-            * shares.handed_share[rows]
-            * reaching[shares.handed_to[rows]],
-            len(reaching),
-        )
-        if onward.sum() < 0.5 * here.sum() or int(np.argmax(onward)) in seen:
+        name = _name(int(operation_of[group]))
+        hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum())))
+        late = int(culprit[group])
+        if not goes_on:
             break
-        arriving = onward
+        arriving = weighted_count(shares.handed_to, handed, len(reaching))
+        of_chain = shares.handed_from == group
+        next_ = weighted_count(shares.handed_to[of_chain], handed[of_chain], len(reaching))
+    if late >= 0:
+        root = replace(root, rank=int(timeline.locations.rank[late]))
     return [*hops, root]
 
 
-def _reaching(candidate: Candidate, table: BlameTable) -> FloatArray:
-    """Part of each wait group's seconds that comes to rest on the candidate ``[wait groups]``."""
+def _reaching(candidate: Candidate, table: BlameTable) -> tuple[FloatArray, FloatArray]:
+    """Part of each wait group's seconds that comes to rest on the candidate, at once and in all ``[wait groups]``."""
     groups, shares = table.groups, table.shares
     hit = shares_of(candidate, table)
     count = len(groups.group_wait_s)
@@ -78,7 +79,7 @@ def _reaching(candidate: Candidate, table: BlameTable) -> FloatArray:
         if np.abs(following - reaching).max(initial=0.0) < 1e-9:
             break
         reaching = following
-    return np.asarray(np.minimum(reaching, 1.0))
+    return direct, np.asarray(np.minimum(reaching, 1.0))
 
 
 def _operations(table: BlameTable, timeline: Timeline) -> IntArray:

@@ -11,9 +11,13 @@ from enum import IntEnum
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
+
+AT_ONCE = 0.5
+"""Part of its stay within which a member must leave once another has come, to have waited for it."""
 
 
 @dataclass(slots=True)
@@ -121,7 +125,8 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
         on[rows] = instances.members[member[rows]]
 
     root = _root_member(rank_of_call[instances.members], instances.root, instances.first)
-    depend(usable & (kind == Waits.ROOT) & ~is_root, root[instance])
+    # Of an instance that is a signal (graphs/signals.py) the root is who gives it.
+    depend(usable & np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root[instance])
     # Where messages are not buffered, who hands its part to a root waits until the root is there to take it: told, as
     # for a send below, by its leaving only then.
     handing = usable & (kind == Waits.AT_ROOT) & ~is_root & (root[instance] >= 0)
@@ -143,27 +148,77 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     rows = np.nonzero(late)[0]
     late[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[receive[rows]]]
     depend(late, receive)
-    # The root of a broadcast, likewise: where it stayed until a receiver came, it has waited for that one.
-    receiver = _latest_until(timeline, call, instance, usable & (kind == Waits.ROOT) & is_root)
-    depend(receiver >= 0, receiver)
+    # The root of a broadcast, likewise: where it stayed until a receiver came, it has waited for that one. Trees and
+    # rings, in which some libraries do it, make members wait for others than the root.
+    to_all = usable & (kind == Waits.ROOT)
+    to_root = usable & (kind == Waits.AT_ROOT) & ~is_root
+    came = _latest_during(timeline, call, instance, to_all | to_root)
+    depend(to_all & is_root, came)
+    beside = _stays_for_others(timeline, call, np.where(is_root, -1, came), rule, on)
+    depend(beside, came)
+    # Who hands to a root but stays for the last of all is in a ring with all of them.
+    last = _last_member(calls.enter_s[instances.members], instances.first)
+    rule[beside & to_root & (last[instance] == came) & (came != root[instance])] = Rule.LAST
     earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
     return Dependencies(call, instance, rule, on, earliest)
 
 
-def _latest_until(timeline: Timeline, call: IntArray, instance: IntArray, rows: np.ndarray) -> IntArray:
+def _stays_for_others(
+    timeline: Timeline, call: IntArray, came: IntArray, rule: IntArray, on: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Whether a member left only when another one had come, and soon after: within half of what it stayed for it.
+
+    ``came`` is that one's entry in the table of members, -1 for none ``[pairs]``; ``rule`` and ``on`` are what the
+    members waited for before that, as far as it is known.
+    """
+    calls = timeline.calls
+    rows = np.nonzero(came >= 0)[0]
+    enter = calls.enter_s[timeline.instances.members[came[rows]]]
+    since = calls.enter_s[call[rows]]
+    known = np.nonzero(rule[rows] == Rule.ONE)[0]
+    since[known] = np.maximum(since[known], calls.enter_s[on[rows[known]]])
+    result = np.zeros(len(call), dtype=bool)
+    result[rows] = (enter > since) & (calls.exit_s[call[rows]] - enter <= AT_ONCE * (enter - since))
+    return result
+
+
+def _latest_during(timeline: Timeline, call: IntArray, instance: IntArray, rows: np.ndarray) -> IntArray:
     """Of the members that came during the call of a pair in ``rows`` the last, -1 where there is none ``[pairs]``."""
     calls, instances = timeline.calls, timeline.instances
-    leaves = np.full(len(instances), -np.inf)
-    comes = np.full(len(instances), np.inf)
-    leaves[instance[rows]] = calls.exit_s[call[rows]]
-    comes[instance[rows]] = calls.enter_s[call[rows]]
+    result = np.full(len(call), -1, dtype=np.int64)
+    asked = np.nonzero(rows)[0]
+    if not len(asked):
+        return result
+    wanted = np.zeros(len(instances), dtype=bool)
+    wanted[instance[asked]] = True
     of_member = _expand(instances.first)
-    enter = calls.enter_s[instances.members]
-    during = np.nonzero((enter <= leaves[of_member]) & (enter > comes[of_member]))[0]
-    during = during[np.lexsort((enter[during], of_member[during]))]
-    latest = np.full(len(instances), -1, dtype=np.int64)
-    latest[of_member[during]] = during  # of several the last stays
-    return np.where(rows, latest[instance], -1)
+    entries = np.nonzero(wanted[of_member])[0]
+    enter = calls.enter_s[instances.members[entries]]
+    order = np.lexsort((enter, of_member[entries]))
+    entries, enter = entries[order], enter[order]
+    first = np.searchsorted(of_member[entries], np.arange(len(instances) + 1)).astype(np.int64)
+    result[asked] = _latest_before(
+        first[instance[asked]], first[instance[asked] + 1], calls.enter_s[call[asked]], calls.exit_s[call[asked]],
+        enter, entries,
+    )  # fmt: skip
+    return result
+
+
+@numba.njit(cache=True)
+def _latest_before(low, high, since_s, until_s, enter, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of the ``entries`` from each ``low`` to ``high``, in order of ``enter``, the last in a stretch of time."""
+    result = np.full(len(low), -1, dtype=np.int64)
+    for row in range(len(low)):
+        begin, end = low[row], high[row]
+        while begin < end:
+            middle = (begin + end) // 2
+            if enter[middle] <= until_s[row]:
+                begin = middle + 1
+            else:
+                end = middle
+        if begin > low[row] and enter[begin - 1] > since_s[row]:
+            result[row] = entries[begin - 1]
+    return result
 
 
 def _expand(first: IntArray) -> IntArray:

@@ -130,3 +130,29 @@ def test_a_root_that_stays_until_its_receivers_come_waits_for_them():
     assert waits.total_s == pytest.approx(0.030)
     result = blame(timeline, waits)
     assert [(int(result.location[0]), names[int(result.target[0])])] == [(2, "read")]
+
+
+def test_a_receiver_that_stays_for_another_one_waits_for_it():
+    """In a broadcast along a tree: rank 3 has it from rank 1, which comes late; ranks 0 and 2 do not mind."""
+    program = [
+        [*examples.work(own=10, read=30 if rank == 1 else 0), examples.everyone("broadcast", 0)] for rank in range(4)
+    ]
+    timeline, names = simulate(program)
+    timeline.calls.exit_s[3] = 0.041
+    waits = find_waits(timeline)
+    assert waits.wait_s == pytest.approx([0, 0, 0, 0.030])
+    result = blame(timeline, waits)
+    assert [(int(result.location[0]), names[int(result.target[0])])] == [(1, "read")]
+    # Who is there long after the late one came has had other things to do.
+    timeline.calls.exit_s[3] = 0.060
+    assert find_waits(timeline).total_s == 0.0
+
+
+def test_a_reduction_along_a_ring_makes_everybody_wait_for_the_last():
+    program = [
+        [*examples.work(own=10, read=30 if rank == 2 else 0), examples.everyone("reduce", 0)] for rank in range(4)
+    ]
+    timeline, _ = simulate(program)
+    assert find_waits(timeline).wait_s == pytest.approx([0.030, 0, 0, 0])
+    timeline.calls.exit_s[:] = 0.041
+    assert find_waits(timeline).wait_s == pytest.approx([0.030, 0.030, 0, 0.030])
