@@ -20,7 +20,7 @@ class CallTree:
     """A tree of call paths that grows with every record. Path 0 is the empty one, code 0 code that was lost."""
 
     def __init__(self) -> None:
-        self.codes: list[tuple[Code, str]] = [(Code(0, "<lost>", "<lost>", 0, 0, b""), "<lost>")]
+        self.codes: list[tuple[Code, str]] = [(Code("<lost>", "<lost>", 0, 0, b""), "<lost>")]
         """Every code object with its file; names of files are absolute where the working directory is known."""
         self._code_numbers: dict[tuple[object, ...], int] = {}
         self._columns = np.zeros((3, 1024), np.int64)
@@ -96,7 +96,7 @@ class CallTree:
         numbers, known = self._code_numbers, []
         for code in record.codes.values():
             # What is relative means something else in another folder.
-            key = code[1:] if code[1].startswith("/") else (*code[1:], cwd)
+            key = code if code.filename.startswith("/") else (*code, cwd)
             number = numbers.get(key)
             if number is None:
                 number = numbers[key] = len(self.codes)

@@ -177,7 +177,7 @@ class _Resolver:
         if number is None:
             number = self.numbers[key] = self.next_code
             self.next_code += 1
-            self.codes[number] = Code(number, file, name, first, NO_LINE_TABLE, b"")
+            self.codes[number] = Code(file, name, first, NO_LINE_TABLE, b"")
         return number
 
     def _path(self, parent: int, code: int, lasti: int) -> int:

@@ -1,24 +1,28 @@
 """The compiled recorder. See record_format.py for what it writes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypedDict
+from typing import Generic, TypedDict, TypeVar
 
-class _Record(TypedDict):
+_Code = TypeVar("_Code")
+_Columns = tuple[memoryview[int], ...]
+
+class _Record(TypedDict, Generic[_Code]):
     meta: list[tuple[str, str]]
-    codes: list[tuple[int, str, str, int, int, bytes]]
+    codes: dict[int, _Code]
     threads: list[tuple[int, int, str, int]]
-    groups: list[tuple[int, str, int, bytes]]
+    groups: list[tuple[int, str, int, memoryview[int]]]
     notes: list[str]
     names: list[str]
     troubles: list[str]
-    paths: tuple[bytes, bytes, bytes, bytes]
-    samples: tuple[bytes, ...]
-    events: tuple[bytes, ...]
-    done: tuple[bytes, ...]
-    intervals: tuple[bytes, ...]
-    totals: tuple[bytes, ...]
-    open: tuple[bytes, ...]
+    paths: _Columns
+    dense_paths: bool
+    samples: _Columns
+    events: _Columns
+    done: _Columns
+    intervals: _Columns
+    totals: _Columns
+    open: _Columns
     ended: bool
     status: int
     first_ns: int
@@ -44,4 +48,10 @@ def now() -> int: ...
 def thread_cpu() -> int: ...
 def sample_path(frames: Sequence[tuple[str, str, int, int]], /) -> int: ...
 def add_sample(tid: int, path: int, state: int, /) -> None: ...
-def read(path: str | PathLike[str], /) -> _Record: ...
+def read(
+    path: str | PathLike[str],
+    code_type: Callable[[str, str, int, int, bytes], _Code],
+    codes: dict[bytes, _Code],
+    ranks: dict[tuple[bool, bytes], memoryview[int]],
+    /,
+) -> _Record[_Code]: ...

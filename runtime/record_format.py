@@ -10,7 +10,7 @@ A record file is the 8 bytes ``SCALANA1``, a version (u32, 1) and a reserved u32
 and the payload, a sequence of records. A record is a kind (u8) and its fields: LEB128 varints, signed ones zig-zag
 coded, strings as a varint length and UTF-8 (bytes of file names that are not UTF-8 stand as they are:
 ``surrogateescape`` in Python).
-A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7) before it.
+A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7, 15) before it.
 
 ====  ========  ==========================================================================================
 kind  record    fields
@@ -33,6 +33,8 @@ kind  record    fields
                 inside this call as of the base
 13    NOTE      text: something could not be recorded
 14    END       signed ns from base, exit status or -1 (signed)
+15    GROUP     as 7, but for size and ranks: how many strides follow, and of each its first rank, step (signed) and
+                ranks
 ====  ========  ==========================================================================================
 
 **Thinning.** Past half of the size budget, each halving of what is left raises the level L by one. A communication
@@ -51,8 +53,8 @@ import re
 import socket
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,6 +89,7 @@ __all__ = [
 ]
 
 META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, INTERVAL, TOTAL, OPEN, NOTE, END = range(1, 15)
+STRIDED_GROUP = 15
 
 EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
 EVENT_LEVEL_SHIFT = 8
@@ -107,7 +110,6 @@ class RecordError(Exception):
 class Code(NamedTuple):
     """One code object, or a native or synthetic place."""
 
-    id: int
     filename: str
     name: str
     """Qualified name."""
@@ -175,20 +177,23 @@ class PathColumns:
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples, in the order of writing (per thread: of time)."""
+    """Samples, in the order of writing (per thread: of time).
+
+    Here and in the tables below a column is as narrow as its values allow, 1, 2, 4 or 8 bytes a value.
+    """
 
     thread: IntColumn
-    """int32: index in :attr:`ProcessRecord.threads`."""
+    """index in :attr:`ProcessRecord.threads`."""
     time_ns: IntColumn
-    """int64: CLOCK_MONOTONIC, in steps of 1 us."""
+    """CLOCK_MONOTONIC, in steps of 1 us."""
     path: IntColumn
-    """int32; 0 where the thread had no frame outside of scalana's runtime."""
+    """0 where the thread had no frame outside of scalana's runtime."""
     cpu_us: IntColumn
-    """int64: CPU time of the thread since its previous sample."""
+    """CPU time of the thread since its previous sample."""
     core_wait_us: IntColumn
-    """int64: time that it was runnable without a core since then."""
+    """time that it was runnable without a core since then."""
     state: IntColumn
-    """int32: ``STATE_*`` at this moment."""
+    """``STATE_*`` at this moment."""
 
     def __len__(self) -> int:
         return len(self.thread)
@@ -199,35 +204,28 @@ class EventColumns:
     """Communication calls, in the order of their ends."""
 
     id: IntColumn
-    """int64"""
     thread: IntColumn
-    """int32"""
     operation: IntColumn
-    """int32: code in ``scalana.runtime.operations``."""
+    """code in ``scalana.runtime.operations``."""
     group: IntColumn
-    """int32: id in :attr:`ProcessRecord.groups`, 0 none."""
+    """id in :attr:`ProcessRecord.groups`, 0 none."""
     seq: IntColumn
-    """int64"""
     peer: IntColumn
-    """int32: world rank of the peer or root, -1 none."""
+    """world rank of the peer or root, -1 none."""
     tag: IntColumn
-    """int64"""
     nbytes: IntColumn
-    """int64"""
     flags: IntColumn
-    """int32: ``EVENT_*``, and the thinning level from bit 8."""
+    """``EVENT_*``, and the thinning level from bit 8."""
     enter_ns: IntColumn
-    """int64: CLOCK_MONOTONIC."""
+    """CLOCK_MONOTONIC."""
     duration_ns: IntColumn
-    """int64"""
     cpu_enter_ns: IntColumn
-    """int64: CPU clock of the thread at enter."""
+    """CPU clock of the thread at enter."""
     cpu_ns: IntColumn
-    """int64: CPU time of the thread inside the call."""
+    """CPU time of the thread inside the call."""
     path: IntColumn
-    """int32"""
     completes: IntColumn
-    """int64: id of the post that this call completes, 0 none."""
+    """id of the post that this call completes, 0 none."""
 
     def __len__(self) -> int:
         return len(self.id)
@@ -238,13 +236,12 @@ class DoneColumns:
     """Completions of posted operations, as seen by whichever thread saw them."""
 
     event: IntColumn
-    """int64: id of the post."""
+    """id of the post."""
     time_ns: IntColumn
-    """int64"""
     cpu_ns: IntColumn
-    """int64: CPU clock of the thread that posted it, then; 0 unknown."""
+    """CPU clock of the thread that posted it, then; 0 unknown."""
     source: IntColumn
-    """int32: world rank of the sender, -1 unknown."""
+    """world rank of the sender, -1 unknown."""
 
     def __len__(self) -> int:
         return len(self.event)
@@ -255,19 +252,14 @@ class IntervalColumns:
     """Named stretches of time."""
 
     type: IntColumn
-    """int32: ``INTERVAL_*``."""
+    """``INTERVAL_*``."""
     thread: IntColumn
-    """int32"""
     name: IntColumn
-    """int32: index in :attr:`ProcessRecord.names`."""
+    """index in :attr:`ProcessRecord.names`."""
     start_ns: IntColumn
-    """int64"""
     duration_ns: IntColumn
-    """int64"""
     cpu_ns: IntColumn
-    """int64"""
     path: IntColumn
-    """int32"""
 
     def __len__(self) -> int:
         return len(self.type)
@@ -278,19 +270,12 @@ class TotalColumns:
     """Exact totals per (path, operation, group): the latest that were written. All calls count, thinned or not."""
 
     path: IntColumn
-    """int32"""
     operation: IntColumn
-    """int32"""
     group: IntColumn
-    """int32"""
     calls: IntColumn
-    """int64"""
     nbytes: IntColumn
-    """int64"""
     wall_ns: IntColumn
-    """int64"""
     cpu_ns: IntColumn
-    """int64"""
 
     def __len__(self) -> int:
         return len(self.path)
@@ -301,38 +286,18 @@ class OpenColumns:
     """Calls that a thread was inside of at a flush. One call is here once for every flush that it lasted for."""
 
     thread: IntColumn
-    """int32"""
     event: IntColumn
-    """int64"""
     operation: IntColumn
-    """int32"""
     group: IntColumn
-    """int32"""
     seq: IntColumn
-    """int64"""
     peer: IntColumn
-    """int32"""
     path: IntColumn
-    """int32"""
     enter_ns: IntColumn
-    """int64"""
     as_of_ns: IntColumn
-    """int64: when the thread was still inside."""
+    """when the thread was still inside."""
 
     def __len__(self) -> int:
         return len(self.thread)
-
-
-_SAMPLE_TYPES = "iqiqqi"
-_EVENT_TYPES = "qiiiqiqqiqqqqiq"
-_DONE_TYPES = "qqqi"
-_INTERVAL_TYPES = "iiiqqqi"
-_TOTAL_TYPES = "iiiqqqq"
-_OPEN_TYPES = "iqiiqiiqq"
-
-
-def _columns(data: Iterable[bytes], types: str) -> list[IntColumn]:
-    return [memoryview(column).cast(kind) for column, kind in zip(data, types, strict=True)]  # type: ignore[call-overload]
 
 
 def _ints(values: Iterable[int], kind: str) -> IntColumn:
@@ -340,13 +305,10 @@ def _ints(values: Iterable[int], kind: str) -> IntColumn:
     return memoryview(struct.pack(f"{len(numbers)}{kind}", *numbers)).cast(kind)  # type: ignore[call-overload,no-any-return]
 
 
-def _path_columns(data: tuple[bytes, bytes, bytes, bytes]) -> PathColumns:
+def _path_columns(columns: Sequence[IntColumn], dense: bool) -> PathColumns:
     """Rows by id. Ids are dense unless blocks were lost, whose paths then get the root as parent and no code."""
-    ids, parent, code, lasti = _columns(data, "iiii")
-    count = len(ids)
-    if ids.tobytes() == _ints(range(1, count + 1), "i").tobytes():
-        root = bytes(4)
-        parent, code, lasti = (memoryview(root + column).cast("i") for column in data[1:])
+    ids, parent, code, lasti = columns
+    if dense:
         return PathColumns(parent, code, lasti)
     rows = {path: row for row, path in enumerate(ids) if 0 < path < 1 << 28}
     size = max(rows, default=0) + 1
@@ -359,16 +321,23 @@ def _path_columns(data: tuple[bytes, bytes, bytes, bytes]) -> PathColumns:
     )
 
 
-def _latest_totals(data: Iterable[bytes]) -> TotalColumns:
-    columns = _columns(data, _TOTAL_TYPES)
+def _latest_totals(columns: Sequence[IntColumn]) -> TotalColumns:
     path, operation, group = columns[:3]
     latest = {key: row for row, key in enumerate(zip(path, operation, group, strict=True))}
     if len(latest) == len(path):
         return TotalColumns(*columns)
     rows = sorted(latest.values())
-    return TotalColumns(
-        *(_ints((column[row] for row in rows), kind) for column, kind in zip(columns, _TOTAL_TYPES, strict=True))
-    )
+    return TotalColumns(*(_ints((column[row] for row in rows), column.format) for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the records of a run have in common, made once for all that are read with it."""
+
+    codes: dict[bytes, Code] = field(default_factory=dict)
+    """By what stands in the file."""
+    ranks: dict[tuple[bool, bytes], IntColumn] = field(default_factory=dict)
+    """World ranks of groups, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,8 +372,10 @@ class ProcessRecord:
     """Latest moment in it."""
 
     @classmethod
-    def read(cls, file: str | os.PathLike[str]) -> ProcessRecord:
+    def read(cls, file: str | os.PathLike[str], shared: Shared | None = None) -> ProcessRecord:
         """Reads one record file.
+
+        Records that are read with the same ``shared`` have their codes and groups in common.
 
         Raises:
             RecordError: it cannot be read, or is no record. Damage inside of it is in :attr:`troubles` instead.
@@ -412,7 +383,8 @@ class ProcessRecord:
         from . import _core  # only readers need the extension
 
         try:
-            data = _core.read(os.fspath(file))
+            shared = shared or Shared()
+            data = _core.read(os.fspath(file), Code, shared.codes, shared.ranks)
         except OSError as error:
             raise RecordError(f"{os.fspath(file)}: {error.strerror}") from error
         except ValueError as error:
@@ -420,17 +392,17 @@ class ProcessRecord:
         return cls(
             file=Path(file),
             meta=dict(data["meta"]),
-            codes={row[0]: tuple.__new__(Code, row) for row in data["codes"]},  # Code(*row), in half the time
-            paths=_path_columns(data["paths"]),
+            codes=data["codes"],
+            paths=_path_columns(data["paths"], data["dense_paths"]),
             threads={row[0]: Thread(*row) for row in data["threads"]},
-            groups={row[0]: Group(row[0], row[1], row[2], memoryview(row[3]).cast("i")) for row in data["groups"]},
+            groups={row[0]: Group(*row) for row in data["groups"]},
             names=data["names"],
-            samples=SampleColumns(*_columns(data["samples"], _SAMPLE_TYPES)),
-            events=EventColumns(*_columns(data["events"], _EVENT_TYPES)),
-            done=DoneColumns(*_columns(data["done"], _DONE_TYPES)),
-            intervals=IntervalColumns(*_columns(data["intervals"], _INTERVAL_TYPES)),
+            samples=SampleColumns(*data["samples"]),
+            events=EventColumns(*data["events"]),
+            done=DoneColumns(*data["done"]),
+            intervals=IntervalColumns(*data["intervals"]),
             totals=_latest_totals(data["totals"]),
-            open=OpenColumns(*_columns(data["open"], _OPEN_TYPES)),
+            open=OpenColumns(*data["open"]),
             notes=data["notes"],
             troubles=data["troubles"],
             ended=data["ended"],
@@ -543,12 +515,23 @@ class RunFolder:
         return in_order(records)
 
     def _read_all(self) -> Iterator[ProcessRecord]:
+        from concurrent.futures import ThreadPoolExecutor  # jobs, which import this module to write, need no threads
+
         self.troubles = []
-        for file in self.record_files():
+        shared = Shared()
+
+        def read(file: Path) -> ProcessRecord | str:
             try:
-                yield ProcessRecord.read(file)
+                return ProcessRecord.read(file, shared)
             except RecordError as error:
-                self.troubles.append(str(error))
+                return str(error)
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for record in pool.map(read, self.record_files()):
+                if isinstance(record, ProcessRecord):
+                    yield record
+                else:
+                    self.troubles.append(record)
 
 
 def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:

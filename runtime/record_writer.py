@@ -27,6 +27,7 @@ from .record_format import (
     PATH,
     SAMPLE,
     STATE_RUNNING,
+    STRIDED_GROUP,
     THREAD,
     THREAD_MAIN,
     THREAD_PYTHON,
@@ -65,6 +66,19 @@ def collective_key(name: str, seq: int) -> int:
 def message_key(source: int, destination: int, tag: int, seq: int) -> int:
     """Thinning hash of a message: world ranks, tag, and its number in this channel."""
     return _finish(_fnv(struct.pack("<qqqQ", source, destination, tag, seq)))
+
+
+def _strides(ranks: list[int]) -> list[tuple[int, int, int]]:
+    """Ranks as stretches of equal steps: first rank, step, length."""
+    strides: list[tuple[int, int, int]] = []
+    for rank in ranks:
+        if strides:
+            first, step, length = strides[-1]
+            if length == 1 or rank == first + step * length:
+                strides[-1] = (first, rank - first if length == 1 else step, length + 1)
+                continue
+        strides.append((rank, 0, 1))
+    return strides
 
 
 def _varint(value: int) -> bytes:
@@ -191,8 +205,17 @@ class RecordWriter:
         )
 
     def group(self, id: int, name: str, my_rank: int, ranks: Iterable[int]) -> None:
-        members = [_varint(rank) for rank in ranks]
-        self._put(GROUP, _varint(id), _text(name), _varint(my_rank), _varint(len(members)), *members)
+        """Whichever way of naming the members is shorter: most groups are every nth of a range of ranks."""
+        members = list(ranks)
+        strides = _strides(members)
+        kind, count = GROUP, len(members)
+        fields = [_varint(rank) for rank in members]
+        if 3 * len(strides) < len(members):
+            kind, count = STRIDED_GROUP, len(strides)
+            fields = [
+                field for first, step, number in strides for field in (_varint(first), _signed(step), _varint(number))
+            ]
+        self._put(kind, _varint(id), _text(name), _varint(my_rank), _varint(count), *fields)
 
     def event(
         self,

@@ -481,7 +481,8 @@ static PyMethodDef methods[] = {
      "sample_path(frames): id of a path of (file, name, first line, line), outermost first."},
     {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,
      "add_sample(tid, path, state): a thread was seen here now."},
-    {"read", core_read, METH_O, "read(path): decode a record file."},
+    {"read", core_read, METH_VARARGS,
+     "read(path, code_type, codes, ranks): decode a record file; the dicts hold what files have in common."},
     {NULL, NULL, 0, NULL},
 };
 

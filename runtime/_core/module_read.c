@@ -20,23 +20,78 @@ static bool set_item(PyObject *dict, const char *key, PyObject *value)
     return failed == 0;
 }
 
-static PyObject *column_bytes(const column *c)
+/* Steals `bytes`, which may be NULL; a memoryview of it as integers of `width` bytes. */
+static PyObject *as_integers(PyObject *bytes, size_t width)
 {
-    return PyBytes_FromStringAndSize(c->data, (Py_ssize_t)(c->count * c->width));
+    PyObject *view = bytes ? PyMemoryView_FromObject(bytes) : NULL;
+    Py_XDECREF(bytes);
+    PyObject *result = NULL;
+    if (view) {
+        const char *format = width == 1 ? "b" : width == 2 ? "h" : width == 4 ? "i" : "q";
+        result = PyObject_CallMethod(view, "cast", "s", format);
+        Py_DECREF(view);
+    }
+    return result;
 }
 
 static PyObject *table(const column *columns, int count)
 {
     PyObject *result = PyTuple_New(count);
     for (int i = 0; result && i < count; i++) {
-        PyObject *bytes = column_bytes(&columns[i]);
-        if (bytes == NULL) {
+        const column *c = &columns[i];
+        PyObject *values =
+            as_integers(PyBytes_FromStringAndSize(c->data, (Py_ssize_t)(c->count * c->width)), c->width);
+        if (values == NULL) {
             Py_CLEAR(result);
             break;
         }
-        PyTuple_SET_ITEM(result, i, bytes);
+        PyTuple_SET_ITEM(result, i, values);
     }
     return result;
+}
+
+/* What the records of a run have in common is made once. */
+typedef struct {
+    PyObject *code_type; /* called with file, name, first line, minor version and line table */
+    PyObject *codes;     /* dict: its objects by what stands in the file */
+    PyObject *ranks;     /* dict: members of groups, likewise */
+} shared_objects;
+
+/* The object under `key` (stolen, may be NULL) in `known`, which `build` makes of a row where it is missing. */
+static PyObject *shared_object(PyObject *known, PyObject *key, PyObject *(*build)(const void *row, PyObject *type),
+                               const void *row, PyObject *type)
+{
+    if (key == NULL) {
+        return NULL;
+    }
+    PyObject *object = PyDict_GetItemWithError(known, key);
+    Py_XINCREF(object);
+    if (object == NULL && !PyErr_Occurred()) {
+        object = build(row, type);
+        if (object && PyDict_SetItem(known, key, object) < 0) {
+            Py_CLEAR(object);
+        }
+    }
+    Py_DECREF(key);
+    return object;
+}
+
+static PyObject *build_code(const void *row, PyObject *type)
+{
+    const read_code *c = row;
+    return PyObject_CallFunction(type, "NNKKy#", as_text(c->file), as_text(c->name), (unsigned long long)c->first_line,
+                                 (unsigned long long)c->minor, (const char *)c->table.at, (Py_ssize_t)c->table.size);
+}
+
+static PyObject *build_ranks(const void *row, PyObject *type)
+{
+    const read_group *g = row;
+    (void)type;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(g->members * sizeof(int32_t)));
+    if (bytes) {
+        record_group_ranks(g, (int32_t *)PyBytes_AS_STRING(bytes));
+    }
+    return as_integers(bytes, sizeof(int32_t));
 }
 
 typedef PyObject *(*row_builder)(const record_content *content, size_t row);
@@ -61,12 +116,22 @@ static PyObject *meta_row(const record_content *content, size_t row)
     return Py_BuildValue("(NN)", as_text(m->key), as_text(m->value));
 }
 
-static PyObject *code_row(const record_content *content, size_t row)
+/* Codes by their ids, the later of equal ones. */
+static PyObject *code_dict(const record_content *content, const shared_objects *shared)
 {
-    const read_code *c = (const read_code *)content->codes.rows + row;
-    return Py_BuildValue("(KNNKKy#)", (unsigned long long)c->id, as_text(c->file), as_text(c->name),
-                         (unsigned long long)c->first_line, (unsigned long long)c->minor, (const char *)c->table.at,
-                         (Py_ssize_t)c->table.size);
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < content->codes.count; i++) {
+        const read_code *c = (const read_code *)content->codes.rows + i;
+        PyObject *id = PyLong_FromUnsignedLongLong(c->id);
+        PyObject *key = PyBytes_FromStringAndSize((const char *)c->content.at, (Py_ssize_t)c->content.size);
+        PyObject *code = shared_object(shared->codes, key, build_code, c, shared->code_type);
+        if (id == NULL || code == NULL || PyDict_SetItem(dict, id, code) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(id);
+        Py_XDECREF(code);
+    }
+    return dict;
 }
 
 static PyObject *thread_row(const record_content *content, size_t row)
@@ -76,13 +141,24 @@ static PyObject *thread_row(const record_content *content, size_t row)
                          (unsigned long long)t->flags);
 }
 
-static PyObject *group_row(const record_content *content, size_t row)
+static PyObject *group_list(const record_content *content, const shared_objects *shared)
 {
-    const read_group *g = (const read_group *)content->groups.rows + row;
-    const int32_t *ranks = (const int32_t *)content->ranks.data;
-    return Py_BuildValue("(KNKy#)", (unsigned long long)g->id, as_text(g->name), (unsigned long long)g->my_rank,
-                         g->members ? (const char *)(ranks + g->first_rank) : "",
-                         (Py_ssize_t)(g->members * sizeof *ranks));
+    PyObject *list = PyList_New((Py_ssize_t)content->groups.count);
+    for (size_t i = 0; list && i < content->groups.count; i++) {
+        const read_group *g = (const read_group *)content->groups.rows + i;
+        PyObject *key = Py_BuildValue("(Oy#)", g->strided ? Py_True : Py_False, (const char *)g->ranks.at,
+                                      (Py_ssize_t)g->ranks.size);
+        PyObject *ranks = shared_object(shared->ranks, key, build_ranks, g, NULL);
+        PyObject *row = ranks ? Py_BuildValue("(KNKN)", (unsigned long long)g->id, as_text(g->name),
+                                              (unsigned long long)g->my_rank, ranks)
+                              : NULL;
+        if (row == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+    }
+    return list;
 }
 
 static PyObject *note_row(const record_content *content, size_t row)
@@ -100,17 +176,18 @@ static PyObject *trouble_row(const record_content *content, size_t row)
     return PyUnicode_FromString(((char *const *)content->troubles.rows)[row]);
 }
 
-static PyObject *as_dict(const record_content *r)
+static PyObject *as_dict(const record_content *r, const shared_objects *shared)
 {
     PyObject *d = PyDict_New();
     if (d && set_item(d, "meta", row_list(r, r->meta.count, meta_row)) &&
-        set_item(d, "codes", row_list(r, r->codes.count, code_row)) &&
+        set_item(d, "codes", code_dict(r, shared)) &&
         set_item(d, "threads", row_list(r, r->threads.count, thread_row)) &&
-        set_item(d, "groups", row_list(r, r->groups.count, group_row)) &&
+        set_item(d, "groups", group_list(r, shared)) &&
         set_item(d, "notes", row_list(r, r->notes.count, note_row)) &&
         set_item(d, "names", row_list(r, r->names.count, name_row)) &&
         set_item(d, "troubles", row_list(r, r->troubles.count, trouble_row)) &&
         set_item(d, "paths", table(r->paths, PATH_COLUMNS)) &&
+        set_item(d, "dense_paths", PyBool_FromLong(r->dense_paths)) &&
         set_item(d, "samples", table(r->samples, SAMPLE_COLUMNS)) &&
         set_item(d, "events", table(r->events, EVENT_COLUMNS)) &&
         set_item(d, "done", table(r->done, DONE_COLUMNS)) &&
@@ -128,11 +205,13 @@ static PyObject *as_dict(const record_content *r)
     return NULL;
 }
 
-PyObject *core_read(PyObject *module, PyObject *path)
+PyObject *core_read(PyObject *module, PyObject *arguments)
 {
     PyObject *name = NULL;
+    shared_objects shared;
     (void)module;
-    if (!PyUnicode_FSConverter(path, &name)) {
+    if (!PyArg_ParseTuple(arguments, "O&OO!O!", PyUnicode_FSConverter, &name, &shared.code_type, &PyDict_Type,
+                          &shared.codes, &PyDict_Type, &shared.ranks)) {
         return NULL;
     }
     record_content content;
@@ -145,7 +224,7 @@ PyObject *core_read(PyObject *module, PyObject *path)
     PyObject *dict = NULL;
     switch (result) {
     case READ_OK:
-        dict = as_dict(&content);
+        dict = as_dict(&content, &shared);
         break;
     case READ_SYSTEM_ERROR:
         errno = error;

@@ -5,6 +5,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-PyObject *core_read(PyObject *module, PyObject *path);
+PyObject *core_read(PyObject *module, PyObject *arguments);
 
 #endif

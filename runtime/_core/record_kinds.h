@@ -9,6 +9,8 @@
 #define RECORD_BLOCK_HEADER 16u
 /* No block is larger: a length beyond it is a torn or foreign header. */
 #define RECORD_BLOCK_MAX (64u << 20)
+/* No group has more members. */
+#define RECORD_GROUP_MAX (64u << 20)
 
 enum record_kind {
     RECORD_META = 1,
@@ -24,7 +26,8 @@ enum record_kind {
     RECORD_TOTAL = 11,
     RECORD_OPEN = 12,
     RECORD_NOTE = 13,
-    RECORD_END = 14
+    RECORD_END = 14,
+    RECORD_STRIDED_GROUP = 15
 };
 
 enum event_flag {

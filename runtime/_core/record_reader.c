@@ -14,24 +14,85 @@
 
 /* ---- growing arrays ---- */
 
-/* Fields are cut to the width of their column; ids and counts are far below it in any file that a writer made. */
+static int64_t value_at(const column *c, size_t i)
+{
+    switch (c->width) {
+    case 1:
+        return ((const int8_t *)c->data)[i];
+    case 2:
+        return ((const int16_t *)c->data)[i];
+    case 4:
+        return ((const int32_t *)c->data)[i];
+    default:
+        return ((const int64_t *)c->data)[i];
+    }
+}
+
+static void put_at(column *c, size_t i, int64_t value)
+{
+    switch (c->width) {
+    case 1:
+        ((int8_t *)c->data)[i] = (int8_t)value;
+        break;
+    case 2:
+        ((int16_t *)c->data)[i] = (int16_t)value;
+        break;
+    case 4:
+        ((int32_t *)c->data)[i] = (int32_t)value;
+        break;
+    default:
+        ((int64_t *)c->data)[i] = value;
+    }
+}
+
+static bool fits(int64_t value, size_t width)
+{
+    return width == 8 || (value >= -(INT64_C(1) << (8 * width - 1)) && value < INT64_C(1) << (8 * width - 1));
+}
+
+static bool reserve(column *c, size_t capacity, size_t width)
+{
+    void *data = realloc(c->data, capacity * width);
+    if (data == NULL) {
+        return false;
+    }
+    c->data = data;
+    c->capacity = capacity;
+    return true;
+}
+
+static bool widen(column *c, int64_t value)
+{
+    column old = *c;
+    size_t width = c->width;
+    while (!fits(value, width)) {
+        width *= 2;
+    }
+    if (c->capacity && !reserve(c, c->capacity, width)) {
+        return false;
+    }
+    old.data = c->data;
+    c->width = width;
+    for (size_t i = c->count; i-- > 0;) { /* from the end: what is read is not yet written over */
+        put_at(c, i, value_at(&old, i));
+    }
+    return true;
+}
+
+/* Fields are cut to the widest that their column may be; ids and counts are far below it in any file that a writer
+ * made. */
 static bool push(column *c, int64_t value)
 {
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? c->capacity * 2 : 256;
-        void *data = realloc(c->data, capacity * c->width);
-        if (data == NULL) {
-            return false;
-        }
-        c->data = data;
-        c->capacity = capacity;
+    if (c->widest == 4) {
+        value = value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value;
     }
-    if (c->width == 8) {
-        ((int64_t *)c->data)[c->count++] = value;
-    } else {
-        int64_t cut = value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value;
-        ((int32_t *)c->data)[c->count++] = (int32_t)cut;
+    if (!fits(value, c->width) && !widen(c, value)) {
+        return false;
     }
+    if (c->count == c->capacity && !reserve(c, c->capacity ? c->capacity * 2 : 256, c->width)) {
+        return false;
+    }
+    put_at(c, c->count++, value);
     return true;
 }
 
@@ -77,7 +138,7 @@ typedef struct {
     int64_t sample_us;
 } cursor;
 
-static uint64_t take(cursor *c)
+static uint64_t take_long(cursor *c)
 {
     uint64_t value = 0;
     unsigned shift = 0;
@@ -96,6 +157,11 @@ static uint64_t take(cursor *c)
     }
     c->bad = true;
     return 0;
+}
+
+static inline uint64_t take(cursor *c)
+{
+    return c->at < c->end && *c->at < 0x80 ? *c->at++ : take_long(c); /* most are small */
 }
 
 static int64_t zigzag(uint64_t value)
@@ -169,32 +235,70 @@ static int64_t name_index(record_content *r, text name)
     return (int64_t)id - 1;
 }
 
-static bool read_group_record(record_content *r, cursor *c)
+/* Members of a group that names them in strides (first rank, step, count); sets c->bad if they are too many. */
+static uint64_t strided_members(cursor *c, uint64_t strides)
 {
-    read_group g = {.first_rank = r->ranks.count};
+    uint64_t members = 0;
+    for (uint64_t i = 0; i < strides && !c->bad; i++) {
+        take(c);
+        take_signed(c);
+        uint64_t count = take(c);
+        c->bad = c->bad || count > RECORD_GROUP_MAX || (members += count) > RECORD_GROUP_MAX;
+    }
+    return members;
+}
+
+/* Its members are looked at by record_group_ranks(), if they are wanted. */
+static bool read_group_record(record_content *r, cursor *c, bool strided)
+{
+    read_group g = {.strided = strided};
     g.id = take(c);
     g.name = take_text(c);
     g.my_rank = take(c);
-    g.members = take(c);
-    if (c->bad || g.members > (uint64_t)(c->end - c->at)) { /* a rank is at least one byte */
+    uint64_t entries = take(c);
+    if (c->bad || entries > (uint64_t)(c->end - c->at)) { /* an entry is at least one byte */
         c->bad = true;
         return true;
     }
-    for (uint64_t i = 0; i < g.members && !c->bad; i++) {
-        if (!push(&r->ranks, (int64_t)take(c))) {
-            return false;
+    g.ranks.at = c->at;
+    if (strided) {
+        g.members = strided_members(c, entries);
+    } else {
+        g.members = entries;
+        for (uint64_t i = 0; i < entries && !c->bad; i++) {
+            take(c);
         }
     }
     if (c->bad) {
-        r->ranks.count = g.first_rank;
         return true;
     }
+    g.ranks.size = (size_t)(c->at - g.ranks.at);
     read_group *row = add_row(&r->groups, sizeof *row);
     if (row == NULL) {
         return false;
     }
     *row = g;
     return true;
+}
+
+static int32_t as_rank(int64_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
+}
+
+void record_group_ranks(const read_group *group, int32_t *ranks)
+{
+    cursor c = {.at = group->ranks.at, .end = group->ranks.at + group->ranks.size};
+    uint64_t known = 0;
+    while (known < group->members && c.at < c.end) {
+        int64_t rank = (int64_t)take(&c);
+        int64_t step = group->strided ? take_signed(&c) : 0;
+        uint64_t count = group->strided ? take(&c) : 1;
+        for (uint64_t i = 0; i < count; i++) {
+            ranks[known++] = as_rank(rank);
+            rank = (int64_t)((uint64_t)rank + (uint64_t)step);
+        }
+    }
 }
 
 /* One record. False when memory is short; an unreadable one sets c->bad. */
@@ -215,11 +319,13 @@ static bool read_record(record_content *r, cursor *c)
     case RECORD_CODE: {
         read_code code = {0};
         code.id = take(c);
+        code.content.at = c->at;
         code.file = take_text(c);
         code.name = take_text(c);
         code.first_line = take(c);
         code.minor = take(c);
         code.table = take_text(c);
+        code.content.size = (size_t)(c->at - code.content.at);
         read_code *row = c->bad ? NULL : add_row(&r->codes, sizeof *row);
         if (row) {
             *row = code;
@@ -230,7 +336,11 @@ static bool read_record(record_content *r, cursor *c)
         for (int i = 0; i < PATH_COLUMNS; i++) {
             v[i] = (int64_t)take(c);
         }
-        return c->bad || push_all(r->paths, PATH_COLUMNS, v);
+        if (c->bad) {
+            return true;
+        }
+        r->dense_paths = r->dense_paths && v[PATH_ID] == (int64_t)r->paths[PATH_ID].count;
+        return push_all(r->paths, PATH_COLUMNS, v);
     case RECORD_THREAD: {
         read_thread t = {0};
         t.index = take(c);
@@ -264,7 +374,8 @@ static bool read_record(record_content *r, cursor *c)
         saw(r, (uint64_t)v[SAMPLE_TIME]);
         return push_all(r->samples, SAMPLE_COLUMNS, v);
     case RECORD_GROUP:
-        return read_group_record(r, c);
+    case RECORD_STRIDED_GROUP:
+        return read_group_record(r, c, kind == RECORD_STRIDED_GROUP);
     case RECORD_EVENT:
         for (int i = EV_ID; i <= EV_SEQ; i++) {
             v[i] = (int64_t)take(c);
@@ -464,7 +575,8 @@ static enum read_result slurp(const char *path, record_content *r)
 static void set_widths(column *columns, int count, uint32_t wide)
 {
     for (int i = 0; i < count; i++) {
-        columns[i].width = wide >> i & 1 ? 8 : 4;
+        columns[i].width = 1;
+        columns[i].widest = wide >> i & 1 ? 8 : 4;
     }
 }
 
@@ -472,7 +584,6 @@ enum read_result record_read(const char *path, record_content *r)
 {
     memset(r, 0, sizeof *r);
     r->status = -1;
-    r->ranks.width = 4;
     set_widths(r->paths, PATH_COLUMNS, 0);
     set_widths(r->samples, SAMPLE_COLUMNS, 1u << SAMPLE_TIME | 1u << SAMPLE_CPU | 1u << SAMPLE_CORE_WAIT);
     set_widths(r->events, EVENT_COLUMNS,
@@ -492,7 +603,9 @@ enum read_result record_read(const char *path, record_content *r)
     if (load_u32(r->bytes + 8) != RECORD_FILE_VERSION) {
         return READ_OTHER_VERSION;
     }
-    return read_blocks(r) ? READ_OK : READ_NO_MEMORY;
+    const int64_t root[PATH_COLUMNS] = {0};
+    r->dense_paths = true;
+    return push_all(r->paths, PATH_COLUMNS, root) && read_blocks(r) ? READ_OK : READ_NO_MEMORY;
 }
 
 static void free_columns(column *columns, int count)
@@ -516,7 +629,6 @@ void record_content_free(record_content *r)
     free(r->notes.rows);
     free(r->names.rows);
     code_table_free(&r->name_table);
-    free(r->ranks.data);
     free_columns(r->paths, PATH_COLUMNS);
     free_columns(r->samples, SAMPLE_COLUMNS);
     free_columns(r->events, EVENT_COLUMNS);

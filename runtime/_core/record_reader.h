@@ -8,11 +8,12 @@
 
 #include "intern.h"
 
-/* A growing array of equal values; `data` is NULL while empty. */
+/* A growing array of integers, as narrow as its values allow; `data` is NULL while empty. */
 typedef struct {
     void *data;
     size_t count, capacity; /* in values */
-    size_t width;           /* bytes per value: 4 or 8 */
+    size_t width;           /* bytes per value: 1, 2, 4 or 8 */
+    size_t widest;          /* the same at most; what is wider is cut: 4 or 8 */
 } column;
 
 /* Columns, in the order of the fields of each kind of record. Times are absolute. */
@@ -35,6 +36,7 @@ typedef struct {
 
 typedef struct {
     uint64_t id;
+    text content; /* all that follows, as it stands in the file */
     text file, name, table;
     uint64_t first_line, minor;
 } read_code;
@@ -47,7 +49,8 @@ typedef struct {
 typedef struct {
     uint64_t id, my_rank, members;
     text name;
-    size_t first_rank; /* in record_content.ranks */
+    bool strided;
+    text ranks; /* as they stand in the file: one by one, or as strides if `strided` */
 } read_group;
 
 typedef struct {
@@ -66,18 +69,20 @@ typedef struct {
     row_array names;                               /* text: names of intervals */
     code_table name_table;                         /* the same by content */
     row_array troubles;                            /* char *: what could not be read */
-    column ranks;                                  /* of all groups, one after another */
     column paths[PATH_COLUMNS], samples[SAMPLE_COLUMNS], events[EVENT_COLUMNS], done[DONE_COLUMNS],
         intervals[INTERVAL_COLUMNS], totals[TOTAL_COLUMNS], open[OPEN_COLUMNS];
     bool ended;
     int64_t status;
     uint64_t first_ns, last_ns; /* earliest and latest moment seen; 0 when there is none */
     uint64_t blocks;
+    bool dense_paths; /* ids of paths are 0, 1, 2 ... */
 } record_content;
 
 enum read_result { READ_OK, READ_SYSTEM_ERROR /* errno */, READ_NOT_A_RECORD, READ_OTHER_VERSION, READ_NO_MEMORY };
 
 enum read_result record_read(const char *path, record_content *content);
 void record_content_free(record_content *content);
+/* Writes the world ranks of a group's members. */
+void record_group_ranks(const read_group *group, int32_t *ranks);
 
 #endif

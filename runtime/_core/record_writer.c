@@ -203,10 +203,53 @@ void record_sample(record_writer *w, uint32_t thread, uint64_t time_ns, uint32_t
     }
 }
 
+/* How many of the ranks from `at` on follow each other in equal steps. */
+static uint32_t stride_length(const uint32_t *ranks, uint32_t at, uint32_t members)
+{
+    uint32_t end = at + 1;
+    while (end < members && (int64_t)ranks[end] - ranks[end - 1] == (int64_t)ranks[at + 1] - ranks[at]) {
+        end++;
+    }
+    return end - at;
+}
+
+static uint32_t count_strides(const uint32_t *ranks, uint32_t members)
+{
+    uint32_t strides = 0;
+    for (uint32_t at = 0; at < members; at += stride_length(ranks, at, members)) {
+        strides++;
+    }
+    return strides;
+}
+
+static void put_strided_group(record_writer *w, uint32_t id, const char *name, size_t size, uint32_t my_rank,
+                              uint32_t members, const uint32_t *ranks, uint32_t strides)
+{
+    if (begin_record(w, RECORD_STRIDED_GROUP, 4 + 3 * (size_t)strides, size)) {
+        put(w, id);
+        put_bytes(w, name, size);
+        put(w, my_rank);
+        put(w, strides);
+        for (uint32_t at = 0; at < members;) {
+            uint32_t length = stride_length(ranks, at, members);
+            put(w, ranks[at]);
+            put_signed(w, length > 1 ? (int64_t)ranks[at + 1] - ranks[at] : 0);
+            put(w, length);
+            at += length;
+        }
+    }
+}
+
+/* Whichever way of naming the members is shorter: most groups are every nth of a range of ranks. */
 void record_group(record_writer *w, uint32_t id, const char *name, size_t size, uint32_t my_rank, uint32_t members,
                   const uint32_t *ranks)
 {
     size = bounded_text(name, size);
+    uint32_t strides = count_strides(ranks, members);
+    if (3 * (uint64_t)strides < members) {
+        put_strided_group(w, id, name, size, my_rank, members, ranks, strides);
+        return;
+    }
     if (begin_record(w, RECORD_GROUP, 4 + (size_t)members, size)) {
         put(w, id);
         put_bytes(w, name, size);

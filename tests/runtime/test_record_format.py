@@ -194,6 +194,42 @@ def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
             yield kind, fields
 
 
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        [],
+        [7],
+        [0, 1],
+        list(range(300)),
+        list(range(5, 900, 31)),
+        list(range(40, 0, -2)),
+        [*range(9), *range(90, 99), 4],
+    ],
+)
+def test_groups_are_read_as_they_were_however_their_ranks_are_written(tmp_path: Path, ranks: list[int]) -> None:
+    with RecordWriter(tmp_path / "python.rec") as writer:
+        writer.group(1, "all", 0, ranks)
+    _core.start(str(tmp_path / "compiled.rec"), 0, 1 << 24)
+    try:
+        _core.group("all", 0, ranks)
+    finally:
+        _core.stop(0)
+    for name in ("python.rec", "compiled.rec"):
+        record = ProcessRecord.read(tmp_path / name)
+        assert record.troubles == []
+        assert [list(group.ranks) for group in record.groups.values()] == [ranks]
+
+
+def test_a_regular_group_takes_few_bytes_however_many_its_ranks(tmp_path: Path) -> None:
+    sizes = []
+    for members in (100, 10_000):
+        file = tmp_path / f"{members}.rec"
+        with RecordWriter(file) as writer:
+            writer.group(1, "column", 0, range(3, 3 + 128 * members, 128))
+        sizes.append(file.stat().st_size)
+    assert sizes[1] <= sizes[0] + 2
+
+
 def test_the_compiled_writer_agrees_with_a_plain_decoder(tmp_path: Path) -> None:
     file = tmp_path / "c.rec"
     _core.start(str(file), 0, 1 << 24)

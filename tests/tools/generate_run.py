@@ -28,7 +28,7 @@ from tests.tools.job_model import Model, Program, Times, program_of, simulate  #
 Bytes = npt.NDArray[np.uint8]
 IntArray = npt.NDArray[np.int64]
 
-_META, _CODE, _THREAD, _GROUP = 1, 2, 4, 7
+_META, _CODE, _THREAD, _GROUP = 1, 2, 4, 15
 _BLOCK_BYTES = 256 << 10
 _START_NS = 5_000_000_000
 _UNIX_NS = 1_700_000_000_000_000_000
@@ -49,12 +49,6 @@ def _text(value: str) -> bytes:
     return varint(len(encoded)) + encoded
 
 
-def varints(values: IntArray) -> bytes:
-    """LEB128 of many numbers, one after the other."""
-    out = np.empty(10 * len(values), np.uint8)
-    return out[: _put_all(out, values)].tobytes()
-
-
 @numba.njit(cache=True)
 def _put(out, at, value):  # type: ignore[no-untyped-def]  # pragma: no cover
     while value >= 0x80:
@@ -68,14 +62,6 @@ def _put(out, at, value):  # type: ignore[no-untyped-def]  # pragma: no cover
 @numba.njit(cache=True)
 def _put_signed(out, at, value):  # type: ignore[no-untyped-def]  # pragma: no cover
     return _put(out, at, value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-@numba.njit(cache=True)
-def _put_all(out, values):  # type: ignore[no-untyped-def]  # pragma: no cover
-    at = 0
-    for value in values:
-        at = _put(out, at, value)
-    return at
 
 
 @dataclass
@@ -301,7 +287,6 @@ class _Writer:
         samples = int(times.exit.max(initial=0)) * model.rate_hz // 10**9 + 2
         size = 100 * (len(times.enter) + samples) + 16 * len(self.paths.parent) + len(self.bodies) + 1024
         self.out = np.empty(size, np.uint8)
-        self.world = varints(np.arange(model.ranks))
         self.random = np.random.default_rng(model.seed + 1)
         hosts = model.ranks // model.ranks_per_host + 1
         self.offset_ns = self.random.integers(0, 10**9, hosts)
@@ -372,13 +357,13 @@ class _Writer:
         out += bytes([_THREAD]) + varint(0) + varint(rank + 1000) + _text("MainThread") + varint(3)
         width, rows = model.columns, model.ranks // model.columns
         row, column = divmod(rank, width)
-        in_row, in_column = np.arange(row * width, (row + 1) * width), np.arange(column, model.ranks, width)
-        for number, name, mine, size, members in (
-            (1, "world", rank, model.ranks, self.world),
-            (2, f"row{row}", column, width, varints(in_row)),
-            (3, f"column{column}", row, rows, varints(in_column)),
+        for number, name, mine, first, step, size in (
+            (1, "world", rank, 0, 1, model.ranks),
+            (2, f"row{row}", column, row * width, 1, width),
+            (3, f"column{column}", row, column, width, rows),
         ):
-            out += bytes([_GROUP]) + varint(number) + _text(name) + varint(mine) + varint(size) + members
+            stride = varint(first) + varint(2 * step) + varint(size)
+            out += bytes([_GROUP]) + varint(number) + _text(name) + varint(mine) + varint(1) + stride
         return bytes(out)
 
 
