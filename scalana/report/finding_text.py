@@ -27,6 +27,9 @@ _CLAIMS = {
 }
 """What a kind of finding says, where no comparison of seconds is at hand."""
 
+_ALIKE = 1.05
+"""Times as long as others, below which a rank does not spend more over the run."""
+
 _UNEXPLAINED = ("carried-in", "unresolved")
 """Kinds for which no saving can be predicted."""
 
@@ -84,6 +87,9 @@ def claim(finding: Finding, ranks: int) -> str:
             return f"{text}, the others next to nothing."
         if ratio is None:
             ratio = here / others
+        if ratio < _ALIKE:
+            more = "not more in all" if ratio > 1 / _ALIKE else "less in all"
+            return f"{text}, the others {names.seconds(others)}: {more}, but at times when the others wait."
         factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
         return f"{text}, the others {names.seconds(others)}: {factor} times as long."
     words = {

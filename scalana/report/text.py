@@ -122,16 +122,23 @@ def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[
     time = analysis.time
     if time.total_s <= 0:
         return []
+    run = analysis.ppg.run
     first = "Nothing stands out: "
-    if analysis.ppg.run.ranks == 1:
+    if run.ranks == 1:
         text = "there is one rank, which waits for no other."
-    elif time.wait_s <= 0.0005 * time.total_s:
-        text = "no rank made another one wait."
+    elif not len(analysis.ppg.timeline.calls):
+        first, text = "Nothing can be told of waiting: ", "no communication between the ranks was recorded."
     else:
-        text = (
-            f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time, and no line of the "
-            "program on particular ranks explains a noticeable part of it."
-        )
+        if time.wait_s <= 0.0005 * time.total_s:
+            text = "no rank made another one wait."
+        else:
+            text = (
+                f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time, and no line of "
+                "the program on particular ranks explains a noticeable part of it."
+            )
+        if run.notes or run.missing_ranks:
+            first = "Nothing stands out in what was recorded: "
+            text += " But not all was recorded, as the warnings say: a cause may lie in what was not."
     text += " The table shows where the time goes." if table else ""
     first_line, *more = wrap(first + text, width, "  ")
     return [paint(first_line[: 2 + len(first)], "green") + first_line[2 + len(first) :], *more]

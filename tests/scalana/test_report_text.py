@@ -58,6 +58,16 @@ def test_without_a_finding_it_says_so_and_where_the_time_goes(tmp_path: Path) ->
     assert "shorter" not in report
 
 
+def test_nothing_is_not_said_of_what_was_not_recorded(tmp_path: Path) -> None:
+    analysis = balanced(tmp_path)
+    analysis.ppg.run.notes = ["rank 1: torch: a call of c10d::allreduce_ was not recorded: KeyError: 3"]
+    report = text.render(analysis)
+    assert "Nothing stands out in what was recorded:" in report and "may lie in what was not" in report
+    analysis.ppg.timeline.calls.location = np.zeros(0, dtype=np.int64)
+    report = text.render(analysis)
+    assert "Nothing can be told of waiting: no communication between the ranks was recorded." in report
+
+
 def test_source_that_is_gone_is_left_out(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     (tmp_path / "train.py").unlink()
@@ -142,6 +152,10 @@ def test_evidence_is_optional(tmp_path: Path) -> None:
     finding.ranks = [0, 1, 2, 3]
     finding.evidence = {"seconds_here": 3.0, "ratio": None}
     assert "All 4 ranks spend 3.00 s here on average" in claim(finding, 4)
+    finding.ranks = [2]
+    finding.evidence = {"seconds_here": 2.0, "seconds_others": 2.5, "ratio": 0.8}
+    assert claim(finding, 4).endswith("the others 2.50 s: less in all, but at times when the others wait.")
+    finding.ranks = [0, 1, 2, 3]
     finding.evidence = {"seconds_here": "?"}
     assert claim(finding, 4) == "All 4 ranks are late here."
 
