@@ -47,6 +47,8 @@ def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tu
     net = np.bincount(excess.location, weights=over, minlength=len(locations))
     gross = np.bincount(excess.location, weights=positive, minlength=len(locations))
     scale = np.clip(net / np.maximum(gross, 1e-300), 0.0, 1.0)
+    if guilty.all():
+        scale[:] = 1.0  # what is usual is then the median of these very ranks: as much lies below it as above
     ratio = np.where(excess.did_s > 0.0, positive * scale[excess.location] / np.maximum(excess.did_s, 1e-300), 0.0)
     if kind == TargetKind.UNRESOLVED:
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)

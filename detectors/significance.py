@@ -27,6 +27,10 @@ STANDS_OUT_AT_START = 1.0
 different speeds on a busy machine, and this says little about the program."""
 
 
+STALLED = 0.8
+"""Part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine."""
+
+
 @dataclass(slots=True)
 class Significance:
     """How much of each wait group's seconds stands above noise."""
@@ -49,15 +53,19 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     count = len(groups.group_wait_s)
     if not len(stretches):
         return Significance(np.zeros(count), np.zeros(count), np.zeros(count))
-    starved = np.bincount(timeline.own.gap, weights=timeline.own.core_wait_s, minlength=len(replay.gap_s))
-    cumulative = np.concatenate([[0.0], np.cumsum((replay.gap_s - starved)[: len(calls)])])
+    own = timeline.own
 
-    def own_time(call: IntArray, since: IntArray) -> FloatArray:
+    def by_gap(seconds: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(own.gap, weights=seconds, minlength=len(replay.gap_s)), dtype=np.float64)
+
+    def of_stretch(seconds: FloatArray, call: IntArray, since: IntArray) -> FloatArray:
+        cumulative = np.concatenate([[0.0], np.cumsum(seconds[: len(calls)])])
         begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
         return np.asarray(cumulative[call + 1] - cumulative[begin])
 
-    member_s = own_time(stretches.call, stretches.since_call)
-    culprit_s = own_time(stretches.culprit, stretches.since_culprit)
+    own_s = replay.gap_s - by_gap(own.core_wait_s)
+    member_s = of_stretch(own_s, stretches.call, stretches.since_call)
+    culprit_s = of_stretch(own_s, stretches.culprit, stretches.since_culprit)
     site = _sites(table, timeline)
     event, first = number_columns(stretches.instance, stretches.culprit, stretches.since_culprit)
     events = np.arange(len(first))
@@ -81,9 +89,15 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     persistent = np.isin(event_site * width + event_location, late_locations)
     per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
     enough = per_site[event_site] >= REPEATED
+    # Nothing that shares cores with others makes a rank sleep or wait for a disk or a lock: where that is what makes it
+    # late, the ranks' turns in it are the program's doing.
+    stall_s = by_gap(np.where(timeline.activities.helper[own.activity], 0.0, own.seconds - own.cpu_s - own.core_wait_s))
+    _, usual_stall = median_by_key(event, of_stretch(stall_s, stretches.call, stretches.since_call))
+    culprit_stall = of_stretch(stall_s, stretches.culprit[first], stretches.since_culprit[first])
+    stalled = (culprit_stall - usual_stall >= STALLED * late_s) & (late_s > STANDS_OUT * np.maximum(median, 1e-12))
     since_start = stretches.since_culprit[first] < 0
     needed = np.where(since_start, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
-    signal = in_band & np.where(enough, outlying | persistent, late_s > needed)
+    signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)
 
     waited = stretches.wait_s > 0.0
     group = groups.wait_group[waited]

@@ -48,9 +48,11 @@ def _vertex(index, kind, place, parent):
     return Vertex(index, kind, place, parent, index)
 
 
-def analyse(program, *, period_s=0.0, **options):
+def analyse(program, *, period_s=0.0, on_cpu=True, **options):
     """Findings of a program, with the names of the places instead of lines; sampled if a period is given."""
     timeline, names = simulate(program, **options)
+    if not on_cpu:
+        timeline.own.cpu_s[:] = 0.0
     if period_s:
         timeline = sampled(timeline, period_s)
     waits = find_waits(timeline)

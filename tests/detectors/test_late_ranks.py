@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.detectors import examples
@@ -58,6 +59,19 @@ def test_a_fault_that_moves_is_one_finding_on_all_ranks(ranks, period_s):
     assert (name, finding.ranks) == ("rebuild", list(range(ranks)))
     assert finding.lost_s == pytest.approx(0.040 * 10 * ranks * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(0.040 * 10 * ranks, rel=0.1)
+
+
+def test_ranks_that_take_turns_in_waiting_for_a_lock_are_a_finding_and_in_computing_noise():
+    turns = [random.permutation(4) for random in [np.random.default_rng(1)] for _ in range(60)]
+
+    def cost(step, rank):
+        return {"forward": 10.0, "lock": 15.0 * turns[step][rank]}
+
+    program = steps(4, 60, cost, noise=0.03)
+    assert analyse(program)[0] == []
+    ((name, finding),) = analyse(program, on_cpu=False)[0]
+    assert (name, finding.ranks) == ("lock", [0, 1, 2, 3])
+    assert finding.lost_s == pytest.approx(0.090 * 60, rel=0.1)
 
 
 @pytest.mark.parametrize("period_s", PERIODS)
