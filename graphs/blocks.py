@@ -22,7 +22,7 @@ from scalana.graphs.load import RankRecords
 from scalana.graphs.native_frames import Frames, Module, native_offsets, with_sources
 from scalana.graphs.tables import Events, Samples, Threads
 from scalana.graphs.timeline import IntArray
-from scalana.runtime.record_format import ProcessRecord, RecordError
+from scalana.runtime.record_format import ProcessRecord, RecordError, Shared
 
 TABLES = ("paths", "communicators", "threads", "samples", "events", "intervals", "totals")
 """What every process has a number of rows of."""
@@ -93,12 +93,12 @@ def read_block(files: Sequence[str]) -> Held:
     Raises:
         FileNotFoundError: one of them is not there at all.
     """
-    records, troubles = [], []
+    records, troubles, shared = [], [], Shared()
     for file in files:
         if not Path(file).exists():
             raise FileNotFoundError(file)
         try:
-            records.append(ProcessRecord.read(file))
+            records.append(ProcessRecord.read(file, shared))
         except RecordError as error:
             troubles.append(str(error))
     return Held(records, troubles)

@@ -31,7 +31,7 @@ CHILD_OF = 3
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """Address of a scheduler with two worker processes."""
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
         yield local.scheduler_address
 
 
@@ -84,9 +84,6 @@ def test_comparisons_take_a_scheduler(cluster: str, tmp_path: Path) -> None:
 
 
 def test_a_worker_that_does_not_see_the_folder_is_told(cluster: str, folder: Path) -> None:
-    class Elsewhere(type(folder)):  # type: ignore[misc]
-        """A folder whose files are at another place for everyone else."""
-
     hidden = RunFolder(folder)
     hidden.record_files = lambda: [Path("/not/shared/run/records/host-1-0.rec")]  # type: ignore[method-assign]
     from scalana.cluster import Cluster
@@ -110,7 +107,7 @@ def test_nobody_at_the_address(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_scheduler_without_workers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalana.cluster.CONNECT_S", 0.5)
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as local:
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as local:
         with pytest.raises(ClusterError, match="has no workers"):
             scalana.analyze(folder, scheduler=local.scheduler_address)
 
