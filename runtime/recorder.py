@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_RATE_HZ = 200.0
+LAUNCHER_RATE_HZ = 10.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 PARENT_VARIABLE = "SCALANA_PARENT"
 """``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
@@ -164,6 +165,8 @@ def become_launcher() -> None:
     _role = "launcher"
     core.meta("role", "launcher")
     core.meta("rank", "")
+    # It only waits for the ranks, on a core that one of them needs.
+    core.set_rate(min(_rate_hz, LAUNCHER_RATE_HZ) or LAUNCHER_RATE_HZ)
     if os.environ.get(PARENT_VARIABLE, "").startswith(f"{os.getpid()}:"):
         del os.environ[PARENT_VARIABLE]
 

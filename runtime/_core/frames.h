@@ -28,13 +28,14 @@ typedef struct {
     uint32_t minor;
     /* PyInterpreterState and PyThreadState */
     uint32_t interp_head;      /* first thread state */
+    uint32_t interp_made;      /* how many there have been, the next one's id */
     uint32_t thread_next, thread_interp;
     uint32_t thread_native_id; /* kernel id; FRAMES_NONE: only thread_pthread */
     uint32_t thread_pthread;   /* pthread_t */
     uint32_t thread_frame;     /* current frame, or the record that holds it */
     uint32_t cframe_frame;     /* offset in that record, FRAMES_NONE when there is none */
     /* frame */
-    uint32_t frame_code, frame_previous, frame_instruction, frame_owner;
+    uint32_t frame_code, frame_previous, frame_globals, frame_instruction, frame_owner;
     uint32_t frame_state;         /* a byte: 0 executing; frames that are objects, dead ones too, have one */
     uint32_t frame_size;          /* bytes that cover all of these */
     bool frame_is_object;         /* on the heap, with a type */
@@ -74,10 +75,31 @@ typedef struct {
     bool own, generated;
 } cached_step;
 
+/* What is needed of a code object to read a frame of it. */
+typedef struct {
+    uint64_t fingerprint;
+    int64_t length; /* bytes of its instructions */
+    int64_t first;  /* offset at which the function proper begins */
+} code_shape;
+
+/* What the latest stacks of a thread tell of its next one, so that this can be read in one short go. */
+#define KNOWN_CODES 16
+
+typedef struct {
+    uintptr_t low, high; /* its frames, where they lie close together; 0 not known */
+    struct known_code {
+        uintptr_t code, globals;
+        code_shape shape;
+        bool trusted; /* it is of a file: no other code object with these globals takes its place soon */
+    } codes[KNOWN_CODES];
+    unsigned count, oldest;
+} stack_hints;
+
 typedef struct {
     uint64_t generation; /* recorder_generation() that the paths belong to */
     size_t count;
     unsigned trusted; /* stacks read since all code objects were checked */
+    stack_hints hints;
     cached_step steps[PATH_CACHE]; /* outermost first */
 } path_cache;
 
@@ -97,6 +119,7 @@ void frames_set_own_directory(const char *directory);
 typedef struct {
     uintptr_t state; /* PyThreadState */
     uintptr_t guess; /* where the record that holds the current frame was last */
+    uint64_t made;   /* how many thread states there had been when it was looked at last */
     pid_t tid;
 } python_thread;
 

@@ -7,6 +7,7 @@
 static const frame_layout layout = {
     .minor = 10,
     .interp_head = offsetof(PyInterpreterState, tstate_head),
+    .interp_made = offsetof(PyInterpreterState, tstate_next_unique_id),
     .thread_next = offsetof(PyThreadState, next),
     .thread_interp = offsetof(PyThreadState, interp),
     .thread_native_id = FRAMES_NONE,
@@ -15,6 +16,7 @@ static const frame_layout layout = {
     .cframe_frame = FRAMES_NONE,
     .frame_code = offsetof(PyFrameObject, f_code),
     .frame_previous = offsetof(PyFrameObject, f_back),
+    .frame_globals = offsetof(PyFrameObject, f_globals),
     .frame_instruction = offsetof(PyFrameObject, f_lasti),
     .frame_owner = FRAMES_NONE,
     .frame_state = offsetof(PyFrameObject, f_state),

@@ -7,6 +7,7 @@
 static const frame_layout layout = {
     .minor = 14,
     .interp_head = offsetof(PyInterpreterState, threads.head),
+    .interp_made = offsetof(PyInterpreterState, threads.next_unique_id),
     .thread_next = offsetof(PyThreadState, next),
     .thread_interp = offsetof(PyThreadState, interp),
     .thread_native_id = offsetof(PyThreadState, native_thread_id),
@@ -15,6 +16,7 @@ static const frame_layout layout = {
     .cframe_frame = FRAMES_NONE,
     .frame_code = offsetof(_PyInterpreterFrame, f_executable),
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
+    .frame_globals = offsetof(_PyInterpreterFrame, f_globals),
     .frame_instruction = offsetof(_PyInterpreterFrame, instr_ptr),
     .frame_owner = offsetof(_PyInterpreterFrame, owner),
     .frame_state = FRAMES_NONE,

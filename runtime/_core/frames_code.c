@@ -196,6 +196,7 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
     if (cache->generation != generation) {
         cache->generation = generation;
         cache->count = 0;
+        cache->hints.count = 0;
     }
     for (; outer < stack->count && outer < cache->count; outer++) {
         const frame_reference *frame = &stack->frames[stack->count - 1 - outer];
@@ -224,6 +225,9 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
             break;
         }
         beyond = row->own ? beyond : at;
+        if (!row->generated) {
+            frames_trust(&cache->hints, frame->code);
+        }
         if (outer < PATH_CACHE) {
             cache->steps[outer] = (cached_step){*frame, at, row->own, row->generated};
             cache->count = outer + 1;

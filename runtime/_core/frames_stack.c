@@ -10,18 +10,31 @@
 
 #define MOST_STEPS 16384u
 #define WINDOW_PAGES 2u
+/* Room for frames that will be called beyond the innermost of the latest stack. */
+#define HINT_ROOM 1024u
 /* A code object of a file that keeps its place in the stack is checked once in so many samples. */
 #define TRUSTED_STACKS 16u
 
 typedef struct {
-    uintptr_t code, instruction;
+    uintptr_t code, globals, instruction;
     int32_t index;
     uint8_t owner;
 } raw_frame;
 
+/* False when it is no code object. */
+static bool shape_of(const uint8_t *code, code_shape *shape)
+{
+    *shape = (code_shape){0};
+    if (!layout.instruction_is_index) {
+        shape->length = (int64_t)word_at(code, offsetof(PyVarObject, ob_size)) * 2;
+        shape->first = 2 * (int64_t)int_at(code, layout.code_first_traceable);
+    }
+    return frames_fingerprint(code, &shape->fingerprint);
+}
+
 /* Offset of the instruction; false when the frame is not (yet, or any more) that of a running function, which
  * `damaged` tells from one that cannot be. */
-static bool instruction_of(const raw_frame *frame, const uint8_t *code, uint32_t *lasti, bool *damaged)
+static bool instruction_of(const raw_frame *frame, const code_shape *code, uint32_t *lasti, bool *damaged)
 {
     *damaged = false;
     if (layout.instruction_is_index) {
@@ -30,12 +43,11 @@ static bool instruction_of(const raw_frame *frame, const uint8_t *code, uint32_t
         return !*damaged;
     }
     int64_t offset = (int64_t)(frame->instruction - (frame->code + layout.code_body));
-    int64_t length = (int64_t)word_at(code, offsetof(PyVarObject, ob_size)) * 2;
-    if (offset < -2 || offset >= length || (offset & 1)) {
+    if (offset < -2 || offset >= code->length || (offset & 1)) {
         *damaged = true;
         return false;
     }
-    if (frame->owner != layout.owner_generator && offset < 2 * (int64_t)int_at(code, layout.code_first_traceable)) {
+    if (frame->owner != layout.owner_generator && offset < code->first) {
         return false; /* still being set up: the interpreter does not show such frames either */
     }
     *lasti = offset > 0 ? (uint32_t)offset : 0;
@@ -65,7 +77,8 @@ static void finish_stack(frame_stack *stack, size_t seen)
 
 static raw_frame raw_frame_at(const uint8_t *frame)
 {
-    raw_frame raw = {.code = word_at(frame, layout.frame_code) & ~layout.code_tag_mask};
+    raw_frame raw = {.code = word_at(frame, layout.frame_code) & ~layout.code_tag_mask,
+                     .globals = word_at(frame, layout.frame_globals)};
     if (layout.instruction_is_index) {
         raw.index = int_at(frame, layout.frame_instruction);
     } else {
@@ -104,11 +117,12 @@ void frames_stack_of_state(const void *state, frame_stack *stack)
         }
         frame_reference *place = &stack->frames[ring_place(seen)];
         bool damaged;
-        const uint8_t *code = (const uint8_t *)raw.code;
-        if (!instruction_of(&raw, code, &place->lasti, &damaged) || !frames_fingerprint(code, &place->fingerprint)) {
+        code_shape shape;
+        if (!shape_of((const uint8_t *)raw.code, &shape) || !instruction_of(&raw, &shape, &place->lasti, &damaged)) {
             continue;
         }
         place->code = raw.code;
+        place->fingerprint = shape.fingerprint;
         seen++;
     }
     finish_stack(stack, seen);
@@ -163,27 +177,46 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
 }
 
 static uint8_t codes[FRAMES_MAX][FRAMES_CODE_SIZE];
+static code_shape shapes[FRAMES_MAX];
 static raw_frame raws[FRAMES_MAX];
 
+/* Says where to look for the next stack: around the frames from `low` to `high`, and not beyond the page of the last,
+ * since what follows need not be mapped. */
+static void hint_frames(stack_hints *hints, uintptr_t low, uintptr_t high)
+{
+    uintptr_t end = high + layout.frame_size;
+    uintptr_t page_end = (end + PAGE - 1) & ~(PAGE - 1);
+    hints->high = end + HINT_ROOM < page_end ? end + HINT_ROOM : page_end;
+    hints->low = hints->high - low <= sizeof windows[0].bytes ? low : hints->high - sizeof windows[0].bytes;
+}
+
 /* Follows the chain of frames into `raws`, innermost first; false when it breaks. */
-static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen)
+static bool read_chain(enum memory_access access, uintptr_t at, size_t *seen, stack_hints *hints)
 {
     *seen = 0;
     bool in_generator = false;
-    drop_windows();
+    uintptr_t low = UINTPTR_MAX, high = 0;
     for (size_t steps = 0; at != 0; steps++) {
         const uint8_t *frame = plausible(at) && steps < MOST_STEPS ? frame_in_window(access, at) : NULL;
         if (frame == NULL) {
             return false;
         }
         raw_frame raw = raw_frame_at(frame);
+        uintptr_t here = at;
         at = word_at(frame, layout.frame_previous);
         if (layout.frame_owner != FRAMES_NONE && raw.owner >= layout.owner_interpreter) {
             continue;
         }
         in_generator = layout.frame_owner != FRAMES_NONE && raw.owner == layout.owner_generator;
+        if (!in_generator) {
+            high = high ? high : here;
+            low = here < low && here <= high ? here : low;
+        }
         raws[ring_place(*seen)] = raw;
         (*seen)++;
+    }
+    if (high) {
+        hint_frames(hints, low, high);
     }
     /* A generator that has just yielded is called by nobody: it was left while its frame was being read. */
     return !in_generator;
@@ -260,25 +293,69 @@ static bool read_object_chain(enum memory_access access, uintptr_t at, size_t *s
     return *seen > 0 || count == 0;
 }
 
-/* Copies the code objects of the innermost `count` frames, neighbours of the same code once. */
-static bool read_codes(enum memory_access access, size_t count)
+static const struct known_code *known_code(const stack_hints *hints, const raw_frame *frame)
+{
+    for (unsigned i = 0; i < hints->count; i++) {
+        const struct known_code *known = &hints->codes[i];
+        if (known->code == frame->code && known->globals == frame->globals) {
+            return known->trusted ? known : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void remember_code(stack_hints *hints, const raw_frame *frame, const code_shape *shape)
+{
+    unsigned at = 0;
+    while (at < hints->count && hints->codes[at].code != frame->code) {
+        at++;
+    }
+    if (at == hints->count) {
+        at = hints->count < KNOWN_CODES ? hints->count++ : hints->oldest++ % KNOWN_CODES;
+    }
+    hints->codes[at] = (struct known_code){frame->code, frame->globals, *shape, false};
+}
+
+void frames_trust(stack_hints *hints, uintptr_t code)
+{
+    for (unsigned i = 0; i < hints->count; i++) {
+        if (hints->codes[i].code == code) {
+            hints->codes[i].trusted = true;
+        }
+    }
+}
+
+/* Finds the shapes of the code objects of the innermost `count` frames: what is not known is read, neighbours of the
+ * same code once. */
+static bool read_codes(enum memory_access access, size_t count, stack_hints *hints)
 {
     memory_range ranges[FRAMES_MAX];
+    uint32_t frames[FRAMES_MAX];
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++) {
         if (!plausible(raws[i].code)) {
             return false;
         }
-        if (i == 0 || raws[i].code != raws[i - 1].code) {
+        const struct known_code *known = known_code(hints, &raws[i]);
+        if (known) {
+            shapes[i] = known->shape;
+        } else if (i == 0 || raws[i].code != raws[i - 1].code || raws[i].globals != raws[i - 1].globals) {
+            frames[wanted] = (uint32_t)i;
             ranges[wanted++] = (memory_range){raws[i].code, codes[i], layout.code_size};
         }
     }
     if (wanted > 0 && memory_read_ranges(access, ranges, wanted) != wanted) {
         return false;
     }
-    for (size_t i = 1; i < count; i++) {
-        if (raws[i].code == raws[i - 1].code) {
-            memcpy(codes[i], codes[i - 1], layout.code_size);
+    for (size_t i = 0; i < wanted; i++) {
+        size_t first = frames[i];
+        if (!shape_of(codes[first], &shapes[first])) {
+            return false;
+        }
+        remember_code(hints, &raws[first], &shapes[first]);
+        for (size_t same = first + 1; same < count && raws[same].code == raws[first].code &&
+                                      raws[same].globals == raws[first].globals; same++) {
+            shapes[same] = shapes[first];
         }
     }
     return true;
@@ -313,21 +390,49 @@ static void unroll_raws(size_t seen)
     }
 }
 
-static bool read_current_frame(enum memory_access access, python_thread *thread, uintptr_t *frame)
+/* Reads what leads to the current frame, and in the same go where the rest of the stack should be. */
+static bool read_current_frame(enum memory_access access, python_thread *thread, stack_hints *hints, uintptr_t *frame)
 {
-    if (layout.cframe_frame == FRAMES_NONE) {
-        return memory_read(access, frame, thread->state + layout.thread_frame, sizeof *frame);
-    }
+    memory_range ranges[4];
     uintptr_t holder = 0;
-    const memory_range ranges[] = {{thread->state + layout.thread_frame, &holder, sizeof holder},
-                                   {thread->guess + layout.cframe_frame, frame, sizeof *frame}};
-    size_t got = memory_read_ranges(access, ranges, thread->guess ? 2 : 1);
-    if (got == 2 && holder == thread->guess) {
+    size_t count = 0;
+    bool direct = layout.cframe_frame == FRAMES_NONE;
+    bool guessed = !direct && thread->guess;
+    *frame = 0;
+    drop_windows();
+    ranges[count++] = (memory_range){thread->state + layout.thread_frame, &holder, sizeof holder};
+    if (guessed) {
+        ranges[count++] = (memory_range){thread->guess + layout.cframe_frame, frame, sizeof *frame};
+    }
+    size_t window_at = count;
+    if (hints->high && (guessed || direct)) {
+        ranges[count++] = (memory_range){hints->low, windows[0].bytes, hints->high - hints->low};
+    }
+    ranges[count++] = (memory_range){frames_main_interpreter() + layout.interp_made, &thread->made, sizeof thread->made};
+    size_t got = memory_read_ranges(access, ranges, count);
+    if (got > window_at && count - window_at == 2) {
+        windows[0].low = hints->low;
+        windows[0].high = hints->high;
+        oldest_window = 1;
+    }
+    if (got < count) {
+        hints->high = 0;
+    }
+    if (got == 0) {
+        return false;
+    }
+    if (direct) {
+        *frame = holder;
         return true;
     }
+    if (guessed && got > 1 && holder == thread->guess) {
+        return true;
+    }
+    /* Frames that were read before what leads to them are of no use. */
+    drop_windows();
     thread->guess = holder;
     *frame = 0;
-    return got > 0 && (holder == 0 || memory_read(access, frame, holder + layout.cframe_frame, sizeof *frame));
+    return holder == 0 || memory_read(access, frame, holder + layout.cframe_frame, sizeof *frame);
 }
 
 bool frames_of_thread(enum memory_access access, python_thread *thread, frame_stack *stack, path_cache *cache)
@@ -336,8 +441,9 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
     size_t seen;
     stack->count = 0;
     stack->cut = false;
-    if (!read_current_frame(access, thread, &at) ||
-        !(layout.frame_is_object ? read_object_chain(access, at, &seen) : read_chain(access, at, &seen))) {
+    stack_hints *hints = &cache->hints;
+    if (!read_current_frame(access, thread, hints, &at) ||
+        !(layout.frame_is_object ? read_object_chain(access, at, &seen) : read_chain(access, at, &seen, hints))) {
         return false;
     }
     unroll_raws(seen);
@@ -347,8 +453,9 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
         same = unchanged(cache, kept);
     } else {
         cache->trusted = 0;
+        hints->count = 0;
     }
-    if (!read_codes(access, kept - same)) {
+    if (!read_codes(access, kept - same, hints)) {
         return false;
     }
     size_t count = 0;
@@ -357,12 +464,12 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
         bool damaged;
         if (i >= kept - same) {
             *frame = cache->steps[kept - 1 - i].frame;
-        } else if (!frames_fingerprint(codes[i], &frame->fingerprint)) {
+        } else if (instruction_of(&raws[i], &shapes[i], &frame->lasti, &damaged)) {
+            frame->fingerprint = shapes[i].fingerprint;
+        } else if (damaged) {
+            hints->count = 0;
             return false;
-        } else if (!instruction_of(&raws[i], codes[i], &frame->lasti, &damaged)) {
-            if (damaged) {
-                return false;
-            }
+        } else {
             continue;
         }
         frame->code = raws[i].code;

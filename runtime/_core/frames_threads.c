@@ -15,6 +15,11 @@
 static uintptr_t main_interpreter;
 static uint32_t pthread_tid_offset = FRAMES_NONE;
 
+uintptr_t frames_main_interpreter(void)
+{
+    return main_interpreter;
+}
+
 static uint32_t thread_span(void)
 {
     uint32_t offsets[] = {layout.thread_next, layout.thread_interp, layout.thread_frame, layout.thread_pthread,
@@ -49,24 +54,27 @@ static bool tid_of(enum memory_access access, const uint8_t *span, pid_t *tid)
 
 size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole)
 {
-    memory_range ranges[EXPECTED_THREADS + 1];
+    memory_range ranges[EXPECTED_THREADS + 2];
     uintptr_t at = 0;
+    uint64_t made = 0;
     uint32_t size = thread_span();
     uint8_t one[THREAD_SPAN];
     *whole = false;
     if (!frames_usable()) {
         return 0;
     }
-    ranges[0] = (memory_range){main_interpreter + layout.interp_head, &at, sizeof at};
+    /* The count first: a thread that comes in between is found again at the next pass, not missed. */
+    ranges[0] = (memory_range){main_interpreter + layout.interp_made, &made, sizeof made};
+    ranges[1] = (memory_range){main_interpreter + layout.interp_head, &at, sizeof at};
     for (size_t i = 0; i < expected_count; i++) {
-        ranges[i + 1] = (memory_range){expected[i], spans[i], size};
+        ranges[i + 2] = (memory_range){expected[i], spans[i], size};
     }
-    size_t got = memory_read_ranges(access, ranges, expected_count + 1);
-    if (got == 0) {
+    size_t got = memory_read_ranges(access, ranges, expected_count + 2);
+    if (got < 2) {
         expected_count = 0;
         return 0;
     }
-    size_t known = got - 1, count = 0;
+    size_t known = got - 2, count = 0;
     for (size_t steps = 0; at != 0 && steps < MOST_THREADS && count < capacity; steps++) {
         const uint8_t *span = steps < known && expected[steps] == at ? spans[steps] : one;
         if (span == one && (!plausible(at) || !memory_read(access, one, at, size))) {
@@ -78,6 +86,7 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
         if (tid_of(access, span, &threads[count].tid)) {
             threads[count].state = at;
             threads[count].guess = 0;
+            threads[count].made = made;
             count++;
         }
         if (steps < EXPECTED_THREADS) {

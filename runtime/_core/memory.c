@@ -8,11 +8,18 @@
 #include <unistd.h>
 
 static atomic_int memory_file = -1;
+/* Asking the kernel each time would cost as much as a small read. */
+static atomic_int own_pid;
+
+static ssize_t read_vectors(const struct iovec *local, const struct iovec *remote, size_t count)
+{
+    return process_vm_readv(atomic_load_explicit(&own_pid, memory_order_relaxed), local, count, remote, count, 0);
+}
 
 static bool read_remote(void *to, uintptr_t from, size_t size)
 {
-    struct iovec local = {to, size}, remote = {(void *)from, size};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+    const struct iovec local = {to, size}, remote = {(void *)from, size};
+    return read_vectors(&local, &remote, 1) == (ssize_t)size;
 }
 
 static bool read_file(void *to, uintptr_t from, size_t size)
@@ -36,6 +43,7 @@ static bool open_memory_file(void)
 void memory_after_fork(void)
 {
     int fd = atomic_exchange(&memory_file, -1);
+    atomic_store(&own_pid, (int)getpid());
     if (fd >= 0) {
         close(fd);
     }
@@ -45,6 +53,7 @@ enum memory_access memory_guarded_access(void)
 {
     volatile uint64_t probe = UINT64_C(0x5ca1a7a05ca1a7a0);
     uint64_t seen = 0;
+    atomic_store(&own_pid, (int)getpid());
     if (read_remote(&seen, (uintptr_t)&probe, sizeof seen) && seen == probe) {
         return MEMORY_REMOTE;
     }
@@ -80,6 +89,9 @@ size_t memory_read_ranges(enum memory_access access, const memory_range *ranges,
         return done;
     }
     struct iovec local[MEMORY_MAX_RANGES], remote[MEMORY_MAX_RANGES];
+    if (count == 0) {
+        return 0;
+    }
     if (count > MEMORY_MAX_RANGES) {
         count = MEMORY_MAX_RANGES;
     }
@@ -87,7 +99,7 @@ size_t memory_read_ranges(enum memory_access access, const memory_range *ranges,
         local[i] = (struct iovec){ranges[i].to, ranges[i].size};
         remote[i] = (struct iovec){(void *)ranges[i].from, ranges[i].size};
     }
-    ssize_t got = process_vm_readv(getpid(), local, count, remote, count, 0);
+    ssize_t got = read_vectors(local, remote, count);
     size_t done = 0;
     while (done < count && got >= (ssize_t)ranges[done].size) {
         got -= (ssize_t)ranges[done].size;

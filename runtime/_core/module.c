@@ -203,6 +203,20 @@ static PyObject *core_flush(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *core_set_rate(PyObject *module, PyObject *rate)
+{
+    double rate_hz = PyFloat_AsDouble(rate);
+    (void)module;
+    if (rate_hz == -1.0 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (!(rate_hz > 0.0 && rate_hz <= 10000.0)) {
+        return PyErr_Format(PyExc_ValueError, "set_rate() takes a rate above 0 and up to 10000");
+    }
+    sampler_set_rate(rate_hz);
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_supported(PyObject *module, PyObject *unused)
 {
     const char *why;
@@ -461,6 +475,7 @@ static PyMethodDef methods[] = {
      "start(path, rate_hz, budget_bytes, flush_s=1.0, native=True): begin to record into the new file path."},
     {"stop", core_stop, METH_VARARGS, "stop(status=-1): write what is pending and end the record."},
     {"flush", core_flush, METH_NOARGS, "flush(): write what is pending."},
+    {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},
     {"note", core_note, METH_O, "note(text): say what could not be recorded."},

@@ -29,7 +29,8 @@ static atomic_bool started, stopping;
 static atomic_int sampler_tid, flusher_tid;
 static bool sample_python;
 const sampler_native *native_source;
-static uint64_t period_ns, flush_ns;
+static _Atomic uint64_t period_ns;
+static uint64_t flush_ns;
 
 /* ---- the threads ---- */
 
@@ -85,10 +86,10 @@ static void *sampler_main(void *unused)
     atomic_store(&sampler_tid, (int)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "scalana-sample");
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    uint64_t step = sample_python || native_source ? period_ns : NATIVE_SCAN_NS;
     uint64_t now = clock_wall_ns(), tick = now, next_scan = now, next_flush = now + flush_ns;
     uint64_t seed = now | 1;
     while (!atomic_load(&stopping)) {
+        uint64_t step = sample_python || native_source ? atomic_load(&period_ns) : NATIVE_SCAN_NS;
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);
         if ((sampling->ticks++ & skip) == 0) {
@@ -176,6 +177,11 @@ void sampler_set_native(const sampler_native *source)
     native_source = source;
 }
 
+void sampler_set_rate(double rate_hz)
+{
+    atomic_store(&period_ns, rate_hz > 0 ? (uint64_t)(1e9 / rate_hz) : NATIVE_SCAN_NS);
+}
+
 int sampler_start(double rate_hz, double flush_s, bool python)
 {
     if (atomic_load(&started)) {
@@ -189,7 +195,7 @@ int sampler_start(double rate_hz, double flush_s, bool python)
     sampling->first_pass = true;
     sampling->access = memory_guarded_access();
     sample_python = python && rate_hz > 0;
-    period_ns = rate_hz > 0 ? (uint64_t)(1e9 / rate_hz) : NATIVE_SCAN_NS;
+    sampler_set_rate(rate_hz);
     flush_ns = (uint64_t)(flush_s * 1e9);
     pthread_cond_init(&wake_flusher, NULL);
     flush_wanted = false;

@@ -28,6 +28,8 @@ void sampler_set_native(const sampler_native *source);
 /* Starts the thread. `python`: sample Python threads by their frames; otherwise it only flushes and looks after threads
  * without Python frames. Returns 0, or an errno value. */
 int sampler_start(double rate_hz, double flush_s, bool python);
+/* Samples this often from the next tick on. */
+void sampler_set_rate(double rate_hz);
 /* Ends the thread after a last look at threads that are held. No-op when there is none. */
 void sampler_stop(void);
 /* A sample of a thread that another sampler has taken. */

@@ -12,6 +12,8 @@
 
 #define STACK_TRIES 5
 #define NATIVE_SAMPLES 64
+/* How long a thread has waited for a core is asked for when this much time is unaccounted for, or a tenth. */
+#define MOST_UNUSED_NS (NS_PER_MS / 2)
 
 watched *sampler_find(pid_t tid)
 {
@@ -128,6 +130,13 @@ static uint64_t take_us(uint64_t now_ns, uint64_t *reported_ns)
     return us;
 }
 
+/* What is remembered of its stacks may be wrong. */
+static void distrust(watched *w)
+{
+    w->cache.count = 0;
+    w->cache.hints.count = 0;
+}
+
 /* Where the thread is: false when its stack kept changing underfoot. */
 static bool locate(watched *w)
 {
@@ -135,19 +144,19 @@ static bool locate(watched *w)
     for (int i = 0; w->listed && i < STACK_TRIES; i++) {
         uint32_t path = 0;
         if (!frames_of_thread(sampling->access, &w->in_python, &sampling->stack, &w->cache)) {
-            w->cache.count = 0; /* trust nothing at the next try */
+            distrust(w);
             continue;
         }
         if (sampling->stack.count == 0) {
             empty++;
-            w->cache.count = 0;
+            distrust(w);
             continue;
         }
         if (frames_intern(sampling->access, &sampling->stack, &w->cache, &path)) {
             w->path = path;
             return true;
         }
-        w->cache.count = 0;
+        distrust(w);
     }
     if (w->listed && empty < STACK_TRIES) {
         return false;
@@ -196,8 +205,10 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
         w->state = used >= passed / 10 * 9 && !first ? STATE_RUNNING : thread_activity_now(&w->files);
     }
     uint64_t wait_us = 0;
-    if (used < passed / 50 * 49 || first) {
+    w->unused_ns += passed > used ? passed - used : 0;
+    if (w->unused_ns > passed / 10 || w->unused_ns > MOST_UNUSED_NS || first) {
         wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
+        w->unused_ns = 0;
     }
     emit(w, now, take_us(cpu, &w->reported_cpu_ns), wait_us);
     return HAS_RUN;

@@ -18,10 +18,11 @@ void sampler_pass_over_known(void)
     }
 }
 
-/* Rows move when one is forgotten: backwards, so that none is missed. */
+/* Says whether there may be threads that are not listed. While no thread runs none can come, and the stack of one that
+ * ran brings the count of thread states with it. Rows move when one is forgotten: backwards, so that none is missed. */
 static bool look_at_listed(void)
 {
-    bool any_ran = false;
+    bool any_new = false;
     for (size_t i = sampling->count; i > 0; i--) {
         watched *w = sampling->rows[i - 1];
         if (w->listed && !w->ignored) {
@@ -29,10 +30,10 @@ static bool look_at_listed(void)
             if (seen == HAS_ENDED) {
                 sampler_forget(i - 1);
             }
-            any_ran = any_ran || seen == HAS_RUN;
+            any_new = any_new || (seen == HAS_RUN && w->in_python.made != sampling->made);
         }
     }
-    return any_ran;
+    return any_new;
 }
 
 /* Finds threads that are new to Python, and those that are no longer in it. */
@@ -41,6 +42,7 @@ static void walk_thread_list(void)
     bool whole;
     size_t count = frames_threads(sampling->access, sampling->threads, MOST_PYTHON_THREADS, &whole);
     sampling->walk++;
+    sampling->made = count > 0 && whole ? sampling->threads[0].made : 0;
     for (size_t i = 0; i < count; i++) {
         watched *w = sampler_watch(sampling->threads[i].tid, true);
         if (w == NULL) {
@@ -63,11 +65,10 @@ static void walk_thread_list(void)
     }
 }
 
-/* While no thread has run, no thread can have come. */
 void sampler_pass_over_python(uint64_t now, bool scan)
 {
-    bool any_ran = look_at_listed();
-    if ((any_ran || scan) && now >= sampling->next_walk_ns) {
+    bool any_new = look_at_listed();
+    if ((any_new || scan) && now >= sampling->next_walk_ns) {
         walk_thread_list();
         sampling->next_walk_ns = now + WALK_NS;
     }

@@ -28,6 +28,7 @@ typedef struct {
     uint64_t cpu_ns;      /* at the latest look at which it had run */
     uint64_t look_ns;     /* time of that look */
     uint64_t held_ns;     /* latest look at which it had not */
+    uint64_t unused_ns;   /* time it has not run since the kernel was asked how long it waited for a core */
     uint64_t reported_cpu_ns, reported_wait_ns; /* as in its samples so far */
     thread_files files;
     path_cache cache;
@@ -38,6 +39,7 @@ typedef struct {
     size_t count, capacity;
     uint64_t pass, walk, ticks;
     uint64_t next_walk_ns;
+    uint64_t made; /* count of thread states at the latest walk */
     bool first_pass;
     enum memory_access access;
     frame_stack stack;

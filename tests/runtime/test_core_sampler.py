@@ -265,6 +265,34 @@ def test_budget_thins_samples(tmp_path: Path) -> None:
     assert record.ended
 
 
+def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> None:
+    record = recorded(
+        """
+        _core.start(RECORD, 1000, 1 << 24)
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end: pass
+        _core.set_rate(10)
+        time.sleep(0.05)  # the tick that was under way
+        _core.interval(1, "slow", _core.now(), _core.now(), 0)
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end: pass
+        for rate in (0, -1, 1e6, float("nan")):
+            try:
+                _core.set_rate(rate)
+                raise SystemExit("a rate that makes no sense")
+            except ValueError:
+                pass
+        _core.stop(0)
+        """,
+        tmp_path,
+    )
+    (slow_ns,) = record.intervals.start_ns
+    main = main_thread(record)
+    samples = record.samples
+    later = [row for row in range(len(samples)) if samples.thread[row] == main and samples.time_ns[row] > slow_ns]
+    assert 3 <= len(later) <= 30
+
+
 def test_plain_python_sampler(tmp_path: Path) -> None:
     record = recorded(
         PHASES + "from scalana.runtime import python_sampler\n"
@@ -371,7 +399,7 @@ def check_churn(record: ProcessRecord) -> None:
         assert frames[-1].code.name == f"gen_{events.seq[row]}"
         assert frames[-1].line == events.seq[row] % 1000 + 3
     samples = record.samples
-    seen = 0
+    seen = mixed = 0
     for path in set(samples.path):
         frames = record.frames(path)
         inner = [frame for frame in frames if frame.code.name.startswith("gen_")]
@@ -379,8 +407,10 @@ def check_churn(record: ProcessRecord) -> None:
             assert frame.code.first_line <= frame.line <= frame.code.first_line + 3
         seen += bool(inner)
         names = {frame.code.name.split(".")[0] for frame in inner}
-        assert len(names) <= 1, "a stack of one generated function holds no other"
+        mixed += len(names) > 1
     assert seen > 5
+    # No other function is in the stack of a generated one, unless it returned and another was called while it was read.
+    assert mixed <= 1 + seen // 200
 
 
 def test_threads_and_code_that_come_and_go(tmp_path: Path) -> None:
