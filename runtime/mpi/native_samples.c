@@ -149,11 +149,12 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
         }
         size_t size = header.size - sizeof header;
         if (header.type == PERF_RECORD_SAMPLE && size <= sizeof record && count < capacity) {
-            uint32_t inside = thread_call_path(tid);
+            uint64_t time_ns;
             copy_out(e, tail + sizeof header, record, size);
-            if (inside && head - tail <= header.size) { /* in a call that is recorded itself */
-                memcpy(&samples[count].time_ns, record, 8);
-                samples[count++].path = inside;
+            memcpy(&time_ns, record, sizeof time_ns);
+            uint32_t inside = thread_call_path(tid, time_ns);
+            if (inside) { /* in a call that is recorded itself, then as now */
+                samples[count++] = (native_sample){time_ns, inside};
             } else if (read_sample(record, size, &samples[count])) {
                 count++;
             }
@@ -173,7 +174,7 @@ static size_t take_signal_samples(pid_t tid, native_sample *samples, size_t capa
         if (count == capacity) {
             continue;
         }
-        uint32_t path = thread_call_path(tid);
+        uint32_t path = thread_call_path(tid, taken->time_ns);
         if (path == 0) {
             unwind_frame frames[UNWIND_MAX];
             const unwind_stack stack = {taken->sp, taken->size, taken->stack};
@@ -192,7 +193,7 @@ static uint32_t path_at_rest(pid_t tid)
 {
     static uint8_t copy[STACK_BYTES];
     char name[64], text[256];
-    uint32_t inside = thread_call_path(tid);
+    uint32_t inside = thread_call_path(tid, UINT64_MAX);
     if (inside) {
         return inside;
     }

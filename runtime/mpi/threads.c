@@ -154,13 +154,17 @@ native_thread *thread_self(void)
     return t;
 }
 
-uint32_t thread_call_path(pid_t tid)
+uint32_t thread_call_path(pid_t tid, uint64_t then_ns)
 {
     uint32_t path = 0;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < thread_count; i++) {
         if (threads[i]->tid == tid) {
-            path = __atomic_load_n(&threads[i]->path, __ATOMIC_RELAXED);
+            path = __atomic_load_n(&threads[i]->path, __ATOMIC_ACQUIRE);
+            /* The clock was read last when the call began, or later than that: when it, or another one, ended. */
+            if (__atomic_load_n(&threads[i]->wall_ns, __ATOMIC_RELAXED) > then_ns) {
+                path = 0;
+            }
             break;
         }
     }
@@ -193,7 +197,7 @@ void thread_clocks(native_thread *t, uint64_t *wall_ns, uint64_t *cpu_ns)
             cpu = t->cpu_ns;
         }
     }
-    t->wall_ns = now;
+    __atomic_store_n(&t->wall_ns, now, __ATOMIC_RELAXED);
     t->cpu_ns = cpu;
     *wall_ns = now;
     *cpu_ns = cpu;

@@ -29,8 +29,8 @@ typedef struct native_thread {
 
 /* Of the calling thread; NULL when memory is short. */
 native_thread *thread_self(void);
-/* Path of the call that a thread is in, 0 if it is in none. */
-uint32_t thread_call_path(pid_t tid);
+/* Path of the call that a thread is in, and was in already at `then_ns`; 0 if there is none. */
+uint32_t thread_call_path(pid_t tid, uint64_t then_ns);
 /* Calls `visit` for every thread that is in a call. */
 void threads_in_calls(void (*visit)(const native_thread *thread, void *data), void *data);
 /* Both clocks. The CPU clock is a system call, which is spared where so little time has passed that the thread can
