@@ -12,6 +12,8 @@
 
 #define STACK_TRIES 5
 #define NATIVE_SAMPLES 64
+/* Many times what reading a stack takes. */
+#define LONG_READ_NS (NS_PER_MS / 5)
 /* How long a thread has waited for a core is asked for when this much time is unaccounted for, or a tenth. */
 #define MOST_UNUSED_NS (NS_PER_MS / 2)
 
@@ -137,12 +139,14 @@ static void distrust(watched *w)
     w->cache.hints.count = 0;
 }
 
-/* Where the thread is: false when its stack kept changing underfoot. */
+/* Where the thread is: false when its stack kept changing underfoot. Who loses its core in the midst of reading may
+ * find frames of before and of after in places that look alike: what took long is read again, unless it always does. */
 static bool locate(watched *w)
 {
     int empty = 0; /* a stack that is just being changed may look empty: believe it only if it always does */
     for (int i = 0; w->listed && i < STACK_TRIES; i++) {
         uint32_t path = 0;
+        uint64_t start = clock_wall_ns();
         if (!frames_of_thread(sampling->access, &w->in_python, &sampling->stack, &w->cache)) {
             distrust(w);
             continue;
@@ -152,7 +156,8 @@ static bool locate(watched *w)
             distrust(w);
             continue;
         }
-        if (frames_intern(sampling->access, &sampling->stack, &w->cache, &path)) {
+        if (frames_intern(sampling->access, &sampling->stack, &w->cache, &path) &&
+            (clock_wall_ns() - start < LONG_READ_NS || i + 1 == STACK_TRIES)) {
             w->path = path;
             return true;
         }
