@@ -8,6 +8,7 @@ paths that its samples saw, in the order in which they saw them; the program's s
 
 from __future__ import annotations
 
+import argparse
 import json
 import struct
 import sys
@@ -368,7 +369,11 @@ class _Writer:
 
 
 if __name__ == "__main__":
-    target, ranks, steps = (*sys.argv[1:], "256", "72")[:3]
-    model = Model(int(ranks), int(steps))
-    write_run(Path(target), model)
-    print(f"{target}: {model.ranks} ranks, {model.steps} steps")
+    parser = argparse.ArgumentParser(description="Writes the run folder of a modelled job, in the real record format.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("ranks", type=int, nargs="?", default=256)
+    parser.add_argument("steps", type=int, nargs="?", default=72)
+    arguments = parser.parse_args()
+    model = Model(arguments.ranks, arguments.steps)
+    write_run(arguments.folder, model)
+    print(f"{arguments.folder}: {model.ranks} ranks, {model.steps} steps")
