@@ -55,12 +55,27 @@ def settle(measure: Callable[[int], float], wanted: float, known_gap: str = "", 
     """
     measured: list[float] = []
     for attempt in range(ATTEMPTS):
-        measured.append(measure(attempt))
+        try:
+            measured.append(measure(attempt))
+        except AssertionError:  # nothing to measure: the cause was not found in this recording
+            measured.append(-1.0)
         if attempt != 1 and statistics.median(measured) == pytest.approx(wanted, rel=tolerance):
             return
     if known_gap:
         pytest.xfail(f"measured {measured}, planted {wanted}: {known_gap}")
     pytest.fail(f"measured {measured}, planted {wanted}", pytrace=False)
+
+
+def mostly(check: Callable[[int], None]) -> None:
+    """Asserts that a check holds for the first recording of a program, or else for two more."""
+    try:
+        check(0)
+    except AssertionError as first:
+        try:
+            check(1)
+            check(2)
+        except AssertionError as again:
+            raise again from first
 
 
 def gap(sample: Sample) -> str:
@@ -74,9 +89,12 @@ def gap(sample: Sample) -> str:
 
 
 def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
-    for fault, finding in match(faulty, record(faulty).findings):
-        assert sorted(finding["ranks"]) == sorted(fault.ranks)
-        assert finding["root"]["function"].rpartition(".")[2] == fault.function
+    def check(attempt: int) -> None:
+        for fault, finding in match(faulty, record(faulty, attempt=attempt).findings):
+            assert sorted(finding["ranks"]) == sorted(fault.ranks)
+            assert finding["root"]["function"].rpartition(".")[2] == fault.function
+
+    mostly(check)
 
 
 def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
@@ -98,9 +116,13 @@ def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> Non
 
 
 def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
-    for fault in faulty.faults:
-        left = [f for f in record(faulty, fix=True).findings if is_at(f, fault, faulty.path)]
-        assert sum(finding["lost_s"] for finding in left) < 0.1 * fault.lost_s, [brief(finding) for finding in left]
+    def check(attempt: int) -> None:
+        findings = record(faulty, fix=True, attempt=attempt).findings
+        for fault in faulty.faults:
+            left = [finding for finding in findings if is_at(finding, fault, faulty.path)]
+            assert sum(finding["lost_s"] for finding in left) < 0.1 * fault.lost_s, [brief(each) for each in left]
+
+    mostly(check)
 
 
 def test_a_balanced_program_has_no_finding(balanced: Sample, record: Record) -> None:
