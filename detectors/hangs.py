@@ -10,7 +10,7 @@ import numpy as np
 from scalana.detectors.findings import Finding, Hop
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_CODE
+from scalana.runtime.operations import BY_CODE, Waits
 
 if TYPE_CHECKING:
     from scalana.graphs.run_info import OpenCall, RunInfo
@@ -46,9 +46,11 @@ def _without_circles(findings: list[Finding]) -> list[Finding]:
 
 def _absent(call: OpenCall, waiting: list[OpenCall], run: RunInfo) -> list[int]:
     """Ranks that an open call waits for: those of its communicator that are not in it, or its partner."""
-    if call.peer >= 0 and BY_CODE[call.operation].name in ("recv", "send", "broadcast", "scatter"):
+    operation = BY_CODE[call.operation]
+    named = operation.waits == Waits.NAMED
+    if call.peer >= 0 and (named or operation.name in ("recv", "send", "broadcast", "scatter")):
         return [call.peer] if call.peer != call.rank else []
-    if call.communicator < 0:
+    if call.communicator < 0 or operation.name in ("win_lock", "win_unlock", "win_flush"):
         return []
     key = (call.communicator, call.seq, call.operation)
     there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}

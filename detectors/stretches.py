@@ -9,13 +9,15 @@ import numpy as np
 
 from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.hashing import number_columns
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import FloatArray, Instances, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
 MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
 """Operations of messages; the instance of a message carries that of its send."""
 SEARCH_LIMIT = 100_000
 """Calls walked back in search of a common operation, before the start of the record is taken for it."""
+SEARCH_FURTHER = 256
+"""Calls walked back behind a common operation that they did not leave together, in search of one that they did."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,11 @@ class Stretches:
     wait_s: FloatArray
     """Seconds waited ``[rows]``."""
     since_call: IntArray
-    """Call with which the member left the last common operation, -1 where the record begins ``[rows]``."""
+    """Call with which the member left the last common operation, -1 where the record begins ``[rows]``.
+
+    Where a partner left that one so much later than the waiter that this alone explains half of the wait, it had been
+    late before: then it is the last operation that they left together, or the beginning, if one of them is near.
+    """
     since_culprit: IntArray
     """The same of the culprit's location ``[rows]``."""
     met_s: FloatArray
@@ -85,7 +91,12 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         instances.first,
         calls.location[instances.members],
         left,
+        np.where(_by_name(instances)[instance], wait_s, 0.0),
+        calls.enter_s[instances.members],
+        calls.exit_s,
+        _apart(instances.operation),
         SEARCH_LIMIT,
+        SEARCH_FURTHER,
     )
     met_s = _met(timeline, since_call, since_culprit, entry_call, entry_culprit)
     return Stretches(call, culprit, instance, wait_s, since_call, since_culprit, met_s)
@@ -99,13 +110,23 @@ def _met(
     met = np.full(len(since_call), np.inf)
     rows = np.nonzero(since_call >= 0)[0]
     instance = np.searchsorted(instances.first, entry_call[rows], side="right") - 1
-    apart = waits_table()[np.clip(instances.operation[instance], 0, len(waits_table()) - 1)] != Waits.ALL
-    rows = rows[apart]
+    rows = rows[_apart(instances.operation[instance])]
     enter = calls.enter_s[instances.members]
     both = np.maximum(enter[entry_call[rows]], enter[entry_culprit[rows]])
     there = (calls.exit_s[since_call[rows]] >= both) & (calls.exit_s[since_culprit[rows]] >= both)
     met[rows[there]] = both[there]
     return met
+
+
+def _apart(operation: IntArray) -> np.ndarray:
+    """Whether the members of an instance need not leave it together, by its operation."""
+    return np.asarray(waits_table()[np.clip(operation, 0, len(waits_table()) - 1)] != Waits.ALL)
+
+
+def _by_name(instances: Instances) -> np.ndarray:
+    """Whether who waits at an instance waits for one partner, so that its stretch has no others to be compared with."""
+    table = waits_table()[np.clip(instances.operation, 0, len(waits_table()) - 1)]
+    return np.asarray((np.diff(instances.first) == 2) | np.isin(table, (Waits.NEIGHBOURS, Waits.NAMED)))
 
 
 def _done_calls(timeline: Timeline) -> IntArray:
@@ -190,7 +211,12 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     member_first,
     member_location,
     left,
+    wait_s,
+    member_enter_s,
+    exit_s,
+    apart,
     limit,
+    further,
 ):
     """For each row, walk the culprit's calls back to the last instance that both locations have left.
 
@@ -206,7 +232,8 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
         here, there = location[mine], location[late]
         begin = max(first[there], late - limit)
         at = late - 1
-        while at >= begin and since_culprit[row] < 0:
+        together = False
+        while at >= begin and not together:
             touched = wait_first[at + 1] - wait_first[at]
             for t in range(touched + 1):
                 other = waits[wait_first[at] + t] if t < touched else posts[at]
@@ -218,10 +245,22 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                 own = _member_at(other, there, member_first, member_location)
                 if own < 0 or left[own] >= late:
                     continue
-                since_call[row] = left[entry]
-                since_culprit[row] = left[own]
-                entry_call[row] = entry
-                entry_culprit[row] = own
-                break
+                both_s = max(member_enter_s[entry], member_enter_s[own])
+                together = (
+                    not apart[other]
+                    or exit_s[left[own]] - exit_s[left[entry]] <= 0.5 * wait_s[row]
+                    or min(exit_s[left[entry]], exit_s[left[own]]) >= both_s
+                    or wait_s[row] <= 0.0
+                )
+                if together or since_culprit[row] < 0:
+                    begin = max(begin, at - further)
+                    since_call[row] = left[entry]
+                    since_culprit[row] = left[own]
+                    entry_call[row] = entry
+                    entry_culprit[row] = own
+                if together:
+                    break
             at -= 1
+        if not together and begin == first[there]:  # as late as it is since the record began
+            since_call[row] = since_culprit[row] = entry_call[row] = entry_culprit[row] = -1
     return since_call, since_culprit, entry_call, entry_culprit

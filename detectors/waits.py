@@ -151,9 +151,10 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     # The root of a broadcast, likewise: where it stayed until a receiver came, it has waited for that one. Trees and
     # rings, in which some libraries do it, make members wait for others than the root.
     to_all = usable & (kind == Waits.ROOT)
+    to_neighbours = usable & (kind == Waits.NEIGHBOURS) & is_root
     to_root = usable & (kind == Waits.AT_ROOT) & ~is_root
-    came = _latest_during(timeline, call, instance, to_all | to_root)
-    depend(to_all & is_root, came)
+    came = _latest_during(timeline, call, instance, to_all | to_root | to_neighbours)
+    depend((to_all & is_root) | to_neighbours, came)
     beside = _stays_for_others(timeline, call, np.where(is_root, -1, came), rule, on)
     depend(beside, came)
     # Who hands to a root but stays for the last of all is in a ring with all of them.

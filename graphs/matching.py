@@ -26,7 +26,7 @@ def _kinds() -> IntArray:
     """Whether an operation code is a collective, a send or a receive; 0 for what meets nobody."""
     kinds = np.zeros(max(row.code for row in OPERATIONS) + 1, np.int64)
     for row in OPERATIONS:
-        if row.waits in (Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER):
+        if row.waits in (Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER, Waits.NEIGHBOURS):
             kinds[row.code] = _COLLECTIVE
         elif row.name.endswith("send"):
             kinds[row.code] = _SEND

@@ -5,8 +5,7 @@ records (:mod:`~scalana.graphs.load`), bring them onto one set of columns and on
 (:mod:`~scalana.graphs.gather`, :mod:`~scalana.graphs.clocks`), find the vertices of call paths
 (:mod:`~scalana.graphs.callpaths`), make calls of events (:mod:`~scalana.graphs.calls`), match them
 (:mod:`~scalana.graphs.matching`, :mod:`~scalana.graphs.signals`), divide the time between them
-(:mod:`~scalana.graphs.own_work`), and add up
-(:mod:`~scalana.graphs.metrics`).
+(:mod:`~scalana.graphs.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 from scalana.graphs.callpaths import Placer
 from scalana.graphs.calls import Spans, build_spans, select
 from scalana.graphs.gather import WAIT, Gathered, gather
+from scalana.graphs.held_calls import shorten_held
 from scalana.graphs.load import RankRecords, choose_records
 from scalana.graphs.matching import Matching, match
 from scalana.graphs.metrics import add_to, timeline_metrics
@@ -161,6 +161,7 @@ def build_ppg(
         calls, matching.instances, data.events, call_of_event, locations.rank, data.communicators
     )
     period_ns = round(1e9 / rate_hz(folder, data))
+    shorten_held(spans, calls, matching.instances, data.samples, data.threads, places, period_ns)
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, spans, vertex)

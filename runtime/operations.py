@@ -32,6 +32,10 @@ class Waits(IntEnum):
     """All the requests that it completes: wait, waitall."""
     ANY_REQUEST = 8
     """The earliest of the requests that it completes: waitany, waitsome."""
+    NEIGHBOURS = 9
+    """The neighbours in the topology of the communicator."""
+    NAMED = 10
+    """Ranks that the call names, or the epoch of its window: post, start, complete, wait, lock, flush."""
 
 
 class Operation(NamedTuple):
@@ -107,11 +111,17 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(24, "waitany", Waits.ANY_REQUEST),
     Operation(25, "test", Waits.NOBODY),
     Operation(26, "start", Waits.NOBODY),
-    # Waits for its neighbours alone, which the call does not name.
-    Operation(27, "neighbor_collective", Waits.NOBODY),
+    Operation(27, "neighbor_collective", Waits.NEIGHBOURS),
     Operation(28, "one_sided", Waits.NOBODY),
     Operation(29, "fence", Waits.ALL),
     Operation(30, "file_collective", Waits.ALL),
+    Operation(31, "win_post", Waits.NAMED),
+    Operation(32, "win_start", Waits.NAMED),
+    Operation(33, "win_complete", Waits.NAMED),
+    Operation(34, "win_wait", Waits.NAMED),
+    Operation(35, "win_lock", Waits.NAMED),
+    Operation(36, "win_unlock", Waits.NAMED),
+    Operation(37, "win_flush", Waits.NAMED),
 )
 
 BY_CODE: dict[int, Operation] = {row.code: row for row in OPERATIONS}
@@ -220,6 +230,7 @@ MPI_TYPES: dict[str, str] = {
     "addresses": "const MPI_Aint *",
     "text": "const char *",
     "group": "MPI_Group",
+    "lock": "int",
     "info": "MPI_Info",
     "newcomm": "MPI_Comm *",
     "newwin": "MPI_Win *",
@@ -318,16 +329,17 @@ Win_allocate_shared   fence     CALL : address value info comm out newwin
 Win_create_dynamic    fence     CALL : info comm newwin
 Win_free              fence     CALL : newwin
 Win_fence             fence     CALL : value win
-Win_start             one_sided CALL : group value win
-Win_complete          one_sided CALL : win
-Win_post              one_sided CALL : group value win
-Win_wait              one_sided CALL : win
-Win_lock              one_sided CALL : value target value win
-Win_unlock            one_sided CALL : target win
-Win_lock_all          one_sided CALL : value win
-Win_unlock_all        one_sided CALL : win
-Win_flush             one_sided CALL : target win
-Win_flush_all         one_sided CALL : win
+Win_start             win_start    CALL : group value win
+Win_complete          win_complete CALL : win
+Win_post              win_post     CALL : group value win
+Win_wait              win_wait     CALL : win
+Win_test              win_wait     TEST : win result
+Win_lock              win_lock     CALL : lock target value win
+Win_unlock            win_unlock   CALL : target win
+Win_lock_all          win_lock     CALL : value win
+Win_unlock_all        win_unlock   CALL : win
+Win_flush             win_flush    CALL : target win
+Win_flush_all         win_flush    CALL : win
 Win_flush_local       one_sided CALL : target win
 Win_flush_local_all   one_sided CALL : win
 Put                   one_sided CALL c in count type target address rcount rtype win

@@ -36,7 +36,7 @@ _SHARED = (
     "thread_state",
 )
 _AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "signal_samples", "threads", "unwind")
-_WRAPPERS = ("mpi_calls", "mpi_completion", "communicators", "requests")
+_WRAPPERS = ("mpi_calls", "mpi_completion", "mpi_windows", "communicators", "requests")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
 _MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")

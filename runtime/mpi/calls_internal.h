@@ -7,7 +7,8 @@
 #include "record_kinds.h"
 #include "requests.h"
 
-enum { INIT = 17, FINALIZE = 18, COMM_CREATE = 19, SENDRECV = 22, PROBE = 23, START = 26 };
+enum { INIT = 17, FINALIZE = 18, COMM_CREATE = 19, SENDRECV = 22, PROBE = 23, TEST = 25, START = 26 };
+enum { LOCK_SHARED = 1, LOCK_EXCLUSIVE = 2 }; /* tag of a lock in the record */
 
 /* Handles and statuses of the wait that a thread is in, and a probe that no receive has followed yet. */
 typedef struct {
@@ -29,6 +30,7 @@ uint64_t write_event(const call_state *s, const call_arguments *call);
 uint64_t write_post_inside(const call_state *s, call_arguments call, uint64_t step);
 void write_completions(const call_state *s, const uint64_t *events, size_t count);
 scratch_space *own_scratch(int count);
+void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes);
 void number_message(call_state *s, bool sends);
 void resolve(call_arguments *call, const communicator *on, const MPI_Status *status);
 void write_probe(const call_state *probe, uint64_t event);

@@ -108,6 +108,50 @@ static bool look_up_members(communicator *c, MPI_Comm comm)
     return true;
 }
 
+static int at_least_0(int n)
+{
+    return n > 0 ? n : 0;
+}
+
+/* Fills in from whom this rank receives in a neighbourhood collective. */
+static void look_up_neighbours(communicator *c, MPI_Comm comm)
+{
+    int kind = MPI_UNDEFINED, count = 0, others = 0, weighted = 0;
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_CART) {
+        PMPI_Cartdim_get(comm, &count);
+        count *= 2;
+    } else if (kind == MPI_GRAPH) {
+        PMPI_Graph_neighbors_count(comm, c->my_rank, &count);
+    } else if (kind == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors_count(comm, &count, &others, &weighted);
+    } else {
+        return;
+    }
+    int *ranks = calloc((size_t)at_least_0(count) + (size_t)at_least_0(others) + 1, sizeof *ranks);
+    c->neighbour_ranks = calloc((size_t)at_least_0(count) + 1, sizeof *c->neighbour_ranks);
+    if (ranks == NULL || c->neighbour_ranks == NULL) {
+        free(ranks);
+        return;
+    }
+    if (kind == MPI_CART) {
+        for (int d = 0; 2 * d < count; d++) {
+            PMPI_Cart_shift(comm, d, 1, &ranks[2 * d], &ranks[2 * d + 1]);
+        }
+    } else if (kind == MPI_GRAPH) {
+        PMPI_Graph_neighbors(comm, c->my_rank, count, ranks);
+    } else {
+        PMPI_Dist_graph_neighbors(comm, count, ranks, MPI_UNWEIGHTED, others, ranks + at_least_0(count), MPI_UNWEIGHTED);
+    }
+    for (int i = 0; i < count; i++) {
+        int64_t rank = world_rank(c, ranks[i]);
+        if (rank >= 0) {
+            c->neighbour_ranks[c->neighbours++] = (int32_t)rank;
+        }
+    }
+    free(ranks);
+}
+
 static void name_it(communicator *c, MPI_Comm comm, uint64_t identity)
 {
     uint64_t hash = hash_word(HASH_SEED, identity);
@@ -141,6 +185,7 @@ static void remove_locked(communicator **at)
         *at = gone->next;
         free(gone->world);
         free(gone->member_ranks);
+        free(gone->neighbour_ranks);
         free(gone);
         changes++;
     }
@@ -152,6 +197,7 @@ static communicator *make(MPI_Comm comm, uint64_t identity)
     if (!look_up_members(&made, comm)) {
         return NULL;
     }
+    look_up_neighbours(&made, comm);
     pthread_mutex_lock(&lock);
     communicator **at = place_of(HANDLE(comm), HANDLE_COMM);
     remove_locked(at); /* an old one of this handle that was freed unseen */
@@ -261,8 +307,30 @@ uint32_t recorded_group(communicator *c)
     if (c->group == 0 || c->generation != generation) {
         c->group = agent->recorder->group(c->name, strlen(c->name), c->my_place, c->members, c->member_ranks);
         c->generation = generation;
+        c->epoch[0] = c->epoch[1] = 0;
+        if (c->neighbour_ranks) {
+            char name[64];
+            int size = snprintf(name, sizeof name, "%s/neighbours:%u", c->name, c->member_ranks[c->my_place]);
+            agent->recorder->group(name, (size_t)size, c->neighbours, c->neighbours, (uint32_t *)c->neighbour_ranks);
+        }
     }
     return c->group;
+}
+
+uint32_t recorded_partners(communicator *window, MPI_Group group)
+{
+    char name[64];
+    int size = 0;
+    PMPI_Group_size(group, &size);
+    uint32_t *ranks = (uint32_t *)ranks_in_world(group, size);
+    if (ranks == NULL) {
+        return 0;
+    }
+    uint64_t hash = hash_finish(hash_bytes(HASH_SEED, (const char *)ranks, (size_t)size * sizeof *ranks));
+    int length = snprintf(name, sizeof name, "%s/%016llx", window->name, (unsigned long long)hash);
+    uint32_t id = agent->recorder->group(name, (size_t)length, (uint32_t)size, (uint32_t)size, ranks);
+    free(ranks);
+    return id;
 }
 
 uint32_t group_of(MPI_Comm comm)

@@ -18,6 +18,11 @@ struct communicator {
     uint64_t collectives; /* so far */
     uint64_t children;    /* made of it so far */
     char name[32];
+    uint32_t neighbours;    /* of this rank, where there is a topology: from whom it receives */
+    int32_t *neighbour_ranks; /* their world ranks */
+    uint32_t epoch[2];      /* of a window: id of whom the latest access and exposure epoch is with */
+    uint64_t epochs[2];     /* begun so far */
+    uint64_t accesses;      /* other calls on a window, so far */
     communicator *next;
 };
 
@@ -35,5 +40,7 @@ void handle_made(uint64_t handle, const communicator *parent, uint64_t identity)
 uint64_t next_child(communicator *parent);
 int64_t world_rank(const communicator *c, int peer);
 uint32_t recorded_group(communicator *c);
+/* Whom an epoch of a window is with: recorded as a group by the name of the window, a slash and a hash of the members. */
+uint32_t recorded_partners(communicator *window, MPI_Group group);
 
 #endif

@@ -223,7 +223,7 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield from ("begin_finalize(&s);", f"int result = {w.forwarded()};", "leave_collective(&s);", "return result;")
     elif call.role is Role.COMPLETE:
         yield from _completion(w)
-    elif call.role is Role.TEST:
+    elif call.role is Role.TEST and "win" not in call.parameters:
         yield from _test(w)
     elif call.role is Role.START:
         several = "n" in call.parameters
@@ -239,7 +239,7 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield from _window(w)
     elif operation.name == "file_collective":
         yield from _file(w)
-    elif operation.name in ("fence", "one_sided"):
+    elif "win" in call.parameters:
         yield from _one_sided(w)
     elif "message" in call.parameters and "source" not in call.parameters:
         yield from _matched_receive(w)
@@ -424,10 +424,23 @@ def _window(w: Wrapper) -> Iterator[str]:
 def _one_sided(w: Wrapper) -> Iterator[str]:
     win = w.argument("win")
     target = w.argument("target") or "-1"
-    fence = "true" if BY_CODE[w.call.operation].waits in _COLLECTIVES else "false"
-    yield f"begin_on_handle(&s, {w.call.operation}, HANDLE({win}), {target}, {w.nbytes()}, {fence});"
+    operation = BY_CODE[w.call.operation]
+    exposure = "true" if operation.name in ("win_post", "win_wait") else "false"
+    if "group" in w.call.parameters:
+        yield f"begin_epoch(&s, {operation.code}, {win}, {w.argument('group')}, {exposure});"
+    elif operation.name in ("win_complete", "win_wait"):
+        yield f"begin_epoch_end(&s, {operation.code}, {win}, {exposure});"
+    elif operation.name == "win_lock":
+        lock = w.argument("lock")
+        exclusive = f"{lock} == MPI_LOCK_EXCLUSIVE" if lock else "false"
+        yield f"begin_lock(&s, {operation.code}, {win}, {target}, {exclusive});"
+    else:
+        fence = "true" if operation.waits in _COLLECTIVES else "false"
+        yield f"begin_on_handle(&s, {operation.code}, HANDLE({win}), {target}, {w.nbytes()}, {fence});"
     yield f"int result = {w.forwarded()};"
-    if w.call.role is Role.POST:
+    if w.call.role is Role.TEST:
+        yield "leave_epoch_test(&s, result == MPI_SUCCESS && *a1);"
+    elif w.call.role is Role.POST:
         yield f"leave_post(&s, result, *{w.argument('request')});"
     else:
         yield "leave_collective(&s);"

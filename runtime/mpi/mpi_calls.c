@@ -198,7 +198,7 @@ void begin_finalize(call_state *s)
 
 /* ---- collectives ---- */
 
-static void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes)
+void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes)
 {
     s->on = on;
     s->call.operation = operation;
@@ -256,17 +256,6 @@ void leave_handle(call_state *s, uint64_t handle)
 {
     leave_collective(s);
     handle_made(handle, s->on, s->identity);
-}
-
-void begin_on_handle(call_state *s, uint32_t operation, uint64_t handle, int target, uint64_t nbytes, bool collective)
-{
-    communicator *on = handle_communicator(handle);
-    if (collective) {
-        begin_on(s, operation, on, -1, nbytes);
-    } else {
-        begin_plain(s, operation, recorded_group(on), world_rank(on, target));
-        s->call.nbytes = nbytes;
-    }
 }
 
 /* ---- messages ---- */

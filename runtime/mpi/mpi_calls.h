@@ -51,6 +51,10 @@ void leave_creation_apart(call_state *s, MPI_Comm made, int tag);
 void leave_creation_post(call_state *s, int result, MPI_Request request, MPI_Comm *made);
 void leave_handle(call_state *s, uint64_t handle);
 void begin_on_handle(call_state *s, uint32_t operation, uint64_t handle, int target, uint64_t nbytes, bool collective);
+void begin_lock(call_state *s, uint32_t operation, MPI_Win win, int target, bool exclusive);
+void begin_epoch(call_state *s, uint32_t operation, MPI_Win win, MPI_Group group, bool exposure);
+void begin_epoch_end(call_state *s, uint32_t operation, MPI_Win win, bool exposure);
+void leave_epoch_test(call_state *s, int ended);
 void communicator_gone(MPI_Comm comm);
 void handle_gone(uint64_t handle);
 

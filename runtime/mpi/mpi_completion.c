@@ -164,7 +164,7 @@ void leave_improbe(call_state *s, int found, const MPI_Status *status, MPI_Messa
     if (found) {
         leave_mprobe(s, status, message);
     } else {
-        s->call.operation = 25; /* test */
+        s->call.operation = TEST;
         leave_counted(s);
     }
 }

@@ -71,6 +71,15 @@ def test_lateness_from_before_the_record_is_carried_in():
     check(program, 60, {(2, "CARRIED_IN"): 60}, start_ms=[0, 0, 20, 0])
 
 
+def test_a_message_that_lay_there_is_no_common_start():
+    """Rank 1 is late before it takes what rank 0 has sent long ago; its answer makes rank 0 wait."""
+    step = [
+        [("send", 1), ("recv", 1)],
+        [*examples.work(long=40), ("recv", 0), *examples.work(reply=4), ("send", 0)],
+    ]
+    check([rank * 10 for rank in step], 440, {(1, "long"): 400, (1, "reply"): 40})
+
+
 def test_who_hands_its_part_to_a_late_root_waits_for_it():
     """Where messages are not buffered; the simulator's reduce is, so the others' exits are moved."""
     program = [

@@ -1,0 +1,172 @@
+"""Who waits for whom in neighbourhoods, epochs and locks: small jobs by hand, in ms, and the waits that follow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors.waits import find_waits
+from scalana.graphs.gather import Communicator
+from scalana.graphs.matching import match
+from scalana.graphs.signals import add_signals
+from scalana.graphs.timeline import Activities, Calls, Locations, OwnWork, Timeline
+from tests.graphs.tables import make_events
+
+WINDOW, RING = 0, 1
+EVERYBODY = (0, 1, 2, 3)
+COMMUNICATORS = [
+    Communicator("comm:w", EVERYBODY),
+    Communicator("comm:r", EVERYBODY),
+    *(Communicator(f"comm:r/neighbours:{rank}", ((rank - 1) % 4, (rank + 1) % 4)) for rank in EVERYBODY),
+    *(Communicator(f"comm:w/only{rank}", (rank,)) for rank in EVERYBODY),
+    Communicator("comm:w/1and2", (1, 2)),
+]
+ONLY = 6
+"""Communicator of the epochs with rank 0 alone; those with the others follow."""
+ONE_AND_TWO = 10
+
+
+def waits(*rows):
+    """{(rank, enter): (ms waited, rank waited for)} of events that are a call each: (rank, op, enter, exit, ...)."""
+    ordered = sorted(rows, key=lambda row: (row[0], row[2]))
+    events = make_events(
+        *({"op": op, "enter": enter, "exit": leave, "process": rank, "thread": rank, "communicator": WINDOW, **more}
+          for rank, op, enter, leave, more in ordered)
+    )  # fmt: skip
+    rank = events.process
+    calls_of = np.arange(len(events))
+    sizes = np.array([len(communicator.ranks) for communicator in COMMUNICATORS])
+    matching = match(events, rank, calls_of, sizes)
+    own = np.flatnonzero(matching.of_event >= 0)
+    calls = Calls(
+        location=rank.copy(),
+        vertex=np.zeros(len(events), np.int64),
+        operation=events.operation,
+        enter_s=events.enter_ns * 1e-9,
+        exit_s=events.exit_ns * 1e-9,
+        cpu_s=np.zeros(len(events)),
+        nbytes=np.zeros(len(events), np.int64),
+        posts=matching.of_event.copy(),
+        first=np.searchsorted(rank, np.arange(5)).astype(np.int64),
+        wait_first=np.searchsorted(own, np.arange(len(events) + 1)).astype(np.int64),
+        waits=matching.of_event[own],
+    )
+    instances = add_signals(calls, matching.instances, events, calls_of, np.arange(4), COMMUNICATORS)
+    locations = Locations(np.arange(4), np.ones(4, np.bool_), np.zeros(4), np.ones(4))
+    nothing = np.zeros(0, np.int64)
+    work = OwnWork(nothing, nothing, np.zeros(0), np.zeros(0), np.zeros(0), nothing)
+    timeline = Timeline(4, locations, calls, instances, work, Activities(nothing, nothing, nothing.astype(np.bool_)))
+    found = find_waits(timeline)
+    return {
+        (int(rank[call]), ordered[call][2]): (
+            pytest.approx(found.wait_s[call] * 1e3, abs=1e-6),
+            int(rank[found.culprit[call]]),
+        )
+        for call in np.flatnonzero(found.wait_s > 0.0)
+    }
+
+
+def test_a_neighbourhood_waits_for_its_neighbours_alone():
+    # Rank 3 comes last: its neighbours 0 and 2 stay for it, rank 1 leaves with the later of its own two.
+    exits = [40, 12, 40, 41]
+    enters = [10, 5, 12, 40]
+    rows = [
+        (rank, "neighbor_collective", enters[rank], exits[rank], {"communicator": RING, "seq": 0}) for rank in range(4)
+    ]
+    assert waits(*rows) == {(0, 10): (30, 3), (1, 5): (7, 2), (2, 12): (28, 3)}
+
+
+def test_who_stays_in_a_neighbourhood_until_its_receiver_comes_waits_for_it():
+    communicator = {"communicator": RING, "seq": 0}
+    rows = [(rank, "neighbor_collective", 10, 50 if rank == 1 else 11, communicator) for rank in (0, 1, 3)]
+    found = waits(*rows, (2, "neighbor_collective", 50, 51, communicator))
+    assert found[1, 10] == (40, 2)
+
+
+def epoch(rank, op, enter, leave, partners, seq=0):
+    return rank, f"win_{op}", enter, leave, {"communicator": partners, "seq": seq}
+
+
+def test_origins_wait_for_posts_and_targets_for_completes():
+    # Rank 0 puts into ranks 1 and 2: rank 2 posts late, then rank 0 works and completes late.
+    rows = [
+        epoch(0, "start", 5, 30, ONE_AND_TWO), epoch(0, "complete", 60, 61, ONE_AND_TWO),
+        epoch(1, "post", 4, 5, ONLY), epoch(1, "wait", 10, 60, ONLY),
+        epoch(2, "post", 30, 31, ONLY), epoch(2, "wait", 40, 60, ONLY),
+    ]  # fmt: skip
+    assert waits(*rows) == {(0, 5): (25, 2), (1, 10): (50, 0), (2, 40): (20, 0)}
+
+
+def test_a_start_that_does_not_wait_leaves_it_to_complete():
+    rows = [
+        epoch(0, "start", 5, 6, ONLY + 1), epoch(0, "complete", 10, 30, ONLY + 1),
+        epoch(1, "post", 30, 31, ONLY), epoch(1, "wait", 32, 33, ONLY),
+    ]  # fmt: skip
+    assert waits(*rows) == {(0, 5): (1, 1), (0, 10): (20, 1)}
+
+
+def test_epochs_of_a_pair_follow_each_other_and_lost_ones_are_not_guessed():
+    rows = []
+    for step in range(3):
+        at = 100 * step
+        late = 20 if step == 1 else 0
+        rows += [
+            epoch(0, "start", at + 1, at + 2 + late, ONLY + 1, step),
+            epoch(0, "complete", at + 30, at + 31, ONLY + 1, step),
+            epoch(1, "post", at + late, at + late + 1, ONLY, step),
+            epoch(1, "wait", at + 40, at + 41, ONLY, step),
+        ]
+    assert waits(*rows) == {(0, 101): (19, 1)}
+    assert waits(*(row for row in rows if row[2] != 20)) == {(0, 101): (19, 1)}
+    assert waits(*(row for row in rows if row[2] != 0)) == {}
+
+
+def lock(rank, op, enter, leave, exclusive=True, target=3):
+    return rank, f"win_{op}", enter, leave, {"peer": target, "tag": 2 if exclusive else 1}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_who_takes_a_lock_waits_for_its_holder(shared):
+    rows = [
+        lock(0, "lock", 0, 1, not shared), lock(0, "unlock", 30, 31, not shared),
+        lock(1, "lock", 10, 31 if not shared else 11, not shared), lock(1, "unlock", 50, 51, not shared),
+        lock(2, "lock", 20, 51 if not shared else 21, not shared), lock(2, "unlock", 60, 61, not shared),
+    ]  # fmt: skip
+    assert waits(*rows) == ({} if shared else {(1, 10): (20, 0), (2, 20): (30, 1)})
+
+
+def test_a_lock_that_is_taken_only_at_its_end():
+    # The lock returns at once; the unlock lasts until the other one has unlocked, and the holder waits for nobody.
+    rows = [
+        lock(0, "lock", 0, 1), lock(0, "unlock", 30, 31),
+        lock(1, "lock", 2, 3), lock(1, "unlock", 10, 32),
+    ]  # fmt: skip
+    assert waits(*rows) == {(1, 10): (20, 0)}
+
+
+def test_another_target_is_no_conflict_and_a_lock_of_all_is_one():
+    rows = [lock(0, "lock", 0, 1), lock(0, "unlock", 30, 31)]
+    assert waits(*rows, lock(1, "lock", 10, 31, target=2), lock(1, "unlock", 50, 51, target=2)) == {}
+    everything = [lock(1, "lock", 10, 31, False, target=-1), lock(1, "unlock", 50, 51, target=-1)]
+    assert waits(*rows, *everything) == {(1, 10): (20, 0)}
+
+
+def test_an_access_waits_for_a_target_that_is_not_in_mpi():
+    rows = [
+        lock(0, "lock", 0, 1, False), lock(0, "unlock", 10, 41, False),
+        (3, "barrier", 40, 60, {"communicator": RING, "seq": 0}),
+        lock(1, "lock", 45, 46, False), lock(1, "unlock", 50, 58, False),  # the target is in its barrier all the time
+    ]  # fmt: skip
+    assert waits(*rows) == {(0, 10): (30, 3)}
+
+
+def test_a_flush_of_all_waits_for_those_that_were_accessed():
+    put = {"peer": 2}
+    rows = [
+        lock(0, "lock", 0, 1, False, target=-1), (0, "one_sided", 2, 3, put),
+        lock(0, "flush", 5, 30, False, target=-1), lock(0, "flush", 40, 70, False, target=-1),
+        (2, "barrier", 29, 31, {"communicator": RING, "seq": 0}),
+        (2, "barrier", 69, 71, {"communicator": RING, "seq": 1}),
+        (1, "barrier", 20, 21, {"communicator": RING, "seq": 0}),
+    ]  # fmt: skip
+    assert waits(*rows) == {(0, 5): (24, 2)}
