@@ -185,11 +185,13 @@ def _symbols(path: str, build_id: str, offsets: Collection[int]) -> dict[int, Se
     from scalana.frontend.cpp import debug_files
     from scalana.frontend.cpp.elf import BinaryError
     from scalana.frontend.cpp.symbols import Symbols
+    from scalana.graphs.native_frames import is_foreign
 
     if build_id and debug_files.build_id(path) != build_id:
         return {}
     try:
-        with Symbols(debug_files.debug_file(path)) as symbols:
+        # Of the system's libraries and MPI's nothing but names is used: their debug information is large.
+        with Symbols(debug_files.debug_file(path), debug=not is_foreign(path)) as symbols:
             return {offset: symbols.frames(offset) for offset in offsets}
     except BinaryError:
         return {}

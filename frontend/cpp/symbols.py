@@ -6,9 +6,11 @@ frames, for what the compiler inlined has no frame of its own in the process.
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from scalana.frontend.cpp.dies import OUTLINED, attribute, chain_of, declared, qualified, ranges, subprograms, text
@@ -36,18 +38,22 @@ class NativeFrame:
 class Symbols:
     """Resolves addresses of one program or library.
 
-    Use as a context manager: the file is open inside.
+    Use as a context manager: the file is open inside. With ``debug`` false, only its table of symbols is read: names of
+    functions, and no lines.
 
     Raises:
         BinaryError: the file cannot be read. One without debug information is fine: its symbols are used.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, debug: bool = True) -> None:
         self.path = path
         self._binary: Binary | None = None
         self._table: list[tuple[int, int, str]] = []
         try:
-            self._binary = Binary(path)
+            if debug:
+                self._binary = Binary(path)
+            else:
+                self._table = _symbol_table(path, None)
         except BinaryError as error:
             self._table = _symbol_table(path, error)
         self._units: list[tuple[int, int, CompileUnit]] = []
@@ -173,15 +179,23 @@ def symbols_of(elf: Any) -> list[tuple[int, int, str]]:
     return sorted(found.values())
 
 
-def _symbol_table(path: str, error: BinaryError) -> list[tuple[int, int, str]]:
+def _symbol_table(path: str, error: BinaryError | None) -> list[tuple[int, int, str]]:
     from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
 
     try:
-        with open(path, "rb") as file:
-            return symbols_of(ELFFile(file))
-    except (OSError, ELFError, KeyError, ValueError, AssertionError):
-        raise error from None
+        state = os.stat(path)
+        return _read_symbol_table(path, state.st_mtime_ns, state.st_size)
+    except (OSError, ELFError, KeyError, ValueError, AssertionError) as reason:
+        raise (error or BinaryError(f"{path}: {reason}")) from None
+
+
+@lru_cache(maxsize=32)
+def _read_symbol_table(path: str, mtime_ns: int, size: int) -> list[tuple[int, int, str]]:
+    """Kept for runs that are analysed together: ``mtime_ns`` and ``size`` say whether it is the same file still."""
+    from elftools.elf.elffile import ELFFile
+
+    with open(path, "rb") as file:
+        return symbols_of(ELFFile(file))
 
 
 def _containing(functions: list[tuple[int, int, Any]], address: int) -> Any:
