@@ -16,7 +16,7 @@ import numpy as np
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import distinct, number_columns
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import IntArray, Timeline
 
 MOST = 0.5
@@ -192,16 +192,20 @@ def _communicates(vertex: int, psg: PSG) -> bool:
 
 
 def _join_contexts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
-    """Join candidates of one place that was reached by several call paths, where they are about the same ranks."""
+    """Join candidates of one place that was reached by several call paths, where they are about the same ranks.
+
+    Parts of a library's call stand alone where they hold a large part of it, and are one place together otherwise.
+    """
     joined: dict[object, list[Candidate]] = defaultdict(list)
-    for candidate in sorted(candidates, key=lambda c: -c.lost_s):
+    ordered = sorted(candidates, key=lambda c: -c.lost_s)
+    for candidate in _join_small_parts(ordered, psg):
         spot = candidate.spot
         if spot.vertex < 0 or spot.vertex >= len(psg):
             joined[spot].append(candidate)
             continue
         place = psg[spot.vertex].place
         line = spot.line if spot.line >= 0 else place.line
-        key = (spot.kind, place.file, line, spot.line >= 0)
+        key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg))
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
                 other.entries = np.concatenate([other.entries, candidate.entries])
@@ -210,3 +214,25 @@ def _join_contexts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
         else:
             joined[key].append(candidate)
     return [candidate for group in joined.values() for candidate in group]
+
+
+def library_place(vertex: int, psg: PSG) -> Place | None:
+    """Of a vertex that is a part of a library's call, the place in the library; None for any other."""
+    return psg[vertex].site if vertex >= 0 and psg[vertex].kind is VertexKind.CALL else None
+
+
+def _join_small_parts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
+    """Let small parts of a library's call stand for the call itself."""
+    whole: dict[tuple[int, int], float] = defaultdict(float)
+    for candidate in candidates:
+        whole[_whole_call(candidate.spot, psg)] += candidate.lost_s
+    for candidate in candidates:
+        spot = candidate.spot
+        if _whole_call(spot, psg)[0] != spot.vertex and candidate.lost_s < LARGE * whole[_whole_call(spot, psg)]:
+            candidate.spot = Spot(spot.kind, psg[spot.vertex].parent, spot.line)
+    return candidates
+
+
+def _whole_call(spot: Spot, psg: PSG) -> tuple[int, int]:
+    inside = spot.vertex < len(psg) and library_place(spot.vertex, psg) is not None
+    return psg[spot.vertex].parent if inside else spot.vertex, spot.line

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.blame import BlameTable
-from scalana.detectors.candidates import Candidate
+from scalana.detectors.candidates import Candidate, library_place
 from scalana.detectors.savings import stretch_excess
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
@@ -73,6 +73,10 @@ def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     evidence["callers"] = callers(candidate.spot.vertex, psg)
+    inside = library_place(candidate.spot.vertex, psg)
+    if inside is not None:
+        called = psg[candidate.spot.vertex].place.name
+        evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": called}
     return evidence
 
 

@@ -90,11 +90,16 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
     per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
     enough = per_site[event_site] >= REPEATED
     # Nothing that shares cores with others makes a rank sleep or wait for a disk or a lock: where that is what makes it
-    # late, the ranks' turns in it are the program's doing.
-    stall_s = by_gap(np.where(timeline.activities.helper[own.activity], 0.0, own.seconds - own.cpu_s - own.core_wait_s))
+    # late, and it hardly waited for a core (what throttles a core shows as sleep), the turns are the program's doing.
+    helper = timeline.activities.helper[own.activity]
+    stall_s = by_gap(np.where(helper, 0.0, own.seconds - own.cpu_s - own.core_wait_s))
     _, usual_stall = median_by_key(event, of_stretch(stall_s, stretches.call, stretches.since_call))
-    culprit_stall = of_stretch(stall_s, stretches.culprit[first], stretches.since_culprit[first])
-    stalled = (culprit_stall - usual_stall >= STALLED * late_s) & (late_s > STANDS_OUT * np.maximum(median, 1e-12))
+    culprit_stall, starved = (
+        of_stretch(seconds, stretches.culprit[first], stretches.since_culprit[first])
+        for seconds in (stall_s, by_gap(own.core_wait_s))
+    )
+    stalled = (late_s > STANDS_OUT * np.maximum(median, 1e-12)) & (starved <= (1.0 - STALLED) * late_s)
+    stalled &= culprit_stall - usual_stall >= STALLED * late_s
     since_start = stretches.since_culprit[first] < 0
     needed = np.where(since_start, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
     signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)

@@ -175,6 +175,21 @@ class Placer:
         key = ("comm", operation, place.line)
         return self._child(vertex, key, VertexKind.COMM, replace(place, name=name), operation)
 
+    def part(self, call: int, inside: Place, name: str) -> int:
+        """The vertex of a part of a call of a library's: of what its code calls at a place inside it.
+
+        Args:
+            call: the call vertex.
+            inside: the line of the library's, by the name of its function; becomes the site of the vertex.
+            name: what is called there.
+        """
+        known = len(self.psg)
+        key = ("call", self.psg[call].place.line, f"{name} {inside.file}:{inside.line}")
+        found = self._child(call, key, VertexKind.CALL, replace(self.psg[call].place, name=name))
+        if found == known:
+            self.psg[found].site = inside
+        return found
+
     # one frame
 
     def _step(self, number: int, frame: FrameRef) -> int:
@@ -450,6 +465,8 @@ class Placer:
             return ("comm", vertex.operation, vertex.place.line)
         if vertex.recursion >= 0:
             return ("back", vertex.recursion, vertex.place.line, vertex.place.name)
+        if vertex.site is not None:
+            return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site.file}:{vertex.site.line}")
         return ("call", vertex.place.line, vertex.place.name)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scalana.graphs.call_tree import CallTree
 from scalana.graphs.callpaths import FrameRef, Placer
 from scalana.graphs.gather import Gathered
+from scalana.graphs.library_parts import split_library_calls
 from scalana.graphs.own_work import Places
 from scalana.graphs.psg import PSG
 from scalana.graphs.structure import FileStructure
@@ -40,8 +41,9 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     psg, parse = front_end(programs, lib_dirs)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
     tree = data.tree
-    frames, waits = _frames(tree, placer)
+    frames, waits, library = _frames(tree, placer)
     vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
+    vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
     return psg, Places(vertex, line, waits), placer
 
 
@@ -67,8 +69,9 @@ def waits_for_others(file: str) -> bool:
     return path.rsplit("/", 1)[-1] in _WAITING_FILES or any(folder in path for folder in _WAITING_FOLDERS)
 
 
-def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], npt.NDArray[np.bool_]]:
-    """The innermost frame of every path ``[paths]``, and whether each is library code that waits for others.
+def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], npt.NDArray[np.bool_], list[bool]]:
+    """The innermost frame of every path ``[paths]``, whether each is library code that waits for others, and whether
+    it is library code at all.
 
     Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
     """
@@ -79,7 +82,8 @@ def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], npt.NDArray
         codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file)))
     number = tree.code.tolist()
     frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
-    return frames, np.array([code.waits for code in codes], np.bool_)[tree.code]
+    waits = np.array([code.waits for code in codes], np.bool_)[tree.code]
+    return frames, waits, [codes[of].library for of in number]
 
 
 @dataclass(slots=True)

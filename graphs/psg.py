@@ -95,7 +95,8 @@ class Vertex:
     recursion: int = -1
     """The enclosing function vertex that this call goes back to, -1 where it is no recursion."""
     site: Place | None = None
-    """Of a function: the call that was inlined, where there is one in the source."""
+    """Of a function: the call that was inlined, where there is one in the source. Of a part of a library's call: the
+    place in the library."""
 
 
 NOWHERE = Place("", 0, 0, -1, "")

@@ -61,7 +61,7 @@ def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
     """Source, callers, the way from the symptom, and advice, as far as there are any."""
     lines: list[str] = []
     for part in (
-        _source(finding, run, width, paint),
+        [*_source(finding, run, width, paint), *_library(finding, run.cwd, width, paint)],
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
         _path(finding, run.cwd, width, paint),
         _advice(finding.advice, width, paint),
@@ -160,6 +160,18 @@ def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
     if lines and run.start_unix_s is not None and changed_since(finding.file, run.start_unix_s + run.seconds):
         lines.append(paint("      (the file has changed since the run)", "yellow"))
     return lines
+
+
+def _library(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
+    """Where it happens inside the call of a library's that the place is."""
+    inside = finding.evidence.get("library")
+    if not isinstance(inside, Mapping):
+        return []
+    label = "  inside it    "
+    tail = f" {inside['function']} calls {inside['calls']}"
+    room = max(width - len(label) - len(tail), 30)
+    where = clip_left(names.place(names.relative(str(inside["file"]), cwd), int(inside["line"])), room)
+    return [paint(label, "dim") + paint(where, "cyan") + clip(tail, max(0, width - len(label) - len(where)))]
 
 
 def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
