@@ -9,7 +9,7 @@ import numpy as np
 
 from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.hashing import number_columns
-from scalana.graphs.timeline import FloatArray, Instances, IntArray, Timeline
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
 MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
@@ -38,7 +38,7 @@ class Stretches:
     since_call: IntArray
     """Call with which the member left the last common operation, -1 where the record begins ``[rows]``.
 
-    Where a partner left that one so much later than the waiter that this alone explains half of the wait, it had been
+    Where the culprit left that one so much later than the waiter that this alone explains half of the wait, it had been
     late before: then it is the last operation that they left together, or the beginning, if one of them is near.
     """
     since_culprit: IntArray
@@ -91,7 +91,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         instances.first,
         calls.location[instances.members],
         left,
-        np.where(_by_name(instances)[instance], wait_s, 0.0),
+        wait_s,
         calls.enter_s[instances.members],
         calls.exit_s,
         _apart(instances.operation),
@@ -113,7 +113,7 @@ def _met(
     rows = rows[_apart(instances.operation[instance])]
     enter = calls.enter_s[instances.members]
     both = np.maximum(enter[entry_call[rows]], enter[entry_culprit[rows]])
-    there = (calls.exit_s[since_call[rows]] >= both) & (calls.exit_s[since_culprit[rows]] >= both)
+    there = calls.exit_s[since_culprit[rows]] >= both  # the member may have left before, with what it had to hand over
     met[rows[there]] = both[there]
     return met
 
@@ -121,12 +121,6 @@ def _met(
 def _apart(operation: IntArray) -> np.ndarray:
     """Whether the members of an instance need not leave it together, by its operation."""
     return np.asarray(waits_table()[np.clip(operation, 0, len(waits_table()) - 1)] != Waits.ALL)
-
-
-def _by_name(instances: Instances) -> np.ndarray:
-    """Whether who waits at an instance waits for one partner, so that its stretch has no others to be compared with."""
-    table = waits_table()[np.clip(instances.operation, 0, len(waits_table()) - 1)]
-    return np.asarray((np.diff(instances.first) == 2) | np.isin(table, (Waits.NEIGHBOURS, Waits.NAMED)))
 
 
 def _done_calls(timeline: Timeline) -> IntArray:

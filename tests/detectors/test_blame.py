@@ -80,6 +80,20 @@ def test_a_message_that_lay_there_is_no_common_start():
     check([rank * 10 for rank in step], 440, {(1, "long"): 400, (1, "reply"): 40})
 
 
+def test_who_handed_over_twice_waits_for_whom_its_root_waited_for():
+    """Sizes are gathered, then objects: all but the root have left both before the late rank comes to the first."""
+    program = [
+        [
+            *examples.work(model=45 if rank == 2 else 5),
+            *(examples.everyone("reduce", 0), examples.everyone("reduce", 0), examples.everyone("broadcast", 0)),
+            examples.everyone(),
+        ]
+        * 4
+        for rank in range(4)
+    ]
+    check(program, 480, {(2, "model"): 480})
+
+
 def test_who_hands_its_part_to_a_late_root_waits_for_it():
     """Where messages are not buffered; the simulator's reduce is, so the others' exits are moved."""
     program = [

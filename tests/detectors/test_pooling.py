@@ -39,7 +39,7 @@ def test_pools_and_single_waiters_tell_the_same(folder: Path, monkeypatch: pytes
     assert not pooled.blame.groups.sampled.all()
     assert [(f.file, f.line, f.kind) for f in pooled.findings] == [(f.file, f.line, f.kind) for f in exact.findings]
     for one, other in zip(pooled.findings[:3], exact.findings[:3], strict=True):
-        assert one.lost_s == pytest.approx(other.lost_s, rel=0.01)
+        assert one.lost_s == pytest.approx(other.lost_s, rel=0.02)
     assert pooled.blame.seconds.sum() == pytest.approx(pooled.waits.total_s)
     assert exact.blame.seconds.sum() == pytest.approx(exact.waits.total_s)
 
