@@ -106,6 +106,11 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     caused = weighted_count(table.target[resting], table.seconds[resting], size)
     is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
+    # What a rank does in front of the call that sets up communication counts as work on that call's line.
+    places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]
+    lines = {(place.file, place.line) for place in places}
+    for target in np.flatnonzero((kind == TargetKind.OWN) & (vertex >= 0)).tolist():
+        setup[target] |= (psg[int(vertex[target])].place.file, int(line[target])) in lines
     run = analysis.ppg.run
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, work, caused, transfer, core_wait, error,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,13 @@ from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, IntArray
+
+ERRATIC = 0.3
+"""Relative noise of lateness that the samples do not explain: what is not understood need not come again."""
+FLOOR = 0.002
+"""Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
+LOSES = 0.05
+"""Part of what a line costs on one call path, from which it loses there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +96,21 @@ def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss
         _median_at(per_rank, table.ranks, table.ranks.min()), table.ranks.min(), table.ranks.max()
     )
     groups = group_rows(table, loss, psg)
-    places = [_place(table, spot, rows, ideal, noise) for spot, rows in groups.items()]
+    total = per_rank[~table.setup].sum(axis=0)
+    places = [_place(table, spot, rows, ideal, noise, total) for spot, rows in groups.items()]
     return sorted(places, key=lambda place: -place.loss_s)
 
 
-def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: Noise) -> PlaceLoss:
+def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: Noise, total_s: FloatArray) -> PlaceLoss:
+    """``total_s`` is what an average rank took in each run."""
     ranks = table.ranks
     work, caused, transfer = (
         part[rows].sum(axis=0) / ranks for part in (table.work_s, table.caused_s, table.transfer_s)
     )
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
+    if spot.kind is TargetKind.UNRESOLVED:
+        error = np.hypot(error, ERRATIC * caused)
+    error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
     smallest, largest = float(ranks.min()), float(ranks.max())
     base = float(_median_at(seconds[None, :], ranks, smallest)[0])
@@ -124,10 +137,16 @@ def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray
 
 
 def group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[int]]:
-    """Rows by place: a line, or the loop or function around several lines that lose together."""
+    """Rows by place: a line, or the loop or function around several lines that lose together.
+
+    A line that is reached by several call paths is one place, but for the paths on which it loses nothing: a helper
+    that scales where one caller uses it must not hide what another one loses in it.
+    """
     leaves: dict[int, Spot] = {}
     chains: dict[int, list[int]] = {}
     within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
+    per_rank = (table.cost_s / table.ranks).max(axis=1, initial=0.0)
+    losing = loss > LOSES * per_rank
     for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist():
         vertex = int(table.vertex[row])
         leaf = leaves[row] = Spot(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
@@ -135,33 +154,34 @@ def group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[
             chain = chains.setdefault(vertex, list(containers(vertex, psg)))
             for container in chain:
                 within[0, container][leaf] += max(float(loss[row]), 0.0)
-    spots: dict[Spot, list[int]] = defaultdict(list)
+    spots: dict[bool, dict[Spot, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
-        promoted = leaf.kind is TargetKind.OWN and loss[row] > 0.0
-        spots[promote(leaf, 0, chains[leaf.vertex], within, psg) if promoted else leaf].append(row)
-    return _join_contexts(spots, psg)
+        promoted = leaf.kind is TargetKind.OWN and losing[row]
+        spot = promote(leaf, 0, chains[leaf.vertex], within, psg) if promoted else leaf
+        spots[bool(losing[row])][spot].append(row)
+    result = _join_contexts(spots[True], psg)
+    for spot, rows in _join_contexts(spots[False], psg).items():
+        place = spot if spot in result else _container(spot, result, psg) or spot
+        result.setdefault(place, []).extend(rows)
+    return result
+
+
+def _container(spot: Spot, spots: Collection[Spot], psg: PSG) -> Spot | None:
+    """The loop or function among ``spots`` that a line lies in, the innermost if there are several."""
+    if spot.kind is not TargetKind.OWN or spot.line < 0:
+        return None
+    above = (spot.vertex, *(vertex.index for vertex in psg.ancestors(spot.vertex)))
+    return next((other for vertex in above if (other := Spot(spot.kind, vertex, -1)) in spots), None)
 
 
 def _join_contexts(spots: dict[Spot, list[int]], psg: PSG) -> dict[Spot, list[int]]:
-    """Join rows of one place that is reached by several call paths, and those that lose nothing with a container."""
+    """Join rows of one place that is reached by several call paths, and lines with the container that they lie in."""
     inside: dict[Spot, Spot] = {}
     by_place: dict[object, Spot] = {}
     for spot in sorted(spots, key=lambda s: s.line >= 0):
-        place = psg[spot.vertex].place
-        line = spot.line if spot.line >= 0 else place.line
-        first = by_place.setdefault((spot.kind, place.file, line, spot.line >= 0), spot)
-        around = next(
-            (
-                other
-                for vertex in (spot.vertex, *(above.index for above in psg.ancestors(spot.vertex)))
-                if (other := Spot(spot.kind, vertex, -1)) in spots and other != spot
-            ),
-            None,
-        )
-        if spot.kind is TargetKind.OWN and around is not None and spot.line >= 0:
-            inside[spot] = inside.get(around, by_place.get(_key(around, psg), around))
-        else:
-            inside[spot] = first
+        first = by_place.setdefault(_key(spot, psg), spot)
+        around = _container(spot, spots, psg)
+        inside[spot] = inside.get(around, around) if around is not None else first
     joined: dict[Spot, list[int]] = defaultdict(list)
     for spot, rows in spots.items():
         joined[inside[spot]] += rows
