@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.call_tree import CallTree
-from scalana.graphs.gather import Collected, Intervals, Totals, collect
+from scalana.graphs.gather import Collected, Intervals, collect
 from scalana.graphs.load import RankRecords
 from scalana.graphs.native_frames import Frames, Module, native_offsets, with_sources
+from scalana.graphs.parts import Totals
 from scalana.graphs.tables import Events, Samples, Threads
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.record_format import ProcessRecord, RecordError, Shared

@@ -23,6 +23,7 @@ class CallTree:
         self.codes: list[tuple[Code, str]] = [(Code("<lost>", "<lost>", 0, 0, b""), "<lost>")]
         """Every code object with its file; names of files are absolute where the working directory is known."""
         self._code_numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[int, int] = {}  # by id() of code that the tree holds, where its file is absolute
         self._columns = np.zeros((3, 1024), np.int64)
         self._slots = np.full(4096, -1, np.int64)
         self._count = 1
@@ -85,6 +86,7 @@ class CallTree:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.codes, self._code_numbers, columns, self._count = state
+        self._known = {}
         self._columns = columns.astype(np.int64)
         self._slots = np.zeros(0, np.int64)  # made anew when something is added
 
@@ -93,20 +95,30 @@ class CallTree:
         if not record.codes:
             return np.zeros(len(used), np.int64)
         cwd = record.meta.get("cwd", "")
-        numbers, known = self._code_numbers, []
-        for code in record.codes.values():
-            # What is relative means something else in another folder.
-            key = code if code.filename.startswith("/") else (*code, cwd)
-            number = numbers.get(key)
-            if number is None:
-                number = numbers[key] = len(self.codes)
-                self.codes.append((code, absolute(code.filename, cwd)))
-            known.append(number)
+        known = list(map(self._known.get, map(id, record.codes.values())))
+        if None in known:
+            pairs = zip(known, record.codes.values(), strict=True)
+            known = [self._code(code, cwd) if number is None else number for number, code in pairs]
         own = np.fromiter(record.codes, np.int64, len(known))
+        number_of = np.append(np.array(known, np.int64), 0)
+        if (own == np.arange(1, len(own) + 1)).all():
+            return number_of[np.where((used > 0) & (used <= len(own)), used - 1, -1)]
         order = np.argsort(own)
         at = np.minimum(np.searchsorted(own, used, sorter=order), len(own) - 1)
-        found = order[at]
-        return np.where(own[found] == used, np.array(known, np.int64)[found], 0)
+        return number_of[np.where(own[order[at]] == used, order[at], -1)]
+
+    def _code(self, code: Code, cwd: str) -> int:
+        """The tree's number of a code of a process with a working directory."""
+        # What is relative means something else in another folder.
+        absolute_file = code.filename.startswith("/")
+        key = code if absolute_file else (*code, cwd)
+        number = self._code_numbers.get(key)
+        if number is None:
+            number = self._code_numbers[key] = len(self.codes)
+            self.codes.append((code, absolute(code.filename, cwd)))
+            if absolute_file:
+                self._known[id(code)] = number
+        return number
 
 
 class TreeMerge:
@@ -133,7 +145,7 @@ def absolute(file: str, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, file))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma: no cover
     mixed = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(code) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= np.uint64(lasti) * np.uint64(0x165667B19E3779F9)
@@ -142,7 +154,7 @@ def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma:
     return np.int64((mixed >> np.uint64(24)) & np.uint64(bits))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _merge(parent, code, lasti, result, begin, end, tree_parent, tree_code, tree_lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     for path in range(begin, end):
         up = result[parent[path]]
@@ -161,7 +173,7 @@ def _merge(parent, code, lasti, result, begin, end, tree_parent, tree_code, tree
     return count
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _insert_all(parent, code, lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     for path in range(1, count):
         slot = _slot(parent[path], code[path], lasti[path], len(slots) - 1)

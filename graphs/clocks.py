@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.hashing import distinct
 from scalana.graphs.timeline import FloatArray, IntArray
 
 _WINDOWS = 48
@@ -64,7 +65,9 @@ def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns:
         return clocks
     seen = _first_completions(tick, host, time_ns, hosts)
     present = seen >= 0
-    shared = present.astype(np.float64) @ present.T.astype(np.float64)
+    counted = present.astype(np.float32)  # exact up to 2**24 ticks
+    shared = (counted @ counted.T).astype(np.float64)
+    del counted
     # The best connected host joins first, to the one that it shares most ticks with.
     best, near = shared[0].copy(), np.zeros(hosts, np.int64)
     best[0] = -1.0
@@ -85,10 +88,10 @@ def _first_completions(tick: IntArray, host: IntArray, time_ns: IntArray, hosts:
 
     The earliest, because what delays a process after its release (a busy core) only ever adds.
     """
-    ticks, row = np.unique(tick, return_inverse=True)
+    ticks, _, row = distinct(tick)
     none = np.iinfo(np.int64).max
     seen = np.full((hosts, len(ticks)), none, np.int64)
-    np.minimum.at(seen, (host, row.reshape(-1)), time_ns)
+    np.minimum.at(seen, (host, row), time_ns)
     seen[seen == none] = -1
     return seen
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.calls import Spans
 from scalana.graphs.own_work import Places
-from scalana.graphs.tables import Samples, Threads, to_seconds
+from scalana.graphs.tables import Samples, Threads, to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record_format import STATE_RUNNING
@@ -30,30 +29,30 @@ HELD = 0.6
 
 
 def shorten_held(
-    spans: Spans, calls: Calls, instances: Instances, samples: Samples, threads: Threads, places: Places, period_ns: int
+    calls: Calls, instances: Instances, samples: Samples, threads: Threads, places: Places, period_ns: int
 ) -> None:
-    """Shorten such calls of operations that all members wait for, in ``spans`` and ``calls`` alike.
+    """Shorten such calls of operations that all members wait for.
 
     Times of all arguments are those of one axis. Nothing happens where no other thread runs code of the user's.
     """
     helpers = _Helpers.of(samples, threads, places)
     if not len(helpers.process):
         return
-    process = threads.process[spans.thread].astype(np.int64)
+    located = np.flatnonzero(threads.location >= 0)
+    process = np.empty(len(located), np.int64)
+    process[threads.location[located]] = threads.process[located]
     ends = _Ends.of(calls, instances)
     call, come_s = _late_arrivals(calls, instances, ends, 1e-9 * period_ns)
-    come_ns = np.rint(1e9 * come_s).astype(np.int64)
-    held = helpers.held(process[call], spans.enter_ns[call], come_ns, period_ns)
-    call, come_ns = call[held], come_ns[held]
-    spans.enter_ns[call] = np.clip(come_ns, spans.enter_ns[call], spans.exit_ns[call])
-    calls.enter_s[call] = to_seconds(spans.enter_ns[call])
+    come_ns, enter_ns = to_ns(come_s), to_ns(calls.enter_s[call])
+    held = helpers.held(process[calls.location[call]], enter_ns, come_ns, period_ns)
+    call = call[held]
+    calls.enter_s[call] = to_seconds(np.clip(come_ns[held], enter_ns[held], to_ns(calls.exit_s[call])))
 
     call, done_s = _late_exits(calls, _Ends.of(calls, instances), 1e-9 * period_ns)
-    done_ns = np.rint(1e9 * done_s).astype(np.int64)
-    held = helpers.held(process[call], done_ns, spans.exit_ns[call], period_ns)
-    call, done_ns = call[held], done_ns[held]
-    spans.exit_ns[call] = np.clip(done_ns, spans.enter_ns[call], spans.exit_ns[call])
-    calls.exit_s[call] = to_seconds(spans.exit_ns[call])
+    done_ns, exit_ns = to_ns(done_s), to_ns(calls.exit_s[call])
+    held = helpers.held(process[calls.location[call]], done_ns, exit_ns, period_ns)
+    call = call[held]
+    calls.exit_s[call] = to_seconds(np.clip(done_ns[held], to_ns(calls.enter_s[call]), exit_ns[held]))
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArra
 
     ``rank`` ``[events]`` is the world rank of each event, ``call_of_event`` the call by which it arrives (-1 for
     events that are no post), ``size`` ``[communicators]`` how many members a communicator has (0 where unknown; then
-    nothing in it is complete).
+    nothing in it is complete). Integers may be narrow.
     """
     posts = np.flatnonzero((call_of_event >= 0) & (KINDS[events.operation] > 0) & (events.communicator >= 0))
     kind = KINDS[events.operation[posts]]
@@ -69,7 +69,7 @@ def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArra
     count = np.diff(np.r_[first, len(key)]).astype(np.int64)
     instance = np.repeat(np.arange(len(first)), count)
 
-    operation = events.operation[posts]
+    operation = events.operation[posts].astype(np.int64)
     lowest = np.minimum.reduceat(operation, first) if len(first) else first
     highest = np.maximum.reduceat(operation, first) if len(first) else first
     collective = kind[first] == _COLLECTIVE
@@ -83,14 +83,14 @@ def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArra
     rooted[[row.code for row in OPERATIONS if row.waits in (Waits.ROOT, Waits.AT_ROOT)]] = True
     source = np.where(kind[first] == _SEND, rank[lead], events.peer[lead])
     root = np.where(collective & ~rooted[events.operation[lead]], -1, np.where(collective, events.peer[lead], source))
-    of_event = np.full(len(events), -1, np.int64)
+    of_event = np.full(len(events), -1, np.int32)
     of_event[posts] = instance
     instances = Instances(
-        operation=events.operation[lead],
-        communicator=events.communicator[lead],
-        root=root,
+        operation=events.operation[lead].astype(np.int64),
+        communicator=events.communicator[lead].astype(np.int64),
+        root=root.astype(np.int64),
         first=np.r_[first, len(posts)].astype(np.int64),
-        members=call_of_event[posts],
+        members=call_of_event[posts].astype(np.int64),
         complete=complete,
     )
     return Matching(instances, of_event, int(mixed.sum()))
@@ -104,7 +104,7 @@ def _keys(events: Events, posts: IntArray, kind: IntArray, rank: IntArray) -> In
     target = np.where(collective, 0, np.where(kind == _SEND, peer, rank) + 1)
     tag = np.where(collective, 0, events.tag[posts])
     channel = _numbered(events.communicator[posts], collective.astype(np.int64), source, target, tag)
-    seq = _any_source_numbers(events, posts, kind, channel, events.seq[posts])
+    seq = _any_source_numbers(events, posts, kind, channel, events.seq[posts].astype(np.int64))
     # A communicator that was taken down and set up again counts from the start: the nth use of a key by a member
     # meets the nth use by the others.
     member = _numbered(channel, kind, rank)
@@ -159,6 +159,7 @@ def _numbered(*columns: IntArray) -> IntArray:
     for column in columns:
         if len(column) == 0:
             return key
+        column = column.astype(np.int64, copy=False)
         low = int(column.min())
         span = int(column.max()) - low + 1
         if width * span >= 1 << 62:

@@ -61,7 +61,7 @@ def add_to(metric: FloatArray, vertex: IntArray, rank: IntArray, amount: FloatAr
     _add(metric, vertex, rank, amount)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _add(metric, vertex, rank, amount):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(vertex)):
         if amount[row] != 0.0:  # what stays zero takes no memory

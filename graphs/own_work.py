@@ -11,15 +11,17 @@ does no work itself; the stretch then belongs to whoever of its rank was active 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.tables import Samples, Threads, to_seconds
 from scalana.graphs.timeline import Activities, FloatArray, IntArray, OwnWork
-from scalana.graphs.unsampled import unsampled
-from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped
+from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, unsampled
+from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
     STATE_DISK,
@@ -72,14 +74,97 @@ def own_work(
 
     ``samples`` are sorted by (thread, time) on the aligned axis; ``threads.location`` says which threads are
     locations and ``threads.rank`` to which rank all of them belong.
+
+    This is all in one; of a large run :func:`sampled_work` and :func:`inferred_work` are done portion by portion.
     """
-    catalogue, base_of_path, base_of_gap = _catalogue(places, gaps)
-    stretches = _stretches(samples, period_ns)
-    rows = _sampled(gaps, samples, threads, places, stretches, base_of_path, period_ns)
+    catalogue = Catalogue(
+        np.concatenate((places.vertex, gaps.default_vertex)), np.concatenate((places.line, gaps.default_line))
+    )
+    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 1
+    rows, evidence = sampled_work(gaps, samples, threads, places, catalogue, vertices, period_ns)
+    common = common_profiles([evidence])
+    return numbered([inferred_work(gaps, rows, common, catalogue, vertices, period_ns)], catalogue)
+
+
+class Catalogue:
+    """The places that activities can be of: distinct pairs of vertex and line, in order."""
+
+    def __init__(self, vertex: IntArray, line: IntArray) -> None:
+        self._width = int(line.max(initial=0)) + 1
+        self._keys = np.unique(vertex.astype(np.int64) * self._width + line)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def vertex(self) -> IntArray:
+        """``[places]``"""
+        return np.asarray(self._keys // self._width)
+
+    @property
+    def line(self) -> IntArray:
+        """``[places]``"""
+        return np.asarray(self._keys % self._width)
+
+    def find(self, vertex: IntArray, line: IntArray) -> IntArray:
+        """The place of each pair, which must be one of them."""
+        return np.searchsorted(self._keys, vertex.astype(np.int64) * self._width + line).astype(np.int64)
+
+
+def sampled_work(
+    gaps: Gaps,
+    samples: Samples,
+    threads: Threads,
+    places: Places,
+    catalogue: Catalogue,
+    vertices: int,
+    period_ns: int,
+) -> tuple[Rows, Rows]:
+    """Rows of the gaps that hold samples, and what they tell of those that hold none (for :func:`common_profiles`)."""
+    rows = _sampled(gaps, samples, threads, places, catalogue.find(places.vertex, places.line), period_ns)
     exact_cpu(rows, gaps.cpu_ns)
-    inferred = unsampled(gaps, rows, base_of_gap, period_ns)
+    return rows, evidence_of(gaps, rows, vertices, period_ns)
+
+
+def inferred_work(
+    gaps: Gaps, rows: Rows, common: Profiles, catalogue: Catalogue, vertices: int, period_ns: int
+) -> Rows:
+    """Rows of all gaps, sorted by their numbers, which stand in place of the gaps themselves."""
+    inferred = unsampled(gaps, rows, common, catalogue.find, vertices, period_ns)
     exact_cpu(inferred, gaps.cpu_ns)
-    return _numbered(gaps, rows, inferred, catalogue)
+    merged = concatenated([rows, inferred])
+    merged.gap = gaps.number[merged.gap]
+    merged.samples = np.where(merged.samples > 0, np.maximum(np.rint(merged.samples), 1), 0).astype(np.int64)
+    return sorted_by_gap(merged)
+
+
+def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Activities]:
+    """Rows that follow each other as the timeline has them, and the activities that occur."""
+    occurs = np.zeros(2 * len(catalogue), np.bool_)
+    for part in parts:
+        occurs[part.activity] = True
+    found = np.flatnonzero(occurs)
+    renumber = np.full(2 * len(catalogue), -1, np.int64)
+    renumber[found] = np.arange(len(found))
+
+    def column(name: str, kind: type[np.generic]) -> Any:
+        """A column of all parts, which lose theirs."""
+        result = np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)], dtype=kind)
+        for part in parts:
+            setattr(part, name, None)
+        return result
+
+    for part in parts:
+        part.activity = renumber[part.activity]
+    own = OwnWork(
+        gap=column("gap", np.int64),
+        activity=column("activity", np.int64),
+        seconds=column("seconds", np.float64),
+        cpu_s=column("cpu_s", np.float64),
+        core_wait_s=column("core_wait_s", np.float64),
+        samples=column("samples", np.int64),
+    )
+    return own, Activities(catalogue.vertex[found // 2], catalogue.line[found // 2], (found % 2).astype(np.bool_))
 
 
 def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int) -> FloatArray:
@@ -94,17 +179,6 @@ def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int)
     since[:1] = time[:1] - half
     since[1:] = np.where(stretches.follows[:-1], stretches.border_ns[:-1], time[1:] - half)
     return np.where(_active(samples, places, stretches), to_seconds(until - since), 0.0)
-
-
-def _catalogue(places: Places, gaps: Gaps) -> tuple[IntArray, IntArray, IntArray]:
-    """Unique (vertex, line) pairs as rows, and which of them every path and every gap's default is."""
-    vertex = np.concatenate((places.vertex, gaps.default_vertex)).astype(np.int64)
-    line = np.concatenate((places.line, gaps.default_line)).astype(np.int64)
-    width = int(line.max(initial=0)) + 1
-    keys, inverse = np.unique(vertex * width + line, return_inverse=True)
-    inverse = inverse.reshape(-1).astype(np.int64)
-    catalogue = np.stack((keys // width, keys % width), axis=1)
-    return catalogue, inverse[: len(places.vertex)], inverse[len(places.vertex) :]
 
 
 def _stretches(samples: Samples, period_ns: int) -> _Stretches:
@@ -138,11 +212,11 @@ def _sampled(
     samples: Samples,
     threads: Threads,
     places: Places,
-    stretches: _Stretches,
-    base_of_path: IntArray,
+    place_of_path: IntArray,
     period_ns: int,
 ) -> Rows:
     """Rows of the gaps that hold samples, CPU as the samples have it."""
+    stretches = _stretches(samples, period_ns)
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
     rows = np.flatnonzero(gap_of_sample >= 0)
     gap = gap_of_sample[rows]
@@ -172,7 +246,7 @@ def _sampled(
 
     shares = np.concatenate((own_share, helped_share))
     of = np.concatenate((np.arange(len(rows), dtype=np.int64), helped_row))
-    activity = np.concatenate((2 * base_of_path[samples.path[rows]], 2 * base_of_path[helped_path] + 1))
+    activity = np.concatenate((2 * place_of_path[samples.path[rows]], 2 * place_of_path[helped_path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
     return grouped(
@@ -306,26 +380,3 @@ def _helpers(
     several = np.bincount(tick, minlength=len(tick_row))
     helped = np.bincount(tick_row[several > 0], minlength=len(rows))
     return helped, row, samples.path[at], 1.0 / (several[tick] * ticks[row])
-
-
-def _numbered(gaps: Gaps, rows: Rows, inferred: Rows, catalogue: IntArray) -> tuple[OwnWork, Activities]:
-    """Rows by the timeline's gap numbers, and the activities that occur."""
-    merged = concatenated([rows, inferred])
-    number = gaps.number[merged.gap]
-    order = np.argsort(number, kind="stable")
-    occurs = np.flatnonzero(np.bincount(merged.activity, minlength=2 * len(catalogue)))
-    renumber = np.full(2 * len(catalogue), -1, np.int64)
-    renumber[occurs] = np.arange(len(occurs))
-    sampled = np.where(merged.samples > 0, np.maximum(np.rint(merged.samples), 1), 0)
-    own = OwnWork(
-        gap=number[order],
-        activity=renumber[merged.activity[order]],
-        seconds=merged.seconds[order],
-        cpu_s=merged.cpu_s[order],
-        core_wait_s=merged.core_wait_s[order],
-        samples=sampled[order].astype(np.int64),
-    )
-    activities = Activities(
-        vertex=catalogue[occurs // 2, 0], line=catalogue[occurs // 2, 1], helper=(occurs % 2).astype(np.bool_)
-    )
-    return own, activities

@@ -50,7 +50,7 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
     """The communication vertex of every call, from its path and operation."""
     width = int(operation.max(initial=0)) + 1
-    keys, inverse = np.unique(path * width + operation, return_inverse=True)
+    keys, inverse = np.unique(path.astype(np.int64) * width + operation, return_inverse=True)
     vertices = [
         placer.comm_vertex(int(places.vertex[key // width]), key % width, int(places.line[key // width]))
         for key in keys.tolist()

@@ -17,21 +17,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalana.graphs.callpaths import Placer
-from scalana.graphs.calls import Spans, build_spans, select
-from scalana.graphs.gather import WAIT, Gathered, gather
+from scalana.graphs.gather import Gathered, gather
+from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.held_calls import shorten_held
 from scalana.graphs.load import RankRecords, choose_records
+from scalana.graphs.located import Located, gaps_of, locate, outside_communication, samples_of
 from scalana.graphs.matching import Matching, match
 from scalana.graphs.metrics import add_to, timeline_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
-from scalana.graphs.own_work import Places, active_s, own_work
+from scalana.graphs.own_work import Catalogue, Places, active_s, inferred_work, numbered, sampled_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.portions import Portion, each, portions
+from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
-from scalana.graphs.signals import add_signals
-from scalana.graphs.tables import Events, take, to_seconds
-from scalana.graphs.timeline import Calls, FloatArray, IntArray, Locations, Timeline
-from scalana.graphs.work_rows import Gaps
+from scalana.graphs.signals import SIGNALLING, add_signals
+from scalana.graphs.tables import Events, narrowed, take, to_ns, to_seconds, widened
+from scalana.graphs.timeline import Activities, Calls, FloatArray, IntArray, Locations, OwnWork, Timeline
+from scalana.graphs.unsampled import common_profiles
+from scalana.graphs.work_rows import Gaps, Rows
 
 if TYPE_CHECKING:
     import networkx
@@ -148,49 +151,32 @@ def build_ppg(
     done("placing call paths")
     psg, places, placer = place_paths(data, front_end)
     done("matching communication")
-    spans, locations = _locate(build_spans(data.events), data)
-    vertex = call_vertices(placer, places, spans.path, _meant(spans, data))
-    rank = data.threads.rank[data.events.thread]
-    call_of_event = np.full(len(data.events), -1, np.int64)
-    posts = np.flatnonzero(spans.post >= 0)
-    call_of_event[spans.post[posts]] = posts
-    sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
-    matching = match(data.events, rank, call_of_event, sizes)
-    calls = _calls(spans, data, vertex, matching.of_event)
-    matching.instances = add_signals(
-        calls, matching.instances, data.events, call_of_event, locations.rank, data.communicators
-    )
+    own_of_rank = portions(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
+    located = each(lambda portion: locate(data, portion), own_of_rank)
+    locations = _locations(located, data)
+    vertex = _call_vertices(located, places, placer)
+    calls, matching = _matched(located, vertex, locations, data)
     period_ns = round(1e9 / rate_hz(folder, data))
-    shorten_held(spans, calls, matching.instances, data.samples, data.threads, places, period_ns)
+    shorten_held(calls, matching.instances, data.samples, data.threads, places, period_ns)
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
-    total_vertex = _total_vertices(data, places, placer, spans, vertex)
-    outer = take(data.events, spans.outer)
+    total_vertex = _total_vertices(data, places, placer, located, vertex)
+    outer = _paths_and_operations(data.events, located)
     data.events = take(data.events, slice(0))  # from here on the calls tell it all
     done("dividing own work")
-    gaps = _gaps(spans, data, locations, calls, places, psg)
-    del spans, vertex, rank, call_of_event, posts
-    own, activities = own_work(gaps, data.samples, data.threads, places, period_ns)
-    del gaps
+    own, activities = _own_work(located, calls, data, places, psg, period_ns)
+    del located, vertex
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     timeline = Timeline(ranks, locations, calls, matching.instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
     metrics = timeline_metrics(timeline, len(psg.vertices))
-    _add_samples(metrics, data, places, period_ns)
+    each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
     if data.thinned[data.is_own].any():
         _add_totals(metrics, data, outer, total_vertex)
     run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
     if matching.mixed:
         run.warnings.append(f"ranks called different operations at the same place {matching.mixed} times")
     return PPG(psg, timeline, metrics, run, _regions(data, places))
-
-
-def _meant(spans: Spans, data: Gathered) -> IntArray:
-    """The operation that every call is there for: of a wait, what it waits for, if that is one thing."""
-    operation = spans.operation.copy()
-    single = np.flatnonzero((operation == WAIT) & (np.diff(spans.wait_first) == 1))
-    operation[single] = data.events.operation[spans.waits[spans.wait_first[single]]]
-    return operation
 
 
 class _Progress:
@@ -208,117 +194,158 @@ class _Progress:
         self._done += 1
 
 
-def _locate(spans: Spans, data: Gathered) -> tuple[Spans, Locations]:
-    """Number the locations (in ``data.threads`` too), and sort the calls by (location, enter)."""
-    threads = data.threads
-    speaks = np.bincount(spans.thread, minlength=len(threads)) > 0
-    rows = np.flatnonzero(speaks | threads.is_main)
-    rows = rows[np.lexsort((rows, ~threads.is_main[rows], threads.rank[rows]))]
-    threads.location[rows] = np.arange(len(rows))
-    location = threads.location[spans.thread]
-    if (location[1:] < location[:-1]).any():
-        spans = select(spans, np.argsort(location, kind="stable"))
-    process = threads.process[rows]
-    start, end = data.start_ns[process].copy(), data.end_ns[process].copy()
-    # The time of other threads than the main one is known from their first sign of life to their last.
-    first, last = _lifetimes(spans, data)
-    other = ~threads.is_main[rows]
-    start[other], end[other] = first[rows][other], last[rows][other]
-    start = np.minimum(start, np.where(speaks[rows], first[rows], start))
-    end = np.maximum(end, np.where(speaks[rows], last[rows], end))
-    return spans, Locations(threads.rank[rows], threads.is_main[rows], to_seconds(start), to_seconds(end))
+def _locations(located: list[Located], data: Gathered) -> Locations:
+    """The locations of all portions; numbers those of ``data.threads`` too."""
+    number = 0
+    for part in located:
+        of = part.threads.location
+        data.threads.location[part.portion.threads] = np.where(of >= 0, of + number, -1)
+        number += len(part.rank)
 
+    def column(name: str, kind: type[np.generic]) -> Any:
+        return np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in located)], dtype=kind)
 
-def _lifetimes(spans: Spans, data: Gathered) -> tuple[IntArray, IntArray]:
-    """When every thread was first and last seen, sampled or communicating ``[threads]``."""
-    first = np.full(len(data.threads), np.iinfo(np.int64).max, np.int64)
-    last = np.full(len(data.threads), np.iinfo(np.int64).min, np.int64)
-    for thread, begin, end in (
-        (data.samples.thread, data.samples.time_ns, data.samples.time_ns),
-        (spans.thread, spans.enter_ns, spans.exit_ns),
-    ):
-        np.minimum.at(first, thread, begin)
-        np.maximum.at(last, thread, end)
-    return first, last
-
-
-def _calls(spans: Spans, data: Gathered, vertex: IntArray, instance_of_event: IntArray) -> Calls:
-    location = data.threads.location[spans.thread]
-    locations = int((data.threads.location >= 0).sum())
-    posts = np.where(spans.post >= 0, instance_of_event[spans.post], -1)
-    waits = instance_of_event[spans.waits]
-    # A wait for what meets nobody (its post was not recorded, its sender is unknown) waits for no instance.
-    owner = np.repeat(np.arange(len(spans)), np.diff(spans.wait_first))[waits >= 0]
-    known = (spans.cpu_enter_ns >= 0) & (spans.cpu_exit_ns >= 0)
-    inside = np.where(known, np.maximum(spans.cpu_exit_ns - spans.cpu_enter_ns, 0), 0)
-    return Calls(
-        location=location,
-        vertex=vertex,
-        operation=spans.operation,
-        enter_s=to_seconds(spans.enter_ns),
-        exit_s=to_seconds(spans.exit_ns),
-        cpu_s=to_seconds(np.minimum(inside, spans.exit_ns - spans.enter_ns)),
-        nbytes=spans.nbytes,
-        posts=posts,
-        first=np.searchsorted(location, np.arange(locations + 1)).astype(np.int64),
-        wait_first=np.searchsorted(owner, np.arange(len(spans) + 1)).astype(np.int64),
-        waits=waits[waits >= 0],
+    return Locations(
+        column("rank", np.int64),
+        column("is_main", np.bool_),
+        to_seconds(column("start_ns", np.int64)),
+        to_seconds(column("end_ns", np.int64)),
     )
 
 
-def _gaps(spans: Spans, data: Gathered, locations: Locations, calls: Calls, places: Places, psg: PSG) -> Gaps:
-    """The stretches between calls. Gap ``i`` of a location comes before its call ``i``."""
-    n, count = len(spans), len(locations)
-    start_ns = np.rint(locations.start_s / _NS).astype(np.int64)
-    end_ns = np.rint(locations.end_s / _NS).astype(np.int64)
-    before_call = np.arange(n) + calls.location  # gaps in order: one more for every location before
-    tail = calls.first[1:] + np.arange(count)
-    head = calls.first[:-1] + np.arange(count)
-    size = n + count
+def _call_vertices(located: list[Located], places: Places, placer: Placer) -> list[IntArray]:
+    """The communication vertex of each kind of call, for every portion."""
+    nothing = np.zeros(0, np.int64)
+    path = np.concatenate([nothing, *(part.path for part in located)])
+    operation = np.concatenate([nothing, *(part.operation for part in located)])
+    vertex = call_vertices(placer, places, path, operation)
+    return np.split(vertex, np.cumsum([len(part.path) for part in located])[:-1]) if located else []
 
-    def column(fill: int = -1) -> IntArray:
-        return np.full(size, fill, np.int64)
 
-    location, start, end, cpu_from, cpu_to = column(), column(), column(), column(), column()
-    before, after, number, path = column(), column(), column(), column()
-    location[before_call], location[tail] = calls.location, np.arange(count)
-    number[before_call], number[tail] = np.arange(n), n + np.arange(count)
-    start[before_call + 1], end[before_call] = spans.exit_ns, spans.enter_ns
-    start[head], end[tail] = start_ns, end_ns
-    cpu_from[before_call + 1], cpu_to[before_call] = spans.cpu_exit_ns, spans.cpu_enter_ns
-    before[before_call + 1], after[before_call] = calls.vertex, calls.vertex
-    # Where nothing else is known, a gap goes to the code around the next call, or else the last.
-    path[before_call + 1] = spans.path
-    path[before_call] = spans.path
-    enclosing = _outside_communication(psg)
-    known = path >= 0
-    cpu = np.where((cpu_from >= 0) & (cpu_to >= 0), np.maximum(cpu_to - cpu_from, 0), -1)
-    return Gaps(
-        location=location,
-        start_ns=start,
-        end_ns=np.maximum(end, start),
-        cpu_ns=cpu,
-        before=before,
-        after=after,
-        number=number,
-        default_vertex=np.where(known, enclosing[places.vertex[path]], 0),
-        default_line=np.where(known, places.line[path], 0),
+def _matched(
+    located: list[Located], vertex: list[IntArray], locations: Locations, data: Gathered
+) -> tuple[Calls, Matching]:
+    """The calls of all portions, and what they have to do with each other."""
+    call_of_event = np.full(len(data.events), -1, np.int32)
+    begins = np.concatenate(([0], np.cumsum([len(part) for part in located]))).astype(np.int64)
+    for part, begin in zip(located, begins.tolist(), strict=False):
+        posts = np.flatnonzero(part.spans.post >= 0)
+        call_of_event[part.spans.post[posts]] = begin + posts
+    rank = data.threads.rank[data.events.thread].astype(np.int32)
+    sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
+    matching = match(data.events, rank, call_of_event, sizes)
+    del rank
+    calls = _calls(located, vertex, begins, matching.of_event)
+    signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
+    if len(signalling):
+        matching.instances = add_signals(
+            calls,
+            matching.instances,
+            widened(take(data.events, signalling)),
+            call_of_event[signalling].astype(np.int64),
+            locations.rank,
+            data.communicators,
+        )
+    return calls, matching
+
+
+def _calls(located: list[Located], vertex: list[IntArray], begins: IntArray, instance_of_event: IntArray) -> Calls:
+    """The calls of all portions, of which each begins at its row of ``begins``."""
+    count = int(begins[-1])
+    whole = Calls(
+        *(np.empty(count, np.int64) for _ in range(3)),
+        *(np.empty(count, np.float64) for _ in range(3)),
+        *(np.empty(count, np.int64) for _ in range(2)),
+        first=np.zeros(1, np.int64),
+        wait_first=np.zeros(count + 1, np.int64),
+        waits=np.zeros(0, np.int64),
     )
+    first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
+
+    def fill(number: int) -> IntArray:
+        """Put the calls of a portion into the table; returns what they wait for."""
+        part, at = located[number], slice(int(begins[number]), int(begins[number + 1]))
+        spans = widened(part.spans)
+        waits = instance_of_event[spans.waits].astype(np.int64)
+        # A wait for what meets nobody (its post was not recorded, its sender is unknown) waits for no instance.
+        kept = np.concatenate(([0], np.cumsum(waits >= 0)))
+        known = (spans.cpu_enter_ns >= 0) & (spans.cpu_exit_ns >= 0)
+        inside = np.where(known, np.maximum(spans.cpu_exit_ns - spans.cpu_enter_ns, 0), 0)
+        whole.location[at] = part.location.astype(np.int64) + first_location[number]
+        whole.vertex[at] = vertex[number][part.kind]
+        whole.operation[at] = spans.operation
+        whole.enter_s[at] = to_seconds(spans.enter_ns)
+        whole.exit_s[at] = to_seconds(spans.exit_ns)
+        whole.cpu_s[at] = to_seconds(np.minimum(inside, spans.exit_ns - spans.enter_ns))
+        whole.nbytes[at] = spans.nbytes
+        whole.posts[at] = np.where(spans.post >= 0, instance_of_event[spans.post], -1)
+        whole.wait_first[at.start + 1 : at.stop + 1] = np.diff(kept[spans.wait_first])
+        return waits[waits >= 0]
+
+    whole.waits = np.concatenate([np.zeros(0, np.int64), *each(fill, range(len(located)))])
+    np.cumsum(whole.wait_first, out=whole.wait_first)
+    firsts = [part.first[:-1] + begin for part, begin in zip(located, begins.tolist(), strict=False)]
+    whole.first = np.concatenate([*firsts, [count]]).astype(np.int64)
+    return whole
 
 
-def _outside_communication(psg: PSG) -> IntArray:
-    """The innermost vertex at or above each one that is not inside a communication call ``[vertices]``."""
-    result = np.arange(len(psg.vertices), dtype=np.int64)
-    for vertex in psg.vertices:
-        parent = vertex.parent
-        if parent >= 0 and (vertex.kind is VertexKind.COMM or result[parent] != parent):
-            result[vertex.index] = result[parent]
-    return result
+def _own_work(
+    located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int
+) -> tuple[OwnWork, Activities]:
+    """What the locations of all portions did between their calls."""
+    enclosing = outside_communication(psg)
+    catalogue = Catalogue(
+        np.concatenate((places.vertex, enclosing[places.vertex], [0])),
+        np.concatenate((places.line, places.line, [0])),
+    )
+    vertices = len(psg.vertices)
+    numbers = range(len(located))
+    first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
+    first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
+
+    def gaps(number: int) -> Gaps:
+        at = slice(first_call[number], first_call[number + 1])
+        return gaps_of(
+            located[number], to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing
+        )
+
+    def sampled(number: int) -> tuple[Rows, Rows]:
+        part = located[number]
+        samples = samples_of(data, part.portion)
+        rows, told = sampled_work(gaps(number), samples, part.threads, places, catalogue, vertices, period_ns)
+        return narrowed(rows), told
+
+    rows, told = zip(*each(sampled, numbers), strict=True) if located else ((), ())
+    common = common_profiles(told)
+    held = list(rows)
+
+    def inferred(number: int) -> tuple[Rows, Rows]:
+        """The rows of gaps before calls, and of those behind the last call of a location."""
+        work = inferred_work(gaps(number), widened(held[number]), common, catalogue, vertices, period_ns)
+        held[number] = None
+        here = len(located[number])
+        cut = int(np.searchsorted(work.gap, here))
+        before, behind = take(work, slice(0, cut)), take(work, slice(cut, None))
+        before.gap = before.gap + first_call[number]
+        behind.gap = behind.gap - here + first_call[-1] + first_location[number]
+        return narrowed(before), narrowed(behind)
+
+    del rows
+    before, behind = zip(*each(inferred, numbers), strict=True) if located else ((), ())
+    return numbered([*before, *behind], catalogue)
 
 
-def _add_samples(metrics: dict[str, FloatArray], data: Gathered, places: Places, period_ns: int) -> None:
+def _paths_and_operations(events: Events, located: list[Located]) -> IntArray:
+    """Distinct path and operation of the events that calls inside them stand for ``[pairs, 2]``."""
+    rows = np.concatenate([np.zeros(0, np.int64), *(part.spans.outer for part in located)])
+    return np.unique(np.stack((events.path[rows], events.operation[rows]), axis=1).astype(np.int64), axis=0)
+
+
+def _add_samples(
+    metrics: dict[str, FloatArray], data: Gathered, portion: Portion, places: Places, period_ns: int
+) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
-    samples, threads = data.samples, data.threads
+    samples, threads = samples_of(data, portion), take(data.threads, portion.threads)
     if len(samples) == 0:
         return
     vertex, rank = places.vertex[samples.path], threads.rank[samples.thread]
@@ -328,28 +355,38 @@ def _add_samples(metrics: dict[str, FloatArray], data: Gathered, places: Places,
     add_to(metrics["helper_s"], vertex[~located], rank[~located], active[~located])
 
 
-def _total_vertices(data: Gathered, places: Places, placer: Placer, spans: Spans, vertex: IntArray) -> IntArray:
+def _total_vertices(
+    data: Gathered, places: Places, placer: Placer, located: list[Located], vertex: list[IntArray]
+) -> IntArray:
     """Vertices of the sums per call path: those of the kept calls with the same path and operation, if any."""
     totals = data.totals
-    width = int(max(totals.operation.max(initial=0), spans.operation.max(initial=0))) + 1
-    known, first = np.unique(spans.path * width + spans.operation, return_index=True)
-    key = totals.path * width + totals.operation
-    at = np.minimum(np.searchsorted(known, key), max(len(known) - 1, 0))
-    kept = known[at] == key if len(known) else np.zeros(len(key), np.bool_)
-    result = np.zeros(len(key), np.int64)
-    result[kept] = vertex[first[at[kept]]]
-    result[~kept] = call_vertices(placer, places, totals.path[~kept], totals.operation[~kept])
-    return result
+    if not len(totals.path):
+        return np.zeros(0, np.int64)
+    kept: dict[tuple[int, int], int] = {}
+    for part, vertices in zip(located, vertex, strict=True):
+        path, operation = part.spans.path, part.spans.operation
+        _, first, _ = distinct(packed(path, operation))
+        first = np.sort(first)
+        of = vertices[part.kind[first]]
+        for key in zip(path[first].tolist(), operation[first].tolist(), of.tolist(), strict=True):
+            kept.setdefault(key[:2], key[2])
+    pairs, number = np.unique(np.stack((totals.path, totals.operation), axis=1), axis=0, return_inverse=True)
+    known = np.array([kept.get((path, operation), -1) for path, operation in pairs.tolist()], np.int64)
+    new = np.flatnonzero(known < 0)
+    known[new] = call_vertices(placer, places, pairs[new, 0], pairs[new, 1])
+    return np.asarray(known[number.reshape(-1)])
 
 
-def _add_totals(metrics: dict[str, FloatArray], data: Gathered, outer: Events, vertex: IntArray) -> None:
-    """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums."""
+def _add_totals(metrics: dict[str, FloatArray], data: Gathered, outer: IntArray, vertex: IntArray) -> None:
+    """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums.
+
+    ``outer`` ``[pairs, 2]`` are paths and operations of what must not be counted beside the calls that stand for it.
+    """
     thinned = data.is_own & data.thinned
     totals = data.totals
-    # What stands for calls inside it must not be counted beside them.
-    width = int(max(totals.operation.max(initial=0), outer.operation.max(initial=0))) + 1
-    stands_for = np.unique(outer.path * width + outer.operation)
-    rows = np.flatnonzero(thinned[totals.process] & ~np.isin(totals.path * width + totals.operation, stands_for))
+    width = int(max(totals.operation.max(initial=0), outer[:, 1].max(initial=0))) + 1
+    stood_for = np.isin(totals.path * width + totals.operation, outer[:, 0] * width + outer[:, 1])
+    rows = np.flatnonzero(thinned[totals.process] & ~stood_for)
     for name, amount in (
         ("calls", totals.calls[rows].astype(np.float64)),
         ("bytes", totals.nbytes[rows].astype(np.float64)),

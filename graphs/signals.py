@@ -25,6 +25,8 @@ _NEIGHBOURS = BY_NAME["neighbor_collective"].code
 _POST, _START, _COMPLETE, _WAIT = (BY_NAME[f"win_{name}"].code for name in ("post", "start", "complete", "wait"))
 _LOCK, _UNLOCK, _FLUSH = (BY_NAME[f"win_{name}"].code for name in ("lock", "unlock", "flush"))
 _ACCESS = BY_NAME["one_sided"].code
+SIGNALLING = (_NEIGHBOURS, *range(_POST, _FLUSH + 1), _ACCESS)
+"""Operations that signals are found from."""
 _EXCLUSIVE = 2
 """Tag of an exclusive lock in the record; others are shared."""
 

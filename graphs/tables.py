@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -107,28 +107,60 @@ def to_seconds(time_ns: IntArray) -> FloatArray:
     return np.asarray(time_ns * 1e-9, dtype=np.float64)
 
 
+def to_ns(time_s: FloatArray) -> IntArray:
+    """Seconds as the nanoseconds that :func:`to_seconds` had."""
+    return np.rint(time_s / 1e-9).astype(np.int64)
+
+
 def take(columns: _Columns, rows: npt.NDArray[np.generic] | slice) -> _Columns:
     """The given rows (numbers, a mask or a slice) of a dataclass of columns."""
     return type(columns)(*(getattr(columns, column.name)[rows] for column in fields(columns)))  # type: ignore[arg-type]
 
 
-def filled(parts: Iterable[_Columns], size: int, kind: type[_Columns], room: int = 0) -> _Columns:
-    """The same for parts that come one after the other, with ``size`` rows in all, and ``room`` for more."""
-    result = kind(*(np.empty(size + room, np.int64) for _ in fields(kind)))  # type: ignore[arg-type]
+def filled(parts: Iterable[_Columns], size: int, kind: type[_Columns]) -> _Columns:
+    """The same for parts that come one after the other, with ``size`` rows in all; every column is as wide as its
+    widest part."""
+    names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
+    columns: dict[str, npt.NDArray[Any]] = {}
     at = 0
     for part in parts:
-        at = put(result, at, part)
-    return result
+        end = at
+        for name in names:
+            values = getattr(part, name)
+            column = columns.get(name)
+            if column is None:
+                column = columns[name] = np.empty(size, values.dtype)
+            elif column.dtype != values.dtype and not np.can_cast(values.dtype, column.dtype):
+                column = columns[name] = column.astype(np.promote_types(values.dtype, column.dtype))
+            end = at + len(values)
+            column[at:end] = values
+        at = end
+    return kind(*(columns.get(name, np.zeros(0, np.int64)) for name in names))
 
 
-def put(columns: _Columns, at: int, rows: _Columns) -> int:
-    """Overwrite rows from ``at`` on; returns where they end."""
-    end = at
-    for column in fields(columns):  # type: ignore[arg-type]
-        values = getattr(rows, column.name)
-        end = at + len(values)
-        getattr(columns, column.name)[at:end] = values
-    return end
+def narrowed(columns: _Columns) -> _Columns:
+    """The same rows, integers no wider than need be."""
+    return type(columns)(*(narrow(getattr(columns, column.name)) for column in fields(columns)))  # type: ignore[arg-type]
+
+
+def widened(columns: _Columns) -> _Columns:
+    """The same rows, integers as int64: narrow ones save memory, but must not be calculated with."""
+    return type(columns)(*(_wide(getattr(columns, column.name)) for column in fields(columns)))  # type: ignore[arg-type]
+
+
+def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers in the narrowest type that holds them all."""
+    if values.dtype != np.int64 or not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    for width in (np.int8, np.int16, np.int32):
+        if np.iinfo(width).min <= low and high <= np.iinfo(width).max:
+            return values.astype(width)
+    return values
+
+
+def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values.astype(np.int64) if values.dtype.kind == "i" and values.dtype != np.int64 else values
 
 
 def trim() -> None:

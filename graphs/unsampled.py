@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from scalana.graphs.tables import to_seconds
 from scalana.graphs.timeline import FloatArray, IntArray
 from scalana.graphs.work_rows import Gaps, Rows, concatenated, grouped, sorted_by_gap
-
-BoolArray = npt.NDArray[np.bool_]
 
 _SHORT_PERIODS = 4
 """Gaps up to this many sampling periods are alike enough to tell what an unsampled one holds."""
@@ -21,25 +19,26 @@ _LIKELY = 4
 """Activities that an unsampled gap is divided over at most."""
 
 
-def unsampled(gaps: Gaps, rows: Rows, base_of_gap: IntArray, period_ns: int) -> Rows:
+def unsampled(
+    gaps: Gaps,
+    rows: Rows,
+    common: Profiles,
+    place: Callable[[IntArray, IntArray], IntArray],
+    vertices: int,
+    period_ns: int,
+) -> Rows:
     """Rows of the gaps that no row is of yet, sorted by gap; CPU as the like gaps have it.
 
-    ``base_of_gap`` ``[gaps]`` is the place, as half the number of an activity, of a gap without any like it.
+    ``common`` are the profiles of the whole run; ``place`` gives the place of a pair of vertex and line, as half the
+    number of an activity: that of a gap without any like it.
     """
     length = gaps.end_ns - gaps.start_ns
     sampled = np.zeros(len(length), np.bool_)
     sampled[rows.gap] = True
     empty = np.flatnonzero(~sampled & (length > 0))
-    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 2
-    kind = (gaps.before + 1) * vertices + gaps.after + 1
-    _, kind = np.unique(kind, return_inverse=True)
-    kind = kind.reshape(-1).astype(np.int64)
-    kinds = int(kind.max(initial=-1)) + 1
-    short = length[rows.gap] <= _SHORT_PERIODS * period_ns
-
-    own_kind = gaps.location * kinds + kind
-    own = _profiles(own_kind, rows, short, _OWN_EVIDENCE)
-    common = _profiles(kind, rows, short, 1)
+    kind = _kinds(gaps, vertices)
+    own_kind = gaps.location * (vertices + 1) ** 2 + kind
+    own = _profiles(_evidence(gaps, rows, own_kind, period_ns), _OWN_EVIDENCE)
     pieces: list[Rows] = []
     left = empty
     for profile, key in ((own, own_kind), (common, kind)):
@@ -48,12 +47,28 @@ def unsampled(gaps: Gaps, rows: Rows, base_of_gap: IntArray, period_ns: int) -> 
     seconds = to_seconds(length[left])
     nothing = np.zeros(len(left))
     # With no like gap known, all of it was on a CPU or none, as the clocks say.
-    pieces.append(Rows(left, 2 * base_of_gap[left], seconds, nothing, nothing.copy(), nothing.copy()))
+    default = place(gaps.default_vertex[left], gaps.default_line[left])
+    pieces.append(Rows(left, 2 * default, seconds, nothing, nothing.copy(), nothing.copy()))
     return sorted_by_gap(concatenated(pieces))
 
 
+def evidence_of(gaps: Gaps, rows: Rows, vertices: int, period_ns: int) -> Rows:
+    """What the short sampled gaps tell of gaps between the same two calls, whose kind stands in place of the gap."""
+    return _evidence(gaps, rows, _kinds(gaps, vertices), period_ns)
+
+
+def common_profiles(evidence: Sequence[Rows]) -> Profiles:
+    """Profiles of a run, from the evidence of all its portions."""
+    return _profiles(grouped(concatenated(evidence)), 1)
+
+
+def _kinds(gaps: Gaps, vertices: int) -> IntArray:
+    """A number for the vertices of the calls before and after each gap ``[gaps]``."""
+    return (gaps.before + 1) * (vertices + 1) + gaps.after + 1
+
+
 @dataclass(slots=True)
-class _Profiles:
+class Profiles:
     """How sampled gaps of a kind divide over activities; shares of a kind add up to 1."""
 
     keys: IntArray
@@ -84,10 +99,10 @@ class _Profiles:
         return inferred, gaps[~known]
 
 
-def _profiles(key_of_gap: IntArray, rows: Rows, chosen: BoolArray, evidence: int) -> _Profiles:
-    """Profiles of the kinds of gaps with at least ``evidence`` samples among the ``chosen`` rows."""
-    pick = np.flatnonzero(chosen)
-    table = grouped(
+def _evidence(gaps: Gaps, rows: Rows, key_of_gap: IntArray, period_ns: int) -> Rows:
+    """Rows of the short gaps, added up by the key of their gap."""
+    pick = np.flatnonzero((gaps.end_ns - gaps.start_ns)[rows.gap] <= _SHORT_PERIODS * period_ns)
+    return grouped(
         Rows(
             key_of_gap[rows.gap[pick]],
             rows.activity[pick],
@@ -97,6 +112,10 @@ def _profiles(key_of_gap: IntArray, rows: Rows, chosen: BoolArray, evidence: int
             rows.samples[pick],
         )
     )
+
+
+def _profiles(table: Rows, evidence: int) -> Profiles:
+    """Profiles of the kinds of gaps with at least ``evidence`` samples."""
     # The likeliest activities of each kind; the rest would cost more rows than it tells.
     order = np.lexsort((-table.seconds, table.gap))
     key, seconds = table.gap[order], table.seconds[order]
@@ -109,7 +128,7 @@ def _profiles(key_of_gap: IntArray, rows: Rows, chosen: BoolArray, evidence: int
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
     size = np.diff(np.r_[first, len(key)]).astype(np.int64)
     total = np.add.reduceat(seconds, first) if len(key) else np.zeros(0)
-    return _Profiles(
+    return Profiles(
         keys=key[first],
         first=np.r_[first, len(key)].astype(np.int64),
         activity=table.activity[order],

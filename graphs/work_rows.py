@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -89,7 +90,7 @@ def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
     rows.core_wait_s = np.minimum(rows.core_wait_s, rows.seconds - rows.cpu_s)
 
 
-def concatenated(parts: list[Rows]) -> Rows:
+def concatenated(parts: Sequence[Rows]) -> Rows:
     """Rows of several tables after each other."""
     return Rows(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)))
 

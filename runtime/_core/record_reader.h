@@ -6,15 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "column.h"
 #include "intern.h"
-
-/* A growing array of integers, as narrow as its values allow; `data` is NULL while empty. */
-typedef struct {
-    void *data;
-    size_t count, capacity; /* in values */
-    size_t width;           /* bytes per value: 1, 2, 4 or 8 */
-    size_t widest;          /* the same at most; what is wider is cut: 4 or 8 */
-} column;
 
 /* Columns, in the order of the fields of each kind of record. Times are absolute. */
 enum sample_column { SAMPLE_THREAD, SAMPLE_TIME, SAMPLE_PATH, SAMPLE_CPU, SAMPLE_CORE_WAIT, SAMPLE_STATE, SAMPLE_COLUMNS };

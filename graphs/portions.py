@@ -1,0 +1,79 @@
+"""A run in portions: all rows of some ranks at a time.
+
+Much of what is made of a run concerns one rank alone. Done portion by portion, what is between fits into a cache, and
+several portions are worked on at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.graphs.timeline import IntArray
+
+ROWS = 1 << 18
+"""Samples and events that a portion holds at least, but for the last one."""
+
+_In, _Out = TypeVar("_In"), TypeVar("_Out")
+
+
+@dataclass(slots=True)
+class Portion:
+    """Some ranks that follow each other, with their children."""
+
+    processes: slice
+    threads: slice
+    samples: slice
+    events: slice
+    """Without those at the end of the table, which were under way when a record stopped."""
+    open_events: IntArray
+    """Rows of these ``[open events]``."""
+
+    @property
+    def event_rows(self) -> IntArray:
+        """Rows of all events ``[events]``."""
+        return np.concatenate((np.arange(self.events.start, self.events.stop), self.open_events))
+
+
+def portions(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_process: IntArray) -> list[Portion]:
+    """Divide the tables of a run.
+
+    Args:
+        is_own: Whether a process is the rank itself rather than a child, which follows its rank ``[processes]``.
+        rows: How many threads, samples and events every process has, each ``[processes]``.
+        open_process: The process of each of the events at the end of the table ``[open events]``.
+    """
+    count = len(is_own)
+    if not count:
+        return []
+    first = {name: np.concatenate(([0], np.cumsum(rows[name]))).tolist() for name in ("threads", "samples", "events")}
+    # A portion ends before the first rank that begins in the next stretch of rows.
+    begins = np.flatnonzero(is_own)
+    weight = np.array(first["samples"])[begins] + np.array(first["events"])[begins]
+    _, edges = np.unique(weight // ROWS, return_index=True)
+    edges = np.concatenate(([0], begins[edges[1:]], [count]))
+    opens = np.searchsorted(open_process, edges)
+    at_end = first["events"][-1] + np.arange(len(open_process))
+    return [
+        Portion(
+            slice(low, high),
+            *(slice(first[name][low], first[name][high]) for name in ("threads", "samples", "events")),
+            at_end[opens[number] : opens[number + 1]],
+        )
+        for number, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    ]
+
+
+def each(work: Callable[[_In], _Out], parts: Iterable[_In]) -> list[_Out]:
+    """What ``work`` makes of every part, in order; done at once on all cores, as far as it runs outside of Python."""
+    parts = list(parts)
+    if len(parts) < 2:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(work, parts))
