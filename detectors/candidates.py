@@ -74,7 +74,7 @@ def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candid
         seconds = np.bincount(rank[entries], weights=table.seconds[entries])
         notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
         candidates.append(Candidate(spot, entries, float(seconds.sum()), notable.tolist()))
-    candidates = _join_contexts(candidates, psg)
+    candidates = _join_contexts(candidates, table, rank, psg)
     return sorted(candidates, key=lambda candidate: -candidate.lost_s)
 
 
@@ -191,14 +191,14 @@ def _communicates(vertex: int, psg: PSG) -> bool:
     return any(inner.kind is VertexKind.COMM for inner in psg.walk(vertex))
 
 
-def _join_contexts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
+def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
     """Join candidates of one place that was reached by several call paths, where they are about the same ranks.
 
     Parts of a library's call stand alone where they hold a large part of it, and are one place together otherwise.
     """
     joined: dict[object, list[Candidate]] = defaultdict(list)
     ordered = sorted(candidates, key=lambda c: -c.lost_s)
-    for candidate in _join_small_parts(ordered, psg):
+    for candidate in _join_small_parts(ordered, table, rank, psg):
         spot = candidate.spot
         if spot.vertex < 0 or spot.vertex >= len(psg):
             joined[spot].append(candidate)
@@ -221,15 +221,19 @@ def library_place(vertex: int, psg: PSG) -> Place | None:
     return psg[vertex].site if vertex >= 0 and psg[vertex].kind is VertexKind.CALL else None
 
 
-def _join_small_parts(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
-    """Let small parts of a library's call stand for the call itself."""
-    whole: dict[tuple[int, int], float] = defaultdict(float)
+def _join_small_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Let parts of a library's call that are small on their own ranks stand for the call itself."""
+    whole: dict[tuple[int, int, int], float] = defaultdict(float)
     for candidate in candidates:
-        whole[_whole_call(candidate.spot, psg)] += candidate.lost_s
+        call, line = _whole_call(candidate.spot, psg)
+        entries = candidate.entries
+        for on, seconds in zip(rank[entries].tolist(), table.seconds[entries].tolist(), strict=True):
+            whole[call, line, on] += seconds
     for candidate in candidates:
-        spot = candidate.spot
-        if _whole_call(spot, psg)[0] != spot.vertex and candidate.lost_s < LARGE * whole[_whole_call(spot, psg)]:
-            candidate.spot = Spot(spot.kind, psg[spot.vertex].parent, spot.line)
+        call, line = _whole_call(candidate.spot, psg)
+        there = sum(whole[call, line, on] for on in candidate.ranks)
+        if call != candidate.spot.vertex and candidate.lost_s < LARGE * there:
+            candidate.spot = Spot(candidate.spot.kind, call, line)
     return candidates
 
 

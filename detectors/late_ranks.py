@@ -26,6 +26,14 @@ WORTH = 0.01
 """Part of all recorded rank-seconds below which waiting is not worth a finding."""
 WORTH_MOVING = 0.03
 """The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
+CROWDED = 0.05
+"""Part of all own time in which ranks wait for a core, from which small differences in computing are the machine's."""
+WORTH_CROWDED = 0.03
+"""Part of all recorded rank-seconds below which such differences are then not worth a finding."""
+OFF_CPU = 0.3
+"""A cause with less than this part of it on a CPU, or waiting for one, is none of those."""
+ALONE = 0.2
+"""Nor is one in which others spend less than this part of what its own ranks do: that is no difference in like work."""
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
@@ -42,12 +50,12 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     for candidate in join_entries(table, timeline, psg):
         if candidate.lost_s < max(DEAD_BAND * total, WORTH * recorded) or len(findings) == MOST_FINDINGS:
             break
-        if _signal(candidate, table, judged.part) < 0.5 or candidate.lost_s < recorded * _worth(
-            candidate, table, judged
-        ):
+        if _signal(candidate, table, judged.part) < 0.5:
             continue
         finding = _finding(candidate, table, timeline, psg, total)
-        if _is_noise(finding, timeline.ranks):
+        if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
+            continue
+        if _is_noise(finding, timeline, recorded):
             continue
         finding.saving_s = saving_s(candidate, table, timeline, replay, measured_end)
         if finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded:
@@ -86,13 +94,14 @@ def finding_root(finding: Finding) -> Hop:
     return Hop(rank, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)
 
 
-def _worth(candidate: Candidate, table: BlameTable, judged: Significance) -> float:
+def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Significance) -> float:
     """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
     if candidate.spot.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
         return WORTH_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
-    return WORTH if _signal(candidate, table, judged.steady) >= 0.5 else WORTH_MOVING
+    one = len(candidate.ranks) == 1 and _alone(finding)  # from time to time, but always the same
+    return WORTH if one or _signal(candidate, table, judged.steady) >= 0.5 else WORTH_MOVING
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
@@ -155,6 +164,22 @@ def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> boo
     return bool(rows.any()) and float(np.isin(operation, rooted).mean()) > 0.5
 
 
-def _is_noise(finding: Finding, ranks: int) -> bool:
-    """Waiting for a core on all ranks alike is the machine's doing (there is a warning for it), not a place's."""
-    return finding.kind == "waiting-for-core" and len(finding.ranks) > ranks / 2
+def _is_noise(finding: Finding, timeline: Timeline, recorded_s: float) -> bool:
+    """Whether it is the machine's doing (there is a warning for it): waiting for a core on all ranks alike, or a little
+    more computing on some, where cores are shared."""
+    if finding.kind == "waiting-for-core" and len(finding.ranks) > timeline.ranks / 2:
+        return True
+    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+    if not isinstance(cpu, float) or not isinstance(core_wait, float) or cpu + core_wait < OFF_CPU:
+        return False
+    if _alone(finding):
+        return False
+    own = timeline.own
+    crowded = float(own.core_wait_s.sum()) > CROWDED * float(own.seconds.sum())
+    return crowded and finding.lost_s < WORTH_CROWDED * recorded_s
+
+
+def _alone(finding: Finding) -> bool:
+    """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
+    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
+    return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
