@@ -186,7 +186,10 @@ def merge(blocks: Sequence[Block]) -> Collected:
             names[place] = name
     kind, *others = intervals
     return Collected(
-        records=[blocks[block].columns.records[place] for block, place in zip(block_of, place_of, strict=True)],
+        records=[
+            blocks[block].columns.records[place]
+            for block, place in zip(block_of.tolist(), place_of.tolist(), strict=True)
+        ],
         rank=by_process(lambda columns: columns.rank),
         is_own=is_own,
         start_ns=by_process(lambda columns: columns.start_ns),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -307,7 +308,7 @@ def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
 def _linked(events: Events) -> Events:
     """Replace the event ids in ``completes`` by rows, -1 where there is none."""
     waits = np.flatnonzero(events.completes > 0)
-    rows = np.full(len(events), -1, np.int32)
+    rows: npt.NDArray[Any] = np.full(len(events), -1, np.int32)
     if len(waits):
         width = int(max(events.identity.max(), events.completes.max())) + 1
         process = events.process.astype(np.int64)

@@ -7,6 +7,7 @@ A call carries its own key: collectives their communicator and its count of coll
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +44,13 @@ class Matching:
     """Instances, and where every event went."""
 
     instances: Instances
-    of_event: IntArray
+    of_event: npt.NDArray[Any]
     """Instance to which an event contributes, -1 for none ``[events]``."""
     mixed: int
     """Instances whose members called different operations."""
 
 
-def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArray) -> Matching:
+def match(events: Events, rank: npt.NDArray[Any], call_of_event: npt.NDArray[Any], size: IntArray) -> Matching:
     """Match the posts of all ranks.
 
     ``rank`` ``[events]`` is the world rank of each event, ``call_of_event`` the call by which it arrives (-1 for
@@ -83,7 +84,7 @@ def match(events: Events, rank: IntArray, call_of_event: IntArray, size: IntArra
     rooted[[row.code for row in OPERATIONS if row.waits in (Waits.ROOT, Waits.AT_ROOT)]] = True
     source = np.where(kind[first] == _SEND, rank[lead], events.peer[lead])
     root = np.where(collective & ~rooted[events.operation[lead]], -1, np.where(collective, events.peer[lead], source))
-    of_event = np.full(len(events), -1, np.int32)
+    of_event: npt.NDArray[Any] = np.full(len(events), -1, np.int32)
     of_event[posts] = instance
     instances = Instances(
         operation=events.operation[lead].astype(np.int64),

@@ -14,6 +14,9 @@ from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_LEVEL_SHIFT, OpenColumns, ProcessRecord
 
+Ints = npt.NDArray[Any]
+"""Integers that may be narrow."""
+
 WAIT = BY_NAME["wait"].code
 _OPEN_NS = 3_000_000_000
 """A record is flushed every second: calls open in none of the last flushes had ended by then."""
@@ -46,11 +49,11 @@ class Communicators(dict[tuple[str, bytes], int]):
         super().__init__()
         self._bytes: dict[int, tuple[object, bytes]] = {}
 
-    def of(self, record: ProcessRecord) -> IntArray:
+    def of(self, record: ProcessRecord) -> Ints:
         """Row of each of a process' ids, -1 for unknown ones."""
         groups = record.groups
         used = max(top(record.events.group), top(record.open.group), max(groups, default=0))
-        result = np.full(1 + used, -1, np.int32)
+        result: Ints = np.full(1 + used, -1, np.int32)
         for number, group in groups.items():
             # A large job names thousands of ranks in each; records that were read together share them.
             known = self._bytes.get(id(group.ranks))
@@ -68,8 +71,8 @@ class Part:
         self.number = number
         used = (record.samples.thread, record.events.thread, record.intervals.thread, record.open.thread)
         self.threads = 1 + max(*(top(column) for column in used), max(record.threads, default=0))
-        self.paths = np.zeros(1, np.int32)
-        self.communicators = np.zeros(0, np.int32)
+        self.paths: Ints = np.zeros(1, np.int32)
+        self.communicators: Ints = np.zeros(0, np.int32)
         self.start_ns = start_ns(record) or record.first_ns
         self.end_ns = max(record.last_ns, self.start_ns)
         self.thinned = bool(as_recorded(record.events.flags).max(initial=0) >> EVENT_LEVEL_SHIFT)
@@ -165,17 +168,17 @@ class Part:
             wall_ns=as_integers(columns.wall_ns),
         )
 
-    def of_paths(self, local: object) -> IntArray:
+    def of_paths(self, local: object) -> Ints:
         """Paths of the run's tree; what a lost block defined is path 0."""
         path = as_recorded(local)
         if len(path) and int(path.max()) >= len(self.paths):
             path = np.where(path < len(self.paths), path, 0)
         return self.paths[path]
 
-    def _of_threads(self, local: object, first: IntArray) -> IntArray:
+    def _of_threads(self, local: object, first: IntArray) -> Ints:
         return as_recorded(local) + np.int32(first[self.number])
 
-    def _done(self, identity: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    def _done(self, identity: IntArray) -> tuple[Ints, Ints, Ints]:
         """Completion time, CPU clock and source of every event, -1 where none was seen."""
         columns = self.record.done
         event = as_integers(columns.event)
@@ -213,10 +216,11 @@ def as_integers(column: object) -> IntArray:
     return as_recorded(column).astype(np.int64, copy=False)
 
 
-def as_recorded(column: object) -> npt.NDArray[Any]:
+def as_recorded(column: object) -> Ints:
     """A column of a record as it is."""
     return np.asarray(column)
 
 
 def top(column: object) -> int:
+    """The largest value of a column, at least 0."""
     return int(as_recorded(column).max(initial=0))

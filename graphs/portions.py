@@ -20,7 +20,8 @@ from scalana.graphs.timeline import IntArray
 ROWS = 1 << 18
 """Samples and events that a portion holds at least, but for the last one."""
 
-_In, _Out = TypeVar("_In"), TypeVar("_Out")
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 @dataclass(slots=True)
@@ -63,8 +64,10 @@ def portions(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_proc
     return [
         Portion(
             slice(low, high),
-            *(slice(first[name][low], first[name][high]) for name in ("threads", "samples", "events")),
-            at_end[opens[number] : opens[number + 1]],
+            threads=slice(first["threads"][low], first["threads"][high]),
+            samples=slice(first["samples"][low], first["samples"][high]),
+            events=slice(first["events"][low], first["events"][high]),
+            open_events=at_end[opens[number] : opens[number + 1]],
         )
         for number, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     ]
