@@ -8,6 +8,7 @@ from scalana.detectors import hangs, late_ranks
 from scalana.detectors.blame import blame
 from scalana.detectors.findings import Analysis
 from scalana.detectors.replay import prepare
+from scalana.detectors.rivals import name_rivals
 from scalana.detectors.time_split import split_time
 from scalana.detectors.waits import find_dependencies, find_waits
 from scalana.graphs.metrics import add_to
@@ -35,6 +36,7 @@ def analyze(ppg: PPG) -> Analysis:
     if unbalanced > SUM_TOLERANCE * max(waits.total_s, 1e-9):
         warnings.append(f"the blame misses {unbalanced:.3f} s of {waits.total_s:.3f} s of waiting: please report this")
     findings = late_ranks.detect(timeline, ppg.psg, waits, table, replay)
+    findings = name_rivals(findings, ppg.metrics["helper_cpu_s"], ppg.psg)
     hung = hangs.detect(timeline, ppg.psg, ppg.run)
     time = split_time(timeline, waits, ppg.run.ranks, ppg.run.seconds)
     stuck = min(sum(finding.lost_s for finding in hung), time.transfer_s)

@@ -22,6 +22,7 @@ METRICS = {
     "bytes": "payload of the communication calls",
     "samples": "samples of threads that communicate, and of the main thread",
     "helper_s": "seconds in which other threads and child processes of the rank were active",
+    "helper_cpu_s": "of helper_s, on a CPU",
 }
 """Name of every metric and what it means."""
 

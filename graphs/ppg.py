@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.graphs.callpaths import Placer
 from scalana.graphs.gather import Gathered, gather
@@ -226,12 +227,12 @@ def _matched(
     located: list[Located], vertex: list[IntArray], locations: Locations, data: Gathered
 ) -> tuple[Calls, Matching]:
     """The calls of all portions, and what they have to do with each other."""
-    call_of_event = np.full(len(data.events), -1, np.int32)
+    call_of_event: npt.NDArray[Any] = np.full(len(data.events), -1, np.int32)
     begins = np.concatenate(([0], np.cumsum([len(part) for part in located]))).astype(np.int64)
     for part, begin in zip(located, begins.tolist(), strict=False):
         posts = np.flatnonzero(part.spans.post >= 0)
         call_of_event[part.spans.post[posts]] = begin + posts
-    rank = data.threads.rank[data.events.thread].astype(np.int32)
+    rank: npt.NDArray[Any] = data.threads.rank[data.events.thread].astype(np.int32)
     sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
     matching = match(data.events, rank, call_of_event, sizes)
     del rank
@@ -249,13 +250,24 @@ def _matched(
     return calls, matching
 
 
-def _calls(located: list[Located], vertex: list[IntArray], begins: IntArray, instance_of_event: IntArray) -> Calls:
+def _calls(
+    located: list[Located], vertex: list[IntArray], begins: IntArray, instance_of_event: npt.NDArray[Any]
+) -> Calls:
     """The calls of all portions, of which each begins at its row of ``begins``."""
     count = int(begins[-1])
+
+    def column(kind: type[np.generic]) -> Any:
+        return np.empty(count, kind)
+
     whole = Calls(
-        *(np.empty(count, np.int64) for _ in range(3)),
-        *(np.empty(count, np.float64) for _ in range(3)),
-        *(np.empty(count, np.int64) for _ in range(2)),
+        location=column(np.int64),
+        vertex=column(np.int64),
+        operation=column(np.int64),
+        enter_s=column(np.float64),
+        exit_s=column(np.float64),
+        cpu_s=column(np.float64),
+        nbytes=column(np.int64),
+        posts=column(np.int64),
         first=np.zeros(1, np.int64),
         wait_first=np.zeros(count + 1, np.int64),
         waits=np.zeros(0, np.int64),
@@ -353,6 +365,8 @@ def _add_samples(
     add_to(metrics["samples"], vertex[located], rank[located], np.ones(int(located.sum())))
     active = active_s(samples, threads, places, period_ns)
     add_to(metrics["helper_s"], vertex[~located], rank[~located], active[~located])
+    on_cpu = np.minimum(to_seconds(samples.cpu_ns), active)
+    add_to(metrics["helper_cpu_s"], vertex[~located], rank[~located], on_cpu[~located])
 
 
 def _total_vertices(

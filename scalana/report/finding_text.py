@@ -21,6 +21,7 @@ _CLAIMS = {
     "late-ranks": "{ranks} {be} late here",
     "serial": "{ranks} {work} here while the others wait",
     "waiting-for-core": "{ranks} {be} ready to run here, but {wait} for a core",
+    "helper-takes-core": "a thread or process of {ranks_inside} computes here, and takes the core from {them}",
     "carried-in": "{ranks} {be} late from before the record begins: the cause lies earlier",
     "unresolved": "{ranks} {be} late here; the samples do not explain why",
     "slow-transfer": "what {ranks_inside} {send} arrives late by itself, while nobody works",
@@ -38,7 +39,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     """The lines of one finding."""
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
     lines = [headline(number, finding, right, run.cwd, width, paint)]
-    for sentence in (claim(finding, run.ranks), cost(finding, run), behind(finding, run)):
+    for sentence in (claim(finding, run.ranks), cost(finding, run), slowed(finding, run), behind(finding, run)):
         lines += wrap(sentence, width, "  ")
     return [*lines, *context(finding, run, width, paint)]
 
@@ -99,6 +100,7 @@ def claim(finding: Finding, ranks: int) -> str:
         "wait": "wait" if several else "waits",
         "send": "send" if several else "sends",
         "ranks_inside": names.ranks(finding.ranks, ranks),
+        "them": "them" if several else "it",
     }
     text = _CLAIMS.get(finding.kind, "{ranks}: " + finding.kind.replace("-", " ")).format_map(words)
     if here is not None:
@@ -126,6 +128,16 @@ def cost(finding: Finding, run: RunInfo) -> str:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     return f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
+
+
+def slowed(finding: Finding, run: RunInfo) -> str:
+    """Which lines take longer because a helper has their core, if one has."""
+    lines = finding.evidence.get("slowed")
+    if not isinstance(lines, list):
+        return ""
+    places = [names.place(names.relative(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
+    lost = sum(float(line["lost_s"]) for line in lines)
+    return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
 
 
 def behind(finding: Finding, run: RunInfo) -> str:
