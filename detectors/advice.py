@@ -2,32 +2,72 @@
 
 from __future__ import annotations
 
+import linecache
+import re
+
 from scalana.detectors.findings import Finding
 
+SPREAD = 0.5
+"""Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
 
-def advise(finding: Finding, ranks: int) -> str:
+_EXPLANATIONS = {
+    "carried-in": "These ranks were late before recording began; record from the start of the job to see why.",
+    "unresolved": "The samples do not explain this lateness; a higher --rate may.",
+    "waiting-for-core": "Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
+    "slow-transfer": "The data itself arrives late here: look at message size, network and placement.",
+    "helper-takes-core": "Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
+}
+
+_CALLS = (
+    (
+        re.compile(r"\bgc\.collect\("),
+        "This goes over every object that the rank keeps: call gc.freeze() once all is set up, collect less often, and "
+        "look at what this rank keeps that others do not.",
+    ),
+    (
+        re.compile(r"\b(flock|lockf)\(|\bFileLock\("),
+        "Ranks take turns here, outside of communication: do less under this lock, or give each rank its own.",
+    ),
+    (
+        re.compile(r"\b(fsync|fdatasync|sync)\(|\btorch\.save\("),
+        "Writing out keeps the rank waiting: write less often, or leave it to a thread or process of its own.",
+    ),
+    (
+        re.compile(r"\bempty_cache\("),
+        "Memory that is given back must be had anew: call this less often.",
+    ),
+    (
+        re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system)\("),
+        "The rank waits for a program that it starts here: start it earlier, less often, or in the background.",
+    ),
+    (
+        re.compile(r"\bsleep\("),
+        "The program itself sleeps here: wait for what it waits for instead, or sleep on no rank that others wait for.",
+    ),
+)
+"""What calls in the line itself say, the first that is there."""
+
+
+def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
+    if finding.kind in _EXPLANATIONS:
+        return _EXPLANATIONS[finding.kind]
     evidence = finding.evidence
-    cpu = evidence.get("cpu_share")
-    helper = evidence.get("helper_share")
-    if finding.kind == "carried-in":
-        return "These ranks were late before recording began; record from the start of the job to see why."
-    if finding.kind == "unresolved":
-        return "The samples do not explain this lateness; a higher --rate may."
-    if finding.kind == "waiting-for-core":
-        return "Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads."
-    if finding.kind == "slow-transfer":
-        return "The data itself arrives late here: look at message size, network and placement."
+    cpu, core_wait, helper = (evidence.get(key) for key in ("cpu_share", "core_wait_share", "helper_share"))
+    line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
+    for calls, sentence in _CALLS:
+        if calls.search(line):
+            return sentence
     if isinstance(helper, float) and helper > 0.5:
         return "The rank waits for this work of its own background thread or worker: make it faster, or add workers."
     if finding.kind == "serial":
         return "Only this rank works while all others wait: share the work, or move it off the critical path."
-    if len(finding.ranks) > 1 and len(finding.ranks) >= ranks / 2:
+    steady = evidence.get("steady_share")
+    if len(finding.ranks) > 1 and isinstance(steady, float) and steady < SPREAD:
         return "A different rank is late each time: balance this work within every step, not only over the run."
-    waiting = evidence.get("core_wait_share")
-    if isinstance(cpu, float) and isinstance(waiting, float):
-        if cpu + waiting < 0.3:
-            return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on this rank."
-        if cpu + waiting > 0.7 and evidence.get("seconds_others"):
+    if isinstance(cpu, float) and isinstance(core_wait, float):
+        if cpu + core_wait < 0.3:
+            return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
+        if cpu + core_wait > 0.7 and evidence.get("seconds_others"):
             return "The same code computes longer here than on other ranks: balance its input, or check this core."
     return ""

@@ -62,7 +62,8 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
             continue
         _name_hidden(finding, candidate, table, timeline, psg, replay)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
-        finding.advice = advise(finding, timeline.ranks)
+        finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
+        finding.advice = advise(finding)
         findings.append(finding)
     return findings
 

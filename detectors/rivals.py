@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.advice import advise
 from scalana.detectors.findings import Finding
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray
@@ -17,7 +18,7 @@ STARVED = 0.2
 COMPUTED = 0.3
 """Part of it on a CPU from which the line itself does more there."""
 MOST = 0.5
-"""Part of the excess that a rank's helpers must have computed more than those of other ranks."""
+"""Part of the time without a core that a rank's helpers must have computed more than those of other ranks."""
 
 
 def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> list[Finding]:
@@ -60,7 +61,7 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray) -> int:
         return -1
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)
-    if np.maximum(more, 0.0).sum() < MOST * (here - others):
+    if np.maximum(more, 0.0).sum() < MOST * core_wait * (here - others):
         return -1
     return int(np.argmax(more))
 
@@ -73,7 +74,7 @@ def _at(vertex: int, finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> Fi
         finding.path[-1], file=place.file, line=place.line, function=psg.function_of(vertex),
         vertex_kind=psg[vertex].kind.value,
     )  # fmt: skip
-    return replace(
+    moved = replace(
         finding,
         kind=KIND,
         vertex=vertex,
@@ -89,5 +90,6 @@ def _at(vertex: int, finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> Fi
             "core_wait_share": finding.evidence["core_wait_share"],
             "callers": [],
         },
-        advice="A thread or process of the rank's own takes its core: make this cheaper, or give it a core of its own.",
     )
+    moved.advice = advise(moved)
+    return moved

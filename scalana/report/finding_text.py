@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ _CLAIMS = {
 
 _ALIKE = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
+
+_COMPUTES = 0.5
+"""Part of a cause that is spent on a CPU, from which mending it leaves a core to others."""
 
 _UNEXPLAINED = ("carried-in", "unresolved")
 """Kinds for which no saving can be predicted."""
@@ -127,7 +131,18 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if finding.saving_s <= 0:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-    return f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter."
+    text = f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter"
+    cpu = _number(finding.evidence, "cpu_share")
+    if cpu is not None and cpu >= _COMPUTES and _share_cores(run):
+        return f"{text}, and more where it frees a core that other ranks wait for."
+    return f"{text}."
+
+
+def _share_cores(run: RunInfo) -> bool:
+    """Whether a host has more ranks than cores that they may use."""
+    ranks = Counter(run.host_of_rank)
+    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
+    return any(0 < cores.get(host, 0) < count for host, count in ranks.items())
 
 
 def slowed(finding: Finding, run: RunInfo) -> str:

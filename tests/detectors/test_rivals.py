@@ -50,6 +50,6 @@ def test_they_join_the_finding_of_that_helper():
 
 def test_who_computes_more_itself_or_has_no_such_helper_stays_the_cause():
     psg, loop = structure()
-    for evidence, seconds in (({"cpu_share": 0.6}, (0, 5)), ({"core_wait_share": 0.1}, (0, 5)), ({}, (4, 5))):
+    for evidence, seconds in (({"cpu_share": 0.6}, (0, 5)), ({"core_wait_share": 0.1}, (0, 5)), ({}, (4.5, 5))):
         (found,) = name_rivals([finding(20, 6.0, **evidence)], helper_seconds(psg, loop, *seconds), psg)
         assert found.line == 20
