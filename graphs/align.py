@@ -3,7 +3,8 @@
 Two graphs of one program differ in what samples added, and in where things stand if the code was edited between the
 runs. The trees are walked together from the root. Children of vertices that match are paired by what they are and
 are called (kind, name, operation), equal ones in order; then those of one kind that are left, between the same
-neighbours, if their text or their contents are alike.
+neighbours, if their text or their contents are alike. What is left then is looked for at other places
+(:mod:`scalana.graphs.moved`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
+from scalana.graphs.moved import moved_pairs
 from scalana.graphs.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import IntArray
 
 MOST_COMPARED = 10_000
 """Pairs of siblings up to which texts are compared; of more, none is taken for edited."""
+ROUNDS = 3
+"""Times that what is left is looked for at other places: what was found says more about what is around it."""
 SIMILAR = 0.6
 """Likeness of two texts from which they count as one text that was edited (as ``difflib`` measures it)."""
 
@@ -31,14 +35,26 @@ def align(reference: PSG, other: PSG) -> IntArray:
     """
     result = np.full(len(other), -1, dtype=np.int64)
     contents = _contents(reference), _contents(other)
-    roots = _root(reference), _root(other)
-    stack = [roots]
-    result[roots[1]] = roots[0]
-    while stack:
-        mine, theirs = stack.pop()
-        for pair in _pair_children(reference, mine, other, theirs, contents):
+    taken: set[int] = set()
+
+    def match(mine: int, theirs: int) -> None:
+        """Match two vertices, and what is below them."""
+        stack = [(mine, theirs)]
+        while stack:
+            pair = stack.pop()
             result[pair[1]] = pair[0]
-            stack.append(pair)
+            taken.add(pair[0])
+            found = _pair_children(reference, pair[0], other, pair[1], contents)
+            stack += [(a, b) for a, b in found if a not in taken and result[b] < 0]
+
+    match(_root(reference), _root(other))
+    for _ in range(ROUNDS):
+        pairs = moved_pairs(reference, other, result, contents, key)
+        for mine, theirs in pairs:
+            if mine not in taken and result[theirs] < 0:
+                match(mine, theirs)
+        if not pairs:
+            break
     return result
 
 
@@ -138,6 +154,8 @@ def _pair_edited(
                 continue
             between = np.searchsorted(anchors_left, first.position) == np.searchsorted(anchors_right, second.position)
             score = _likeness(first, second, reference, other)
+            if score == 0.0:
+                continue
             if contents[0][a] == contents[1][b] or (between and score >= SIMILAR / 2) or score >= SIMILAR:
                 scores.append((score + (0.5 if between else 0.0), a, b))
     pairs: list[tuple[int, int]] = []
@@ -152,10 +170,25 @@ def _pair_edited(
 
 
 def _likeness(first: Vertex, second: Vertex, reference: PSG, other: PSG) -> float:
-    """Between 0 and 1: how alike the texts are, or the names of what is inside, whichever is more."""
+    """Between 0 and 1: how alike the texts are, or the names of what is inside, whichever is more; 0 where both have
+    loops, calls and the like inside, and none is of the other's sort."""
     text = SequenceMatcher(None, first.place.name, second.place.name, autojunk=False).ratio()
-    inside = [reference[child].place.name for child in first.children]
-    others = [other[child].place.name for child in second.children]
+    inside, others = _parts(first, reference), _parts(second, other)
     if not inside or not others:
         return text
-    return max(text, SequenceMatcher(None, inside, others, autojunk=False).ratio())
+    if not {_sort(part) for part in inside} & {_sort(part) for part in others}:
+        return 0.0
+    names = SequenceMatcher(None, [*map(key, inside)], [*map(key, others)], autojunk=False).ratio()
+    shape = SequenceMatcher(None, [*map(_sort, inside)], [*map(_sort, others)], autojunk=False).ratio()
+    return max(text, names, 0.5 * shape)
+
+
+def _parts(vertex: Vertex, psg: PSG) -> list[Vertex]:
+    """What a vertex has inside, but for plain code, whose text is easily edited."""
+    parts = (psg[child] for child in vertex.children if child not in psg.added)
+    return [part for part in parts if part.kind is not VertexKind.COMP]
+
+
+def _sort(vertex: Vertex) -> Hashable:
+    """What a part is whose text may have been edited."""
+    return vertex.kind if vertex.kind in (VertexKind.LOOP, VertexKind.BRANCH) else key(vertex)

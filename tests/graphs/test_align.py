@@ -94,3 +94,149 @@ def test_what_samples_added_is_matched_by_its_place() -> None:
     first = sampled([("import", 3), ("read", 5), ("import", 4)])
     second = sampled([("import", 4), ("import", 3), ("write", 7)])
     assert align(first, second).tolist() == [0, 1, 4, 2, -1]
+
+
+PLAIN = """\
+import torch.distributed as dist
+
+
+def load(batch):
+    for image in batch:
+        image.read()
+
+
+def solve(batch):
+    for sweep in range(4):
+        batch.relax()
+    return batch
+
+
+def main():
+    for step in range(20):
+        batch = load(step)
+        total = solve(batch)
+        dist.all_reduce(total)
+
+
+main()
+"""
+WRAPPED = PLAIN.replace(
+    """\
+    for step in range(20):
+        batch = load(step)
+        total = solve(batch)
+        dist.all_reduce(total)
+""",
+    """\
+    for epoch in range(2):
+        for step in range(10):
+            batch = load(step)
+            if step % 2:
+                total = solve(batch)
+            dist.all_reduce(total)
+""",
+)
+METHODS = """\
+import torch.distributed as dist
+
+
+class Job:
+    def load(self, batch):
+        for image in batch:
+            image.read()
+
+    def solve(self, batch):
+        for sweep in range(4):
+            batch.relax()
+        return batch
+
+    def step(self, number):
+        batch = self.load(number)
+        return self.solve(batch)
+
+
+def main():
+    job = Job()
+    for step in range(20):
+        total = job.step(step)
+        dist.all_reduce(total)
+
+
+main()
+"""
+SPLIT = PLAIN.replace(
+    """\
+def solve(batch):
+    for sweep in range(4):
+        batch.relax()
+    return batch
+""",
+    """\
+def relax(batch):
+    for sweep in range(4):
+        batch.relax()
+
+
+def solve(batch):
+    relax(batch)
+    return batch
+""",
+)
+
+
+def pairs(tmp_path: Path, before: str, after: str) -> set[tuple[str, str]]:
+    """Texts of what is matched, (earlier, later)."""
+    first, second = graph(tmp_path / "a", before), graph(tmp_path / "b", after)
+    found = enumerate(align(second, first).tolist())
+    return {(first[old].place.name, second[new].place.name) for old, new in found if new > 0}
+
+
+def test_code_is_found_in_a_new_loop_and_a_new_branch(tmp_path: Path) -> None:
+    found = pairs(tmp_path, PLAIN, WRAPPED)
+    assert {("image.read()", "image.read()"), ("batch.relax()", "batch.relax()")} <= found
+    assert {("load", "load"), ("solve", "solve"), ("for sweep in range(4)", "for sweep in range(4)")} <= found
+    assert found == {(new, old) for old, new in pairs(tmp_path, WRAPPED, PLAIN)}
+
+
+def test_functions_that_became_methods_are_the_same_code(tmp_path: Path) -> None:
+    found = pairs(tmp_path, PLAIN, METHODS)
+    assert {("load", "Job.load"), ("solve", "Job.solve"), ("for image in batch", "for image in batch")} <= found
+    assert "Job.step" not in {new for _, new in found}
+
+
+def test_a_part_that_became_a_function_is_the_same_code(tmp_path: Path) -> None:
+    found = pairs(tmp_path, PLAIN, SPLIT)
+    assert {("solve", "solve"), ("for sweep in range(4)", "for sweep in range(4)")} <= found
+    assert "relax" not in {new for _, new in found}
+
+
+def test_a_renamed_function_whose_loop_was_edited_is_the_same(tmp_path: Path) -> None:
+    found = pairs(tmp_path, PLAIN, PLAIN.replace("solve", "iterate").replace("range(4)", "range(8)"))
+    assert {("solve", "iterate"), ("for sweep in range(4)", "for sweep in range(8)")} <= found
+
+
+def test_functions_that_moved_to_another_file_are_the_same(tmp_path: Path) -> None:
+    start, end = PLAIN.index("def load"), PLAIN.index("def main")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "parts.py").write_text(PLAIN[start:end])
+    moved = PLAIN[:start] + "from parts import load, solve\n\n\n" + PLAIN[end:]
+    assert {("load", "load"), ("solve", "solve"), ("batch.relax()", "batch.relax()")} <= pairs(tmp_path, PLAIN, moved)
+
+
+def test_other_code_is_no_moved_code(tmp_path: Path) -> None:
+    """Loops of one text, in other functions and with other contents, are not each other."""
+    other = """\
+def render(scene):
+    for sweep in range(4):
+        scene.draw()
+        scene.flush()
+
+
+def run():
+    for frame in range(9):
+        render(frame)
+
+
+run()
+"""
+    assert pairs(tmp_path, PLAIN, other) <= {("<module>", "<module>"), ("main", "run")}
