@@ -54,7 +54,8 @@ class RunCosts:
     core_wait_s: FloatArray
     """Time without a core ``[targets]``."""
     error_s: FloatArray
-    """Standard error of ``work_s``, from its repetitions within the run; 0 where there are too few ``[targets]``."""
+    """Standard error of ``work_s`` or ``transfer_s``, from the repetitions within the run; 0 where there are too few
+    ``[targets]``."""
     setup: npt.NDArray[np.bool_]
     """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
     cwd: str = ""
@@ -97,11 +98,14 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     core_wait[:activities] = weighted_count(on_main, own.core_wait_s[main], activities)
     seconds = (own.seconds - own.core_wait_s)[main]
     work[:activities] = weighted_count(on_main, seconds, activities)
-    error[:activities] = _repetition_error(timeline, activities)
+    error[:activities] = _work_error(timeline, activities)
     calls = timeline.calls
     main = timeline.locations.is_main[calls.location]
     inside = np.maximum(calls.exit_s - calls.enter_s - analysis.waits.wait_s, 0.0)
     transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
+    error[activities : numbering.unresolved] = _repetition_error(
+        calls.vertex[main], calls.location[main], inside[main], numbering.vertices
+    )
     resting = table.target < size
     caused = weighted_count(table.target[resting], table.seconds[resting], size)
     is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
@@ -141,20 +145,28 @@ def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _repetition_error(timeline: Timeline, activities: int) -> FloatArray:
-    """Standard error of the seconds of every activity on main threads, from its repetitions ``[activities]``.
-
-    The repetitions on a rank are divided into up to :data:`BLOCKS` successive blocks, whose means vary by noise, and
-    by slow changes of the machine, which single repetitions would not show.
-    """
+def _work_error(timeline: Timeline, activities: int) -> FloatArray:
+    """Standard error of the seconds of every activity on main threads ``[activities]``."""
     own, locations = timeline.own, timeline.locations
-    if not len(own):
-        return np.zeros(activities)
     location = gap_locations(timeline)[own.gap]
     rows = np.flatnonzero(locations.is_main[location])
-    group = own.activity[rows] * len(locations) + location[rows]
-    order = np.lexsort((own.gap[rows], group))
-    rows, group = rows[order], group[order]
+    rows = rows[np.lexsort((own.gap[rows], own.activity[rows], location[rows]))]
+    seconds = (own.seconds - own.core_wait_s)[rows]
+    return _repetition_error(own.activity[rows], location[rows], seconds, activities)
+
+
+def _repetition_error(target: IntArray, location: IntArray, seconds: FloatArray, targets: int) -> FloatArray:
+    """Standard error of the sums of seconds by target, from their repetitions ``[targets]``.
+
+    Rows are in the order of time where target and location are the same. The repetitions on a location are divided into
+    up to :data:`BLOCKS` successive blocks, whose means vary by noise, and by slow changes of the machine, which single
+    repetitions would not show.
+    """
+    if not len(target):
+        return np.zeros(targets)
+    group = target * (int(location.max()) + 1) + location
+    order = np.argsort(group, kind="stable")
+    group, seconds = group[order], seconds[order]
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     count = np.diff(np.append(starts, len(group)))
     number = np.repeat(np.arange(len(starts)), count)
@@ -162,14 +174,13 @@ def _repetition_error(timeline: Timeline, activities: int) -> FloatArray:
     blocks = np.minimum(count, BLOCKS)
     block = ordinal * blocks[number] // count[number]
     key = number * BLOCKS + block
-    seconds = (own.seconds - own.core_wait_s)[rows]
     total = np.bincount(key, weights=seconds, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
     length = np.bincount(key, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
     mean = np.where(length > 0, total / np.maximum(length, 1), 0.0)
     centre = mean.sum(axis=1) / blocks
     spread = np.where(length > 0, (mean - centre[:, None]) ** 2, 0.0).sum(axis=1) / np.maximum(blocks - 1, 1)
     variance = np.where(blocks > 1, count.astype(np.float64) ** 2 * spread / blocks, 0.0)
-    return np.sqrt(np.bincount(group[starts] // len(locations), weights=variance, minlength=activities))
+    return np.sqrt(np.bincount(target[order][starts], weights=variance, minlength=targets))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.candidates import Spot
 from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.findings import Analysis, Finding
-from scalana.detectors.scaling.loss import group_rows
+from scalana.detectors.scaling.loss import ERRATIC, FLOOR, group_rows
 from scalana.detectors.scaling.models import NOISE
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.align import align
@@ -24,7 +24,7 @@ CERTAIN = 2.5
 """Standard deviations that a change must exceed."""
 MOST_CHANGES = 20
 EVERYWHERE = 0.03
-"""Relative change of the ordinary place from which the machine itself is suspected."""
+"""Relative change of nearly all places from which the machine itself is suspected."""
 
 BEFORE, AFTER = 0, 1
 PARTS = {TargetKind.OWN: "work", TargetKind.TRANSFER: "transfer"}
@@ -145,9 +145,12 @@ def _change(table: CostTable, psg: PSG, spot: Spot, rows: list[int], only: str, 
     parts = [part[rows].sum(axis=0) / table.ranks for part in (table.work_s, table.caused_s, table.transfer_s)]
     total = sum(parts, np.zeros(2))
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / table.ranks
-    # Of work the noise is known from its repetitions; of the rest it is assumed to be that of any run.
-    assumed = NOISE * (parts[1] + parts[2] + np.where(error > 0.0, 0.0, parts[0]))
-    noise = float(np.sqrt((error**2 + assumed**2).sum()))
+    # Of work and transfer the noise is known from their repetitions; of waiting it is assumed to be that of any run.
+    assumed = NOISE * (parts[1] + np.where(error > 0.0, 0.0, parts[0] + parts[2]))
+    if spot.kind is TargetKind.UNRESOLVED:
+        assumed = ERRATIC * parts[1]
+    floor = FLOOR * table.cost_s.sum(axis=0) / table.ranks
+    noise = float(np.sqrt((error**2 + assumed**2 + floor**2).sum()))
     place = psg[spot.vertex].place
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
     is_new = not only and total[BEFORE] == 0.0 and not np.isin(table.vertex[rows], matched).any()
@@ -213,17 +216,21 @@ def _warnings(table: CostTable) -> list[str]:
             f"the runs are of {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; "
             "scalana scaling tells what is lost by size"
         )
-    rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup & (table.work_s.min(axis=1) > 0.0))
-    if len(rows) >= 3 and before.ranks == after.ranks:
-        ratio = table.work_s[rows, AFTER] / table.work_s[rows, BEFORE]
-        weight = table.work_s[rows].sum(axis=1)
-        order = np.argsort(ratio)
-        cumulative = np.cumsum(weight[order])
-        middle = float(ratio[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])])
-        if abs(middle - 1.0) > EVERYWHERE:
-            direction = "longer" if middle > 1.0 else "shorter"
-            warnings.append(
-                f"most work took {abs(middle - 1.0):.0%} {direction}, wherever it is done: the machine may have been "
-                "in another state"
-            )
+    if before.ranks == after.ranks and (change := _everywhere(table)):
+        direction = "longer" if change > 0.0 else "shorter"
+        warnings.append(
+            f"most work took {abs(change):.0%} {direction}, wherever it is done: the machine may have been in another "
+            "state"
+        )
     return warnings
+
+
+def _everywhere(table: CostTable) -> float:
+    """Relative change of the work of an ordinary place, 0 unless nearly all places changed the same way."""
+    work = np.where(((table.kind == TargetKind.OWN) & ~table.setup)[:, None], table.work_s, 0.0)
+    rows = np.flatnonzero((work.min(axis=1) > 0.0) & (work.max(axis=1) >= WORTH * work.sum(axis=0).max(initial=0.0)))
+    if len(rows) < 3:
+        return 0.0
+    change = work[rows, AFTER] / work[rows, BEFORE] - 1.0
+    low, middle, high = np.quantile(change, (0.2, 0.5, 0.8))
+    return float(middle) if low > EVERYWHERE or high < -EVERYWHERE else 0.0
