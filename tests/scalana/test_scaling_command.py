@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
 import scalana
@@ -129,3 +131,35 @@ def test_the_library_gives_the_same(folders: list[str], pair: tuple[str, str]) -
 def test_the_same_runs_give_the_same_bytes(folders: list[str]) -> None:
     first, second = (command("scaling", *folders, "--format", "json").stdout for _ in range(2))
     assert first == second
+
+
+def schema(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(loaded)
+    return loaded
+
+
+def test_scaling_json_follows_its_schema(folders: list[str]) -> None:
+    for runs, at in ((folders, 64), (folders[:2], None), (folders, None)):
+        found = json.loads(scalana.scaling(runs, at=at).to_json())
+        jsonschema.validate(found, schema("scaling"))
+        assert list(found) == list(schema("scaling")["properties"])
+    for change in ({"schema": "scalana.scaling/2"}, {"sizes": []}, {"prediction": {}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**found, **change}, schema("scaling"))
+
+
+def test_diff_json_follows_its_schema(pair: tuple[str, str]) -> None:
+    for runs in (pair, pair[::-1], (pair[1], pair[1])):
+        found = json.loads(scalana.diff(*runs).to_json())
+        jsonschema.validate(found, schema("diff"))
+        assert list(found) == list(schema("diff")["properties"])
+    for change in ({"schema": "scalana.diff/2"}, {"before": {}}, {"changes": [{}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**found, **change}, schema("diff"))
+
+
+def test_findings_are_the_same_in_all_schemas() -> None:
+    for name in ("scaling", "diff"):
+        for definition in ("finding", "hop"):
+            assert schema(name)["$defs"][definition] == schema("report")["$defs"][definition]
