@@ -238,15 +238,14 @@ def _matched(
     del rank
     calls = _calls(located, vertex, begins, matching.of_event)
     signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
-    if len(signalling):
-        matching.instances = add_signals(
-            calls,
-            matching.instances,
-            widened(take(data.events, signalling)),
-            call_of_event[signalling].astype(np.int64),
-            locations.rank,
-            data.communicators,
-        )
+    matching.instances = add_signals(
+        calls,
+        matching.instances,
+        widened(take(data.events, signalling)),
+        call_of_event[signalling].astype(np.int64),
+        locations.rank,
+        data.communicators,
+    )
     return calls, matching
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from scalana.graphs.matching import _numbered, _running_count
 from scalana.graphs.tables import Events, concatenate, take
 from scalana.graphs.timeline import Calls, Instances, IntArray
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, OPERATIONS
 
 _NEIGHBOURS = BY_NAME["neighbor_collective"].code
 _POST, _START, _COMPLETE, _WAIT = (BY_NAME[f"win_{name}"].code for name in ("post", "start", "complete", "wait"))
@@ -27,6 +27,11 @@ _LOCK, _UNLOCK, _FLUSH = (BY_NAME[f"win_{name}"].code for name in ("lock", "unlo
 _ACCESS = BY_NAME["one_sided"].code
 SIGNALLING = (_NEIGHBOURS, *range(_POST, _FLUSH + 1), _ACCESS)
 """Operations that signals are found from."""
+_SENDS = [row.code for row in OPERATIONS if row.name.endswith("send")]
+_PROGRESS_S = 1e-4
+"""Partners that are away for less than this do not count."""
+_BURST = 16
+"""Calls that a partner may have begun since it came back."""
 _EXCLUSIVE = 2
 """Tag of an exclusive lock in the record; others are shared."""
 
@@ -73,19 +78,18 @@ def add_signals(
     ``call_of_event`` ``[events]`` is the call of each event, -1 where it is none of its own.
     """
     rows = np.flatnonzero((call_of_event >= 0) & np.isin(events.operation, (_NEIGHBOURS, *range(_POST, _FLUSH + 1))))
-    if not len(rows):
-        return instances
-    accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == _ACCESS))
-    rows = np.union1d(rows, accesses)
-    events, call = take(events, rows), call_of_event[rows]
     rank = rank_of_location[calls.location]
-    windows = _windows(communicators)
-    found = [
-        neighbour_signals(calls, instances, rank, communicators),
-        epoch_signals(events, call, rank[call], windows, communicators),
-        lock_signals(events, call, rank[call], calls),
-        progress_signals(events, call, rank[call], calls, rank),
-    ]
+    found = [message_progress(calls, instances, rank, communicators)]
+    if len(rows):
+        accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == _ACCESS))
+        rows = np.union1d(rows, accesses)
+        events, call = take(events, rows), call_of_event[rows]
+        found += [
+            neighbour_signals(calls, instances, rank, communicators),
+            epoch_signals(events, call, rank[call], _windows(communicators), communicators),
+            lock_signals(events, call, rank[call], calls),
+            access_progress(events, call, rank[call], calls, rank),
+        ]
     return _added(calls, instances, rank, concatenate(found, Signals))
 
 
@@ -249,7 +253,32 @@ def _conflicting(window, rank, target, exclusive, unlock_s, is_unlock, enter_s, 
 # ---- progress ----
 
 
-def progress_signals(events: Events, call: IntArray, rank: IntArray, calls: Calls, rank_of_call: IntArray) -> Signals:
+def message_progress(calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]) -> Signals:
+    """Calls for messages that ended when their partner came back to MPI, though it had posted its part before.
+
+    A large message, or one for which there is no room, goes on only while both sides are in MPI.
+    """
+    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
+    message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & by_mpi[instances.communicator]
+    if not message.any():
+        return _signals(np.zeros(0, np.int64), np.zeros(0, np.int64), _FLUSH)
+    stays = np.repeat(calls.exit_s - calls.enter_s >= _PROGRESS_S, np.diff(calls.wait_first))
+    rows = np.flatnonzero(stays & message[calls.waits])
+    waiter = np.searchsorted(calls.wait_first, rows, side="right") - 1
+    entry = instances.first[calls.waits[rows]]
+    one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
+    partner = np.where(rank[waiter] == one, two, one)
+    given = _returns(waiter, partner, calls, rank)
+    # Where it came back with its part of this message, that is known already.
+    found = (given >= 0) & (calls.posts[given] != calls.waits[rows])
+    return _signals(given[found], waiter[found], _FLUSH)
+
+
+def _is_of_mpi(name: str) -> bool:
+    return name == "world" or name.startswith("comm:")
+
+
+def access_progress(events: Events, call: IntArray, rank: IntArray, calls: Calls, rank_of_call: IntArray) -> Signals:
     """Locks of, and accesses to, a target that was outside of MPI wait until it enters MPI, where they last until then.
 
     Where the library needs no help of the target they return at once, and have not waited. Accesses are taken to be
@@ -264,19 +293,18 @@ def progress_signals(events: Events, call: IntArray, rank: IntArray, calls: Call
         owner = _next_of_its_own(events, rank, access, several)
         pairs = np.unique(np.stack((call[owner[owner >= 0]], events.peer[access[owner >= 0]])), axis=1)
         waiter, target = np.concatenate((waiter, pairs[0])), np.concatenate((target, pairs[1]))
-    other = rank_of_call[waiter] != target
-    waiter, target = waiter[other], target[other]
-    order = np.lexsort((calls.enter_s, rank_of_call))
-    given = _first_entry(
-        waiter,
-        target,
-        order,
-        np.searchsorted(rank_of_call[order], np.arange(int(max(rank_of_call.max(), target.max(initial=0))) + 2)),
-        calls.enter_s,
-        calls.exit_s,
-    )
+    given = _returns(waiter, target, calls, rank_of_call)
     found = given >= 0
     return _signals(given[found], waiter[found], _FLUSH)
+
+
+def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
+    """The call with which the partner of each waiter came back to MPI and so let it end, -1 where it did not."""
+    order = np.arange(len(rank), dtype=np.int64)
+    if (np.diff(rank) < 0).any() or (np.diff(calls.enter_s)[np.diff(rank) == 0] < 0).any():  # several threads of a rank
+        order = np.lexsort((calls.enter_s, rank))
+    first = np.searchsorted(rank[order], np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
+    return np.asarray(_last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S))
 
 
 def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: IntArray) -> IntArray:
@@ -294,28 +322,39 @@ def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: 
 
 
 @numba.njit(cache=True)
-def _first_entry(waiter, target, order, first, enter_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The first call that a target began during each waiter, -1 if there is none or it was inside of one before."""
+def _last_return(waiter, partner, order, first, rank, enter_s, exit_s, least_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The call with which a partner came back during each waiter, after it was away, and soon before the waiter ended.
+
+    Away: for at least half of the time from the waiter's entry on. Soon: within half of the time that it was away.
+    ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on.
+    """
     result = np.full(len(waiter), -1, dtype=np.int64)
     reach = np.empty(len(order), dtype=np.float64)
-    for rank in range(len(first) - 1):
+    for here in range(len(first) - 1):
         latest = -np.inf
-        for place in range(first[rank], first[rank + 1]):
+        for place in range(first[here], first[here + 1]):
             latest = max(latest, exit_s[order[place]])
             reach[place] = latest
     for row in range(len(waiter)):
-        low, high = first[target[row]], first[target[row] + 1]
-        begin = low
+        since, until = enter_s[waiter[row]], exit_s[waiter[row]]
+        if until - since < least_s or rank[waiter[row]] == partner[row]:
+            continue
+        begin = first[partner[row]]
+        low, high = begin, first[partner[row] + 1]
         while low < high:
             middle = (low + high) // 2
-            if enter_s[order[middle]] <= enter_s[waiter[row]]:
+            if enter_s[order[middle]] <= until:
                 low = middle + 1
             else:
                 high = middle
-        if low > begin and reach[low - 1] > enter_s[waiter[row]]:
-            continue
-        if low < first[target[row] + 1] and enter_s[order[low]] < exit_s[waiter[row]]:
-            result[row] = order[low]
+        for place in range(low - 1, max(begin, low - 1 - _BURST) - 1, -1):
+            came = enter_s[order[place]]
+            away = came - (max(since, reach[place - 1]) if place > begin else since)
+            if away >= least_s and 2 * away >= came - since and 2 * (until - came) <= away:
+                result[row] = order[place]
+                break
+            if came <= since:
+                break
     return result
 
 
@@ -355,8 +394,8 @@ def _added(calls: Calls, instances: Instances, rank: IntArray, signals: Signals)
     owner = np.concatenate((owner, signals.awaited))
     waits = np.concatenate((calls.waits, base + instance))
     by_owner = np.argsort(owner, kind="stable")
-    calls.waits = waits[by_owner]
-    calls.wait_first = np.searchsorted(owner[by_owner], np.arange(len(calls) + 1)).astype(np.int64)
+    calls.waits = waits[by_owner].astype(calls.waits.dtype)
+    calls.wait_first = np.searchsorted(owner[by_owner], np.arange(len(calls) + 1)).astype(calls.wait_first.dtype)
     return Instances(
         operation=np.concatenate((instances.operation, operation)),
         communicator=np.concatenate((instances.communicator, np.full(len(given), -1, np.int64))),

@@ -170,3 +170,22 @@ def test_a_flush_of_all_waits_for_those_that_were_accessed():
         (1, "barrier", 20, 21, {"communicator": RING, "seq": 0}),
     ]  # fmt: skip
     assert waits(*rows) == {(0, 5): (24, 2)}
+
+
+def send(enter, leave, seq=0, **more):
+    return 0, "blocking_send", enter, leave, {"communicator": RING, "peer": 1, "seq": seq, **more}
+
+
+def recv(enter, leave, seq=0):
+    return 1, "recv", enter, leave, {"communicator": RING, "peer": 0, "seq": seq}
+
+
+def test_a_send_without_room_goes_on_when_its_receiver_comes_back():
+    # The second message is sent while the receiver works, and leaves as soon as that one is in MPI with the first.
+    rows = [send(1, 2), recv(40, 41), send(5, 42, 1), recv(43, 44, 1)]
+    assert waits(*rows) == {(0, 5): (35, 1)}
+
+
+def test_a_send_whose_receiver_was_there_or_that_ended_long_after_it_came_is_no_wait():
+    assert waits(send(1, 2), recv(3, 41), send(5, 42, 1), recv(43, 44, 1)) == {}
+    assert waits(send(1, 2), recv(20, 21), send(5, 60, 1), recv(63, 64, 1)) == {}
