@@ -32,7 +32,7 @@ def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> 
         if finding.evidence.get("helper_share", 0.0) == 1.0:
             found.setdefault((finding.file, finding.function, tuple(finding.ranks)), finding)
     for finding in findings:
-        rival = _rival(finding, helper_cpu_s)
+        rival = _rival(finding, helper_cpu_s, psg)
         if rival < 0:
             result.append(finding)
             continue
@@ -48,10 +48,13 @@ def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> 
         slowed = known.evidence.setdefault("slowed", [])
         assert isinstance(slowed, list)
         slowed.append({"file": finding.file, "line": finding.line, "lost_s": finding.lost_s})
+        if known.kind != KIND and sum(place["lost_s"] for place in slowed) > MOST * known.lost_s:
+            known.kind = KIND
+            known.advice = advise(known)
     return result
 
 
-def _rival(finding: Finding, helper_cpu_s: FloatArray) -> int:
+def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     """The vertex at which helpers of a finding's ranks compute most, if they took the core; -1 if not."""
     numbers = [finding.evidence.get(key) for key in ("seconds_here", "seconds_others", "cpu_share", "core_wait_share")]
     if finding.evidence.get("helper_share") != 0.0 or not all(isinstance(number, float) for number in numbers):
@@ -61,6 +64,7 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray) -> int:
         return -1
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)
+    more[[index for index in np.flatnonzero(more > 0.0).tolist() if psg[index].place.line <= 0]] = 0.0  # no source
     if np.maximum(more, 0.0).sum() < MOST * core_wait * (here - others):
         return -1
     return int(np.argmax(more))

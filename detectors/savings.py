@@ -15,6 +15,9 @@ from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
+ASLEEP = 0.7
+"""Part of the time at a place from which its work is sleep: of the program's making, and not of a busy machine's."""
+
 
 def saving_s(
     candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay, measured_end_s: float
@@ -48,7 +51,7 @@ def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tu
     gross = np.bincount(excess.location, weights=positive, minlength=len(locations))
     scale = np.clip(net / np.maximum(gross, 1e-300), 0.0, 1.0)
     if guilty.all():
-        scale[:] = 1.0  # what is usual is then the median of these very ranks: as much lies below it as above
+        scale[:] = 1.0  # what is usual is then told by these very ranks: some are below it for that alone
     ratio = np.where(excess.did_s > 0.0, positive * scale[excess.location] / np.maximum(excess.did_s, 1e-300), 0.0)
     if kind == TargetKind.UNRESOLVED:
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
@@ -105,10 +108,14 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
     own_first = np.searchsorted(own.gap, np.arange(len(calls) + 1)).astype(np.int64)
     hit = mask[own.activity]
 
+    # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
+    busy_s = float((own.cpu_s + own.core_wait_s)[hit].sum())
+    middle = 0.5 if busy_s > (1.0 - ASLEEP) * float(own.seconds[hit].sum()) else 0.0
+
     def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
         cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, seconds, 0.0))])
         did = cumulative[own_first[call + 1]] - cumulative[own_first[begin]]
-        return did, np.where(guilty, did - _usual(event_of, did, guilty), 0.0)
+        return did, np.where(guilty, did - _usual(event_of, did, guilty, middle), 0.0)
 
     did, over_s = over(own.seconds)
     return StretchExcess(mask, call, begin, location, did, over_s, over(own.cpu_s)[1], over(own.core_wait_s)[1])
@@ -122,11 +129,11 @@ def _stretches_blamed(targets: IntArray, table: BlameTable) -> np.ndarray:
     return np.asarray(blamed[groups.comparison])
 
 
-def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray) -> FloatArray:
-    """What members do there ordinarily: the median of those not guilty, of all others where all are ``[rows]``."""
+def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray, middle: float) -> FloatArray:
+    """What members do there ordinarily: the median of those not guilty, a quantile of all where all are ``[rows]``."""
     if not len(event):
         return np.zeros(0)
-    _, everyone = quantile_by_key(event, did, 0.5)
+    _, everyone = quantile_by_key(event, did, middle)
     usual = everyone
     events, innocent = median_by_key(event[~guilty], did[~guilty])
     usual[events] = innocent

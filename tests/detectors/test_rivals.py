@@ -45,7 +45,7 @@ def test_they_join_the_finding_of_that_helper():
     waited_for = finding(9, 2.0, helper_share=1.0)
     waited_for.file, waited_for.function = "/job/data.py", "decode"
     (found,) = name_rivals([finding(20, 6.0), waited_for], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
-    assert (found.kind, found.line, found.lost_s) == ("late-ranks", 9, 8.0)
+    assert (found.kind, found.line, found.lost_s) == (KIND, 9, 8.0)
 
 
 def test_who_computes_more_itself_or_has_no_such_helper_stays_the_cause():
