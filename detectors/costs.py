@@ -6,6 +6,7 @@ structure of the program. This is what runs of different sizes, or of changed co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from scalana.detectors.targets import TargetKind
 from scalana.graphs.align import align
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.run_info import RunInfo
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 BLOCKS = 8
@@ -60,6 +62,8 @@ class RunCosts:
     """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
     cwd: str = ""
     """Working directory of the job."""
+    crowded: bool = False
+    """Whether a host had more ranks than cores: communication then takes as long as it takes to get a core."""
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -118,8 +122,14 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     run = analysis.ppg.run
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, work, caused, transfer, core_wait, error,
-        np.asarray(setup, dtype=bool), run.cwd, [*run.warnings, *analysis.warnings],
+        np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run), [*run.warnings, *analysis.warnings],
     )  # fmt: skip
+
+
+def _is_crowded(run: RunInfo) -> bool:
+    ranks = Counter(run.host_of_rank)
+    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
+    return any(0 < cores[host] < count for host, count in ranks.items())
 
 
 def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:

@@ -204,6 +204,12 @@ def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None)
             f"ranks waited for a CPU core ({told} ranks); that is left out of the work of places, but lateness that "
             "comes from it is not"
         )
+    outnumbered = sorted({run.ranks for run in table.runs if run.crowded})
+    if outnumbered and at is not None:
+        warnings.append(
+            f"ranks outnumbered the cores of a host on {', '.join(map(str, outnumbered))} ranks: what communication "
+            "takes there says little about how it grows where every rank has a core"
+        )
     for run in table.runs:
         warnings += [f"{run.name}: {text}" for text in run.warnings if "record of rank" in text or "damaged" in text]
     return warnings

@@ -18,6 +18,8 @@ from scalana.graphs.timeline import FloatArray, IntArray
 
 ERRATIC = 0.3
 """Relative noise of lateness that the samples do not explain: what is not understood need not come again."""
+CROWDED = 0.5
+"""The same of what communication takes where ranks outnumber cores, for the question of how it grows."""
 FLOOR = 0.002
 """Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
 LOSES = 0.05
@@ -123,6 +125,8 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
         )
     )
     place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
+    crowded = np.array([run.crowded for run in table.runs])
+    error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
     place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
     return place
 

@@ -71,11 +71,15 @@ def analyse(program, *, period_s=0.0, moved=0):
     return detectors.analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run))
 
 
-def scale(sizes, cost, *, stated=None, at=None, period_s=0.0, **options):
-    """Compare a program at several sizes; a size that stands there several times is run as often."""
+def scale(sizes, cost, *, stated=None, at=None, period_s=0.0, cores=1024, **options):
+    """Compare a program at several sizes, on one host with so many cores; a size that stands there several times is run
+    as often."""
     analyses = []
     for number, ranks in enumerate(sizes):
         analyses.append(analyse(program(ranks, cost, seed=number, **options), period_s=period_s, moved=number % 3))
+    for analysis in analyses:
+        run = analysis.ppg.run
+        run.host_of_rank, run.cores_of_rank = ["host"] * run.ranks, [cores] * run.ranks
     runs = [run_costs(analysis, f"run-{number}") for number, analysis in enumerate(analyses)]
     reference = max(range(len(sizes)), key=lambda n: sizes[n])
     return detect(runs, reference, analyses[reference], stated=stated, at=at)

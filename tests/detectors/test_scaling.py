@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.scaling import ScalingError
+from scalana.graphs.psg import Place, VertexKind
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
 
@@ -138,3 +139,36 @@ def test_efficiency_is_ideal_by_real_seconds():
 def test_one_size_is_refused():
     with pytest.raises(ScalingError, match="4 ranks: at least two sizes"):
         scale([4, 4], jobs.plain)
+
+
+def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(monkeypatch):
+    plain = jobs.structure
+
+    def with_helper(names, moved=0):
+        """``solve`` and ``table`` do their work in one and the same function."""
+        psg, vertex = plain(names, moved)
+        for name in ("solve", "table"):
+            place = Place("/job/job.py", 90 + moved, 92 + moved, 0, "spin")
+            function = psg.add(VertexKind.FUNCTION, place, psg[vertex[name]].parent)
+            place = Place("/job/job.py", 91 + moved, 91 + moved, 4, "busy(x)")
+            vertex[name] = psg.add(VertexKind.COMP, place, function)
+        return psg, vertex
+
+    monkeypatch.setattr(jobs, "structure", with_helper)
+    (finding,) = scale(SIZES, jobs.rebuilt_table, at=64).findings
+    assert (finding.kind, finding.line, finding.function) == ("replicated", 91, "spin")
+    assert finding.evidence["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
+    assert finding.evidence["growth"] == "constant"
+
+
+def test_communication_without_a_core_each_is_not_extrapolated():
+    """What grows like that because ranks outnumber cores must not go before what is known to grow."""
+
+    def transfer(ranks):
+        return 0.02 * ranks**3
+
+    def found(cores):
+        return scale([2, 4, 8], jobs.root_loop, transfer=transfer, at=64, cores=cores).findings
+
+    assert [finding.kind for finding in found(8)] == ["communication", "serial"]
+    assert [finding.kind for finding in found(2)] == ["serial", "communication"]
