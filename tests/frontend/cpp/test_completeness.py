@@ -27,7 +27,10 @@ HEADER = """
         T cells[8];
         T sum() const { T s{}; for (const T& cell : cells) s += cell; return s; }
         template <class F> void apply(F f) { EACH(i, 8) f(cells[i]); }
-        struct Row { T* first; T largest() const { T m{}; for (int i = 0; i < 4; ++i) m = std::max(m, first[i]); return m; } };
+        struct Row {
+            T* first;
+            T largest() const { T m{}; for (int i = 0; i < 4; ++i) m = std::max(m, first[i]); return m; }
+        };
         Row row(int number) { return Row{cells + 4 * number}; }
     };
     template <int N> int power(int x) { int p = 1; for (int i = 0; i < N; ++i) { p *= x; } return p; }
