@@ -75,6 +75,11 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     other_call, other_culprit, other_instance = done[entry], events[event_of, 1], events[event_of, 0]
     keep = calls.location[other_call] != calls.location[other_culprit]
     keep &= waits.instance[other_call] != other_instance
+    # In an epoch a member may have waited with one call and completed with another.
+    twice = np.nonzero(keep & (_waits_of(instances.operation[other_instance]) == Waits.NAMED))[0]
+    width = len(timeline.locations)
+    waited = instance * width + calls.location[call]
+    keep[twice] = ~np.isin(other_instance[twice] * width + calls.location[other_call[twice]], waited)
     call = np.concatenate([call, other_call[keep]])
     culprit = np.concatenate([culprit, other_culprit[keep]])
     instance = np.concatenate([instance, other_instance[keep]])
@@ -118,9 +123,14 @@ def _met(
     return met
 
 
+def _waits_of(operation: IntArray) -> IntArray:
+    table = waits_table()
+    return np.asarray(table[np.clip(operation, 0, len(table) - 1)])
+
+
 def _apart(operation: IntArray) -> np.ndarray:
     """Whether the members of an instance need not leave it together, by its operation."""
-    return np.asarray(waits_table()[np.clip(operation, 0, len(waits_table()) - 1)] != Waits.ALL)
+    return np.asarray(_waits_of(operation) != Waits.ALL)
 
 
 def _done_calls(timeline: Timeline) -> IntArray:
