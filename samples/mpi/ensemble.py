@@ -1,8 +1,8 @@
-"""mpi4py: the members of an ensemble tell each other their results as objects; one member's model takes longer."""
+"""mpi4py: the results of an ensemble are gathered as objects, and their mean is told; one member's model takes longer."""
 
 # /// scalana
-# planted = "the model of rank 2 runs 12 times as many steps"
-# symptom = "comm.allgather on the others"
+# planted = "the model of rank 2 runs 25 times as many steps"
+# symptom = "comm.gather on rank 0, comm.bcast on the others"
 #
 # [[faults]]
 # marker = "fault"
@@ -28,14 +28,23 @@ def integrate(state: np.ndarray, steps: int) -> float:
 
 def main() -> None:
     comm = MPI.COMM_WORLD
-    state = np.ones(1000)
-    for _ in range(20):
-        energy = integrate(state, 360_000 if comm.rank == 2 and "--fix" not in sys.argv else 30_000)
-        members = comm.allgather({"rank": comm.rank, "energy": energy})
-        mean = sum(member["energy"] for member in members) / comm.size
-        mine = state * (1.0 + 1e-9 * mean)
-        comm.Allreduce(mine, state)
-        state /= comm.size
+    state, planted_s = np.ones(1000), 0.0
+    comm.Barrier()
+    since = MPI.Wtime()
+    for _ in range(12):
+        energy = integrate(state, 30_000)
+        if comm.rank == 2 and "--fix" not in sys.argv:
+            start = MPI.Wtime()
+            energy += integrate(state, 720_000)
+            planted_s += MPI.Wtime() - start
+        members = comm.gather({"rank": comm.rank, "energy": energy})
+        mean = sum(member["energy"] for member in members) / comm.size if members else None
+        state += 1e-9 * comm.bcast(mean)
+    comm.Barrier()
+    loop_s = MPI.Wtime() - since
+    planted_s = comm.reduce(planted_s)
+    if comm.rank == 0:
+        print(f"loop seconds: {loop_s:.4f}\nplanted seconds: {planted_s:.4f}")
 
 
 main()

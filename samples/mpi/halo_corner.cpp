@@ -1,7 +1,7 @@
 // A stencil on a grid of blocks, two wide, that exchange halos; one corner of the domain needs many more sweeps.
 
 // /// scalana
-// planted = "the block in the corner, on rank 3, is smoothed with 24 times as many sweeps"
+// planted = "the block in the corner, on rank 3, is smoothed with 30 times as many sweeps"
 // symptom = "MPI_Waitall of its neighbours, then of theirs"
 //
 // [[faults]]
@@ -13,8 +13,9 @@
 
 #include <mpi.h>
 
-#include <cstdio>
 #include <vector>
+
+#include "planted.hpp"
 
 constexpr int SIDE = 400;
 
@@ -45,13 +46,25 @@ static void exchange(Block &block, MPI_Comm grid)
     MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
 }
 
+static void run(Block &block, MPI_Comm grid, bool slow)
+{
+    Loop loop;
+    for (int step = 0; step < 10; step++) {
+        smooth(block, 2);
+        if (slow) {
+            Planted planted;
+            smooth(block, 58);
+        }
+        exchange(block, grid);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const bool fix = argc > 1;
     int dims[2] = {size / 2, 2}, periods[2] = {0, 0};
     MPI_Comm grid;
     MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid);
@@ -62,11 +75,7 @@ int main(int argc, char **argv)
     }
     MPI_Cart_shift(grid, 0, 1, &block.neighbour[0], &block.neighbour[1]);
     MPI_Cart_shift(grid, 1, 1, &block.neighbour[2], &block.neighbour[3]);
-    for (int step = 0; step < 25; step++) {
-        smooth(block, rank == 3 && !fix ? 96 : 4);
-        exchange(block, grid);
-    }
-    std::printf("%d %g\n", rank, block.cells[SIDE * SIDE / 2]);
+    run(block, grid, rank == 3 && argc < 2);
     MPI_Finalize();
     return 0;
 }

@@ -1,7 +1,7 @@
 // Large blocking sends wait for their receiver, which is busy with something else first.
 
 // /// scalana
-// planted = "rank 1 sleeps 50 ms a step before it receives 1 MB from rank 0"
+// planted = "rank 1 sleeps 80 ms a step before it receives 1 MB from rank 0"
 // symptom = "MPI_Send of rank 0, MPI_Barrier of the others"
 //
 // [[faults]]
@@ -14,12 +14,36 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <vector>
+
+#include "planted.hpp"
 
 static void write_snapshot()
 {
-    usleep(50000);  // <- fault
+    Planted planted;
+    usleep(80000);  // <- fault
+}
+
+static double run(int rank, bool slow)
+{
+    Loop loop;
+    std::vector<double> field(131072, 1.0);
+    double sum = 0;
+    for (int step = 0; step < 10; step++) {
+        for (double value : field) {
+            sum += value;
+        }
+        if (rank == 0) {
+            MPI_Send(field.data(), 131072, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
+        } else if (rank == 1) {
+            if (slow) {
+                write_snapshot();
+            }
+            MPI_Recv(field.data(), 131072, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    return sum;
 }
 
 int main(int argc, char **argv)
@@ -27,23 +51,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    std::vector<double> field(131072, 1.0);
-    double sum = 0;
-    for (int step = 0; step < 25; step++) {
-        for (double value : field) {
-            sum += value;
-        }
-        if (rank == 0) {
-            MPI_Send(field.data(), 131072, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
-        } else if (rank == 1) {
-            if (argc < 2) {
-                write_snapshot();
-            }
-            MPI_Recv(field.data(), 131072, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    std::printf("%d %g\n", rank, sum);
+    double sum = run(rank, argc < 2);
     MPI_Finalize();
-    return 0;
+    return sum < 0;
 }

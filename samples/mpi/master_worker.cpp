@@ -6,33 +6,31 @@
 //
 // [[faults]]
 // marker = "fault"
-// function = "next_task"
+// function = "sort_queue"
 // ranks = [0]
 // kind = "busy"
 // ///
 
 #include <mpi.h>
 
-#include <cstdio>
+#include <utility>
 #include <vector>
 
-static int next_task(std::vector<int> &queue, bool fix)
+#include "planted.hpp"
+
+static void sort_queue(std::vector<int> &queue)
 {
-    if (!fix) {
-        for (std::size_t i = 0; i < queue.size(); i++) {  // <- fault
-            for (std::size_t k = i + 1; k < queue.size(); k++) {
-                if (queue[k] < queue[i]) {
-                    std::swap(queue[i], queue[k]);
-                }
+    Planted planted;
+    for (std::size_t i = 0; i < queue.size(); i++) {  // <- fault
+        for (std::size_t k = i + 1; k < queue.size(); k++) {
+            if (queue[k] < queue[i]) {
+                std::swap(queue[i], queue[k]);
             }
-        }  // <- end of fault
-    }
-    int task = queue.back();
-    queue.pop_back();
-    return task;
+        }
+    }  // <- end of fault
 }
 
-static void lead(int workers, bool fix)
+static void lead(int workers, bool slow)
 {
     std::vector<int> queue;
     for (int i = 0; i < 6000; i++) {
@@ -42,7 +40,14 @@ static void lead(int workers, bool fix)
         double result;
         MPI_Status status;
         MPI_Recv(&result, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
-        int task = given < 60 ? next_task(queue, fix) : -1;
+        int task = -1;
+        if (given < 40) {
+            if (slow) {
+                sort_queue(queue);
+            }
+            task = queue.back();
+            queue.pop_back();
+        }
         left -= task < 0;
         MPI_Send(&task, 1, MPI_INT, status.MPI_SOURCE, 2, MPI_COMM_WORLD);
     }
@@ -58,7 +63,7 @@ static void follow()
         if (task < 0) {
             return;
         }
-        for (int i = 1; i < 200000; i++) {
+        for (int i = 1; i < 100000; i++) {
             result += 1.0 / i;
         }
     }
@@ -70,10 +75,13 @@ int main(int argc, char **argv)
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == 0) {
-        lead(size - 1, argc > 1);
-    } else {
-        follow();
+    {
+        Loop loop;
+        if (rank == 0) {
+            lead(size - 1, argc < 2);
+        } else {
+            follow();
+        }
     }
     MPI_Finalize();
     return 0;

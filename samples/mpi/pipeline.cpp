@@ -1,7 +1,7 @@
 // Stages that hand batches on by blocking sends; the second one reads from something slow.
 
 // /// scalana
-// planted = "stage 1 sleeps 40 ms for each of 30 batches"
+// planted = "stage 1 sleeps 70 ms for each of 12 batches"
 // symptom = "MPI_Recv of the stages behind it"
 //
 // [[faults]]
@@ -14,12 +14,13 @@
 #include <mpi.h>
 #include <time.h>
 
-#include <cstdio>
 #include <vector>
+
+#include "planted.hpp"
 
 class Stage {
 public:
-    Stage(int rank, int size, bool fix) : rank(rank), size(size), fix(fix), batch(256) {}
+    Stage(int rank, int size, bool slow) : rank(rank), size(size), slow(slow), batch(256) {}
 
     void handle()
     {
@@ -27,7 +28,7 @@ public:
             MPI_Recv(batch.data(), 256, MPI_DOUBLE, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
         transform();
-        if (rank == 1 && !fix) {
+        if (slow) {
             look_up();
         }
         if (rank < size - 1) {
@@ -47,12 +48,13 @@ private:
 
     void look_up()
     {
-        timespec pause = {0, 40000000};
+        Planted planted;
+        timespec pause = {0, 70000000};
         nanosleep(&pause, nullptr);  // <- fault
     }
 
     int rank, size;
-    bool fix;
+    bool slow;
     std::vector<double> batch;
 };
 
@@ -62,9 +64,12 @@ int main(int argc, char **argv)
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    Stage stage(rank, size, argc > 1);
-    for (int batch = 0; batch < 30; batch++) {
-        stage.handle();
+    {
+        Loop loop;
+        Stage stage(rank, size, rank == 1 && argc < 2);
+        for (int batch = 0; batch < 12; batch++) {
+            stage.handle();
+        }
     }
     MPI_Finalize();
     return 0;

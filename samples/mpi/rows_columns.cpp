@@ -1,7 +1,7 @@
 // A matrix in blocks: sums along the rows, then along the columns of the grid of ranks; one block is dense.
 
 // /// scalana
-// planted = "the block of rank 2 has 25 times as many entries"
+// planted = "the block of rank 2 has 30 times as many entries"
 // symptom = "MPI_Allreduce in its row and its column, then in those of the ranks that waited"
 //
 // [[faults]]
@@ -13,8 +13,9 @@
 
 #include <mpi.h>
 
-#include <cstdio>
 #include <vector>
+
+#include "planted.hpp"
 
 template <typename T>
 static T multiply(const std::vector<T> &entries, T by)
@@ -35,15 +36,21 @@ int main(int argc, char **argv)
     MPI_Comm row, column;
     MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &row);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &column);
-    std::vector<double> entries(rank == 2 && argc < 2 ? 5000000 : 200000, 1.0);
+    std::vector<double> entries(400000, 1.0), dense(rank == 2 && argc < 2 ? 12000000 : 0, 1.0);
     double mine, sum = 1;
-    for (int step = 0; step < 30; step++) {
-        mine = multiply(entries, sum);
-        MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, row);
-        mine = sum;
-        MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_MAX, column);
+    {
+        Loop loop;
+        for (int step = 0; step < 10; step++) {
+            mine = multiply(entries, sum);
+            if (!dense.empty()) {
+                Planted planted;
+                mine += multiply(dense, sum);
+            }
+            MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, row);
+            mine = sum;
+            MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_MAX, column);
+        }
     }
-    std::printf("%d %g\n", rank, sum);
     MPI_Finalize();
-    return 0;
+    return sum < 0;
 }

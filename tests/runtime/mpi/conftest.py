@@ -24,6 +24,8 @@ class Mpi:
     """Of its commands."""
     work: Path
     """Where a test may write."""
+    output: str = ""
+    """What the latest recorded job has said."""
 
     @property
     def options(self) -> list[str]:
@@ -65,6 +67,7 @@ class Mpi:
             words, capture_output=True, text=True, timeout=180, cwd=self.work, env=self.environment(**variables)
         )
         assert done.returncode == 0, done.stderr + done.stdout
+        self.output = done.stdout
         return folder
 
 
