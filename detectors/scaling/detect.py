@@ -128,10 +128,14 @@ def _is_worthy(place: PlaceLoss, seconds: float) -> bool:
 
 
 def _certain_loss(finding: Finding) -> float:
-    """Seconds of an average rank above ideal at the size asked for, by the low end of the range: a steep model that
-    three noisy sizes also allow must not go before a loss that is sure."""
+    """Seconds of an average rank above ideal at the size asked for, of which one can be sure: the low end of the range
+    (a steep model that three noisy sizes also allow must not go before a loss that is sure), but no less than what was
+    measured at the largest size, unless it is expected to become less."""
     values = finding.evidence.get("predicted")
-    return max(float(values["low"]) - float(values["ideal"]), 0.0) if isinstance(values, dict) else 0.0
+    if not isinstance(values, dict):
+        return 0.0
+    measured = finding.saving_s - float(str(finding.evidence["deviation_s"]))
+    return max(float(values["low"]) - float(values["ideal"]), min(measured, float(values["saving_s"])), 0.0)
 
 
 def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:

@@ -20,7 +20,7 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS = 20
+STEPS = 10
 SOLVE_S = 0.05
 STATE = 1 << 20
 """Numbers of four bytes that a rank contributes."""

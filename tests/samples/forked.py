@@ -12,11 +12,14 @@ import os
 import runpy
 import socket
 import sys
+from importlib import import_module
+from pathlib import Path
 
-# What the ranks share, so that none of them imports it: DistributedDataParallel imports dynamo when it is made.
-import torch._dynamo  # noqa: F401
-import torch.distributed.fsdp  # noqa: F401
+import torch.distributed
 import torch.multiprocessing
+
+LARGE = {"DistributedDataParallel": "torch._dynamo", "fsdp": "torch.distributed.fsdp"}
+"""What programs that have a word in them import sooner or later; ranks share it if it is imported before."""
 
 
 def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
@@ -36,6 +39,10 @@ def free_port() -> int:
 
 def main() -> None:
     ranks, arguments = int(sys.argv[1]), sys.argv[2:]
+    text = Path(arguments[0]).read_text(encoding="utf-8")
+    for word, module in LARGE.items():
+        if word in text:
+            import_module(module)
     torch.multiprocessing.start_processes(rank_main, (ranks, free_port(), arguments), nprocs=ranks, start_method="fork")
 
 
