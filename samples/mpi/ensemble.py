@@ -1,7 +1,7 @@
 """mpi4py: the results of an ensemble are gathered as objects, and their mean is told; one member's model takes longer."""
 
 # /// scalana
-# planted = "the model of rank 2 runs 25 times as many steps"
+# planted = "the model of rank 2 runs 145 times as many steps"
 # symptom = "comm.gather on rank 0, comm.bcast on the others"
 #
 # [[faults]]
@@ -31,8 +31,8 @@ def main() -> None:
     state, planted_s = np.ones(1000), 0.0
     comm.Barrier()
     since = MPI.Wtime()
-    for _ in range(12):
-        energy = integrate(state, 30_000)
+    for _ in range(8):
+        energy = integrate(state, 5_000)
         if comm.rank == 2 and "--fix" not in sys.argv:
             start = MPI.Wtime()
             energy += integrate(state, 720_000)
