@@ -16,7 +16,7 @@ from scalana.graphs.hashing import distinct, ordered
 from scalana.graphs.tables import Events
 from scalana.graphs.timeline import Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
-from scalana.runtime.record_format import EVENT_ANY_SOURCE
+from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, EVENT_NUMBERED
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -119,6 +119,9 @@ def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel
     Which channel such a receive belongs to is known only when it is complete, so nobody could count it before.
     """
     any_source = (kind == _RECEIVE) & (events.flags[posts] & EVENT_ANY_SOURCE > 0) & (events.peer[posts] >= 0)
+    # Where not all were written they cannot be counted: there the number counts that each had when it was complete.
+    thinned = np.unique(channel[events.flags[posts] >> EVENT_LEVEL_SHIFT > 0])
+    any_source &= ~(np.isin(channel, thinned) & (events.flags[posts] & EVENT_NUMBERED > 0))
     if not any_source.any():
         return seq
     loose = (kind == _RECEIVE) & np.isin(channel, channel[any_source])

@@ -61,7 +61,7 @@ class RunInfo:
     open_calls: list[OpenCall] = field(default_factory=list)
     """Where ranks were stuck when their records stopped: the evidence of a hang."""
     thinned_ranks: list[int] = field(default_factory=list)
-    """Ranks whose events were thinned out to stay within the size budget."""
+    """Ranks whose events were thinned out to stay within the size budget or the rate of calls."""
     launchers: list[str] = field(default_factory=list)
     """Processes that started the others."""
     notes: list[str] = field(default_factory=list)
@@ -130,8 +130,8 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         )
     if run.thinned_ranks:
         warnings.append(
-            f"rank{'s' if len(run.thinned_ranks) > 1 else ''} {_listed(run.thinned_ranks)} reached the size budget: "
-            "of later communication only a part was kept (sums per call path are exact)"
+            f"rank{'s' if len(run.thinned_ranks) > 1 else ''} {_listed(run.thinned_ranks)} made more calls than are "
+            "written one by one: of their communication a sample was kept (sums per call path are exact)"
         )
     if run.ranks > 1 and len(timeline.calls) == 0:
         warnings.append("no communication between the ranks was recorded")

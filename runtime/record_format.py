@@ -37,11 +37,12 @@ kind  record    fields
                 ranks
 ====  ========  ==========================================================================================
 
-**Thinning.** Past half of the size budget, each halving of what is left raises the level L by one. A communication
-call is kept if and only if ``key_hash % 2**L == 0``, where the key is the same on all ranks that take part: see
-``collective_key`` and ``message_key`` of :mod:`.record_writer`. The level stands in bits 8 and up of the event's flags.
-A completion (wait, DONE) is kept if its post was; odd event ids are those that were not kept. Receives from any source
-are kept up to level 3.
+**Thinning.** Past half of the size budget, each halving of what is left raises the level L by one; so does a rate of
+MPI calls beyond what is written one by one. A communication call is kept if and only if ``key_hash % 2**L == 0``, where
+the key is the same on all ranks that take part, see ``collective_key`` and ``message_key`` of :mod:`.record_writer`.
+The level is in bits 8 and up of the event's flags. A completion (wait, DONE) is kept if its post was; odd event ids are
+those that were not kept. Receives from any source are kept up to level 3, unless they were numbered in their channel
+when they were complete (flag 32). TOTAL counts all calls.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, INTERVAL, TOTAL, OPE
 STRIDED_GROUP = 15
 
 EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
+EVENT_NUMBERED = 32
+"""Of a receive from anybody: it was numbered in its channel when it was complete."""
 EVENT_LEVEL_SHIFT = 8
 THREAD_MAIN, THREAD_PYTHON, THREAD_NATIVE = 1, 2, 4
 NATIVE_MODULE = 1

@@ -58,14 +58,22 @@ def _finish(value: int) -> int:
     return value ^ value >> 33
 
 
+def _mix(value: int, word: int) -> int:
+    value = (value ^ word & 0xFFFFFFFFFFFFFFFF) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    return value ^ value >> 32
+
+
 def collective_key(name: str, seq: int) -> int:
     """Thinning hash of a collective: its communicator's name and its number there."""
-    return _finish(_fnv(name.encode("utf-8", "surrogateescape") + struct.pack("<Q", seq)))
+    return _finish(_mix(_fnv(name.encode("utf-8", "surrogateescape")), seq))
 
 
 def message_key(source: int, destination: int, tag: int, seq: int) -> int:
     """Thinning hash of a message: world ranks, tag, and its number in this channel."""
-    return _finish(_fnv(struct.pack("<qqqQ", source, destination, tag, seq)))
+    value = _fnv(b"")
+    for word in (source, destination, tag, seq):
+        value = _mix(value, word)
+    return _finish(value)
 
 
 def _strides(ranks: list[int]) -> list[tuple[int, int, int]]:

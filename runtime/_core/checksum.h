@@ -1,4 +1,4 @@
-/* CRC-32 with the polynomial of zlib, and the stable hash that thinning uses. */
+/* CRC-32 with the polynomial of zlib, and the stable hashes that names and thinning use. */
 #ifndef SCALANA_CHECKSUM_H
 #define SCALANA_CHECKSUM_H
 
@@ -27,6 +27,13 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t value)
         hash = (hash ^ ((value >> (8 * i)) & 0xff)) * UINT64_C(0x100000001b3);
     }
     return hash;
+}
+
+/* One step over a whole word: for keys that are made of every call. */
+static inline uint64_t hash_mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
 }
 
 /* The 64-bit finalizer of MurmurHash3: spreads every bit over the low ones, which decide what is kept. */

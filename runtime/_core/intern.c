@@ -162,7 +162,7 @@ static uint64_t total_key(uint32_t path, uint32_t operation, uint32_t group)
 
 static uint64_t total_hash(const void *rows, uint32_t row)
 {
-    const total_row *r = &((const total_row *)rows)[row];
+    const total_amount *r = &((const total_row *)rows)[row].sum;
     return total_key(r->path, r->operation, r->group);
 }
 
@@ -173,7 +173,7 @@ static total_row *total_find(total_table *t, uint32_t path, uint32_t operation, 
     if (x->slots) {
         for (uint32_t at = (uint32_t)hash & x->mask; x->slots[at]; at = (at + 1) & x->mask) {
             total_row *row = &t->rows[x->slots[at] - 1];
-            if (row->path == path && row->operation == operation && row->group == group) {
+            if (row->sum.path == path && row->sum.operation == operation && row->sum.group == group) {
                 return row;
             }
         }
@@ -189,25 +189,21 @@ static total_row *total_find(total_table *t, uint32_t path, uint32_t operation, 
         at = (at + 1) & x->mask;
     }
     total_row *row = &t->rows[x->count++];
-    memset(row, 0, sizeof *row);
-    row->path = path;
-    row->operation = operation;
-    row->group = group;
+    *row = (total_row){.sum = {.path = path, .operation = operation, .group = group}};
     x->slots[at] = x->count;
     return row;
 }
 
-bool total_add(total_table *t, uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
-               uint64_t cpu_ns)
+bool total_add(total_table *t, const total_amount *amount)
 {
-    total_row *row = total_find(t, path, operation, group);
+    total_row *row = total_find(t, amount->path, amount->operation, amount->group);
     if (row == NULL) {
         return false;
     }
-    row->calls++;
-    row->nbytes += nbytes;
-    row->wall_ns += wall_ns;
-    row->cpu_ns += cpu_ns;
+    row->sum.calls += amount->calls;
+    row->sum.nbytes += amount->nbytes;
+    row->sum.wall_ns += amount->wall_ns;
+    row->sum.cpu_ns += amount->cpu_ns;
     if (!row->changed) {
         row->changed = true;
         t->changes++;

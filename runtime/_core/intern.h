@@ -44,10 +44,15 @@ typedef struct {
     path_row *rows; /* rows[id - 1] */
 } path_table;
 
+/* Calls of one kind: by their path, their operation and their communicator. */
 typedef struct {
     uint32_t path, operation, group;
-    bool changed;
     uint64_t calls, nbytes, wall_ns, cpu_ns;
+} total_amount;
+
+typedef struct {
+    total_amount sum;
+    bool changed;
 } total_row;
 
 typedef struct {
@@ -61,8 +66,7 @@ code_address *code_at(code_table *t, uint64_t address);
 /* Id of the code with this content; `fresh` says that it has to be recorded. Unless `may_add`, 0 for a new one. */
 uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool may_add, bool *fresh);
 uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool may_add, bool *fresh);
-bool total_add(total_table *t, uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
-               uint64_t cpu_ns);
+bool total_add(total_table *t, const total_amount *amount);
 void code_table_free(code_table *t);
 void path_table_free(path_table *t);
 void total_table_free(total_table *t);

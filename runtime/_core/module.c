@@ -129,6 +129,7 @@ static const recorder_api api = {
     .event_at = recorder_event_at,
     .completions_at = recorder_completions_at,
     .count = recorder_count,
+    .count_locked = recorder_count_locked,
     .on_flush = recorder_on_flush,
     .flush = recorder_flush,
     .path_of_self = path_of_self,

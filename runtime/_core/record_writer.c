@@ -310,17 +310,16 @@ void record_interval(record_writer *w, uint32_t type, uint32_t thread, const cha
     }
 }
 
-void record_total(record_writer *w, uint32_t path, uint32_t operation, uint32_t group, uint64_t calls,
-                  uint64_t nbytes, uint64_t wall_ns, uint64_t cpu_ns)
+void record_total(record_writer *w, const total_amount *sum)
 {
     if (begin_record(w, RECORD_TOTAL, 7, 0)) {
-        put(w, path);
-        put(w, operation);
-        put(w, group);
-        put(w, calls);
-        put(w, nbytes);
-        put(w, wall_ns);
-        put(w, cpu_ns);
+        put(w, sum->path);
+        put(w, sum->operation);
+        put(w, sum->group);
+        put(w, sum->calls);
+        put(w, sum->nbytes);
+        put(w, sum->wall_ns);
+        put(w, sum->cpu_ns);
     }
 }
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "intern.h"
+
 typedef struct {
     uint8_t *data; /* block header, then payload */
     size_t size;
@@ -66,8 +68,7 @@ void record_event(record_writer *w, const event_record *e);
 void record_done(record_writer *w, uint64_t event, uint64_t time_ns, uint64_t cpu_ns, int64_t source);
 void record_interval(record_writer *w, uint32_t type, uint32_t thread, const char *name, size_t size,
                      uint64_t start_ns, uint64_t duration_ns, uint64_t cpu_ns, uint32_t path);
-void record_total(record_writer *w, uint32_t path, uint32_t operation, uint32_t group, uint64_t calls,
-                  uint64_t nbytes, uint64_t wall_ns, uint64_t cpu_ns);
+void record_total(record_writer *w, const total_amount *sum);
 void record_open(record_writer *w, const event_record *e);
 void record_end(record_writer *w, uint64_t time_ns, int64_t status);
 

@@ -13,7 +13,8 @@
 #include "clocks.h"
 
 #define FLUSH_BYTES (256u << 10)
-#define TOTALS_EVERY_NS UINT64_C(30000000000)
+#define TOTALS_EVERY_NS UINT64_C(5000000000)
+#define MANY_TOTALS 2000u /* are written less often */
 #define SMALLEST_BUDGET (64u << 10)
 
 /* Lock order: io_lock, then state_lock. The state lock is never held over a write to disk. */
@@ -194,8 +195,7 @@ static void write_totals_locked(uint64_t now_ns)
     for (uint32_t i = 0; i < t->index.count; i++) {
         total_row *row = &t->rows[i];
         if (row->changed) {
-            record_total(&rec.writer, row->path, row->operation, row->group, row->calls, row->nbytes, row->wall_ns,
-                         row->cpu_ns);
+            record_total(&rec.writer, &row->sum);
             row->changed = false;
         }
     }
@@ -213,9 +213,6 @@ static void write_open_locked(uint64_t now_ns)
             }
             record_open(&rec.writer, &rec.open[i].event);
         }
-    }
-    if (flush_hook) {
-        flush_hook(&rec.writer);
     }
 }
 
@@ -277,7 +274,10 @@ static void flush_with_io(bool all_totals, bool ending, int64_t status)
             rec.writer.lost = 0;
             recorder_note_locked(text);
         }
-        if (all_totals || now - rec.totals_ns >= TOTALS_EVERY_NS) {
+        if (flush_hook) {
+            flush_hook(&rec.writer);
+        }
+        if (all_totals || now - rec.totals_ns >= TOTALS_EVERY_NS * (rec.totals.changes < MANY_TOTALS ? 1 : 6)) {
             write_totals_locked(now);
         }
         write_open_locked(now);

@@ -65,9 +65,10 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
                              uint32_t path, uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns,
                              uint64_t cpu_ns);
 /* Calls that only count. */
-void recorder_count(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
-                    uint64_t cpu_ns);
-/* Called at each flush, under the lock: writes OPEN records of calls that were not begun here. */
+void recorder_count(const total_amount *amount);
+void recorder_count_locked(const total_amount *amount);
+/* Called at each flush, under the lock: counts what was counted elsewhere since, and writes OPEN records of calls that
+ * were not begun here. */
 void recorder_on_flush(void (*hook)(record_writer *writer));
 void recorder_done(uint64_t event, int64_t source);
 void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
@@ -83,10 +84,6 @@ void recorder_unlock(void);
 code_address *recorder_code_at_locked(uint64_t address);
 uint32_t recorder_code_locked(const code_content_view *code);
 uint32_t recorder_path_locked(uint32_t parent, uint32_t code, uint32_t lasti);
-
-/* The hash by which all ranks agree on which communication to keep once the budget runs low. */
-uint64_t recorder_key_collective(const char *name, size_t size, uint64_t seq);
-uint64_t recorder_key_message(int64_t source, int64_t destination, int64_t tag, uint64_t seq);
 
 /* Called in the child after fork, with the recorder already off. One hook: the sampler's. */
 void recorder_on_fork(void (*hook)(void));

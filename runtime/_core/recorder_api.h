@@ -7,7 +7,7 @@
 
 #include "recorder.h"
 
-#define RECORDER_API_VERSION 1u
+#define RECORDER_API_VERSION 2u
 /* void (const recorder_api *): in the preloaded library. */
 #define RECORDER_API_TAKER "scalana_native_attach"
 
@@ -24,8 +24,8 @@ typedef struct {
     void (*completions_at)(const call_arguments *call, const uint64_t *completes, size_t count, uint32_t thread,
                            uint32_t path, uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns,
                            uint64_t cpu_ns);
-    void (*count)(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
-                  uint64_t cpu_ns);
+    void (*count)(const total_amount *amount);
+    void (*count_locked)(const total_amount *amount); /* from within the hook of a flush */
     void (*on_flush)(void (*hook)(record_writer *writer));
     void (*flush)(void);
     /* Call path of the calling thread's Python frames, which need not hold the interpreter's lock. NULL: native. */

@@ -4,6 +4,19 @@
 #include "clocks.h"
 #include "record_kinds.h"
 
+/* What of a call's flags is written, with the level at which it was thinned: the caller's own may be higher. */
+static uint32_t written_flags(uint32_t flags, uint32_t level)
+{
+    uint32_t given = flags >> EVENT_LEVEL_SHIFT;
+    return (flags & 0x7fu) | (given > level ? given : level) << EVENT_LEVEL_SHIFT;
+}
+
+static void count_one(const event_record *e)
+{
+    const total_amount amount = {e->path, e->operation, e->group, 1, e->nbytes, e->duration_ns, e->cpu_ns};
+    total_add(&rec.totals, &amount);
+}
+
 uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, uint32_t path, uint64_t enter_ns,
                         uint64_t cpu_ns)
 {
@@ -33,7 +46,7 @@ uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, 
                 .completes = call->completes,
                 .enter_ns = enter_ns,
                 .cpu_enter_ns = cpu_ns,
-                .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+                .flags = written_flags(call->flags, level),
             };
             if (slot >= rec.open_top) {
                 rec.open_top = slot + 1;
@@ -77,7 +90,7 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid)
         if (e->flags & EVENT_POST) {
             rec.posts[(event >> 1) & (POSTS - 1)] = (posted){event, call->tid};
         }
-        total_add(&rec.totals, e->path, e->operation, e->group, e->nbytes, e->duration_ns, e->cpu_ns);
+        count_one(e);
         call->used = false;
         while (rec.open_top > 0 && !rec.open[rec.open_top - 1].used) {
             rec.open_top--;
@@ -110,13 +123,13 @@ uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t
             .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
             .cpu_enter_ns = cpu_enter_ns,
             .cpu_ns = cpu_ns,
-            .flags = (call->flags & 0x7fu) | level << EVENT_LEVEL_SHIFT,
+            .flags = written_flags(call->flags, level),
         };
         if (kept) {
             record_event(&rec.writer, &e);
         }
         if ((call->flags & EVENT_UNCOUNTED) == 0) {
-            total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+            count_one(&e);
         }
     }
     recorder_unlock();
@@ -143,7 +156,7 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
             .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
             .cpu_enter_ns = cpu_enter_ns,
             .cpu_ns = cpu_ns,
-            .flags = (call->flags & 0xffu) | level << EVENT_LEVEL_SHIFT,
+            .flags = written_flags(call->flags, level),
         };
         for (size_t i = 0; i < count; i++) {
             if ((completes[i] & 1) == 0) {
@@ -152,18 +165,24 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
                 record_event(&rec.writer, &e);
             }
         }
-        total_add(&rec.totals, e.path, e.operation, e.group, e.nbytes, e.duration_ns, e.cpu_ns);
+        if ((call->flags & EVENT_UNCOUNTED) == 0) {
+            count_one(&e);
+        }
     }
     recorder_unlock();
 }
 
-void recorder_count(uint32_t path, uint32_t operation, uint32_t group, uint64_t nbytes, uint64_t wall_ns,
-                    uint64_t cpu_ns)
+void recorder_count_locked(const total_amount *amount)
+{
+    if (recorder_is_on()) {
+        total_add(&rec.totals, amount);
+    }
+}
+
+void recorder_count(const total_amount *amount)
 {
     recorder_lock();
-    if (recorder_is_on()) {
-        total_add(&rec.totals, path, operation, group, nbytes, wall_ns, cpu_ns);
-    }
+    recorder_count_locked(amount);
     recorder_unlock();
 }
 

@@ -89,7 +89,10 @@ static void *sampler_main(void *unused)
     uint64_t now = clock_wall_ns(), tick = now, next_scan = now, next_flush = now + flush_ns;
     uint64_t seed = now | 1;
     while (!atomic_load(&stopping)) {
-        uint64_t step = sample_python || native_source ? atomic_load(&period_ns) : NATIVE_SCAN_NS;
+        uint64_t step = NATIVE_SCAN_NS;
+        if (sample_python || native_source) {
+            step = atomic_load(&period_ns) * (sample_python ? 1 : PERIODS_AT_ONCE);
+        }
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);
         if ((sampling->ticks++ & skip) == 0) {

@@ -21,6 +21,7 @@ typedef struct {
     uint32_t (*path_at_rest)(pid_t tid);
     /* The thread has ended. */
     void (*forget)(pid_t tid);
+    uint64_t period_ns; /* CPU time from one sample of a thread to the next */
 } sampler_native;
 
 /* From the next start on, samples all threads by their native code instead of their Python frames. */

@@ -234,7 +234,13 @@ enum sight sampler_look_natively(watched *w)
         return AT_REST;
     }
     size_t count = native_source->take(w->tid, samples, NATIVE_SAMPLES);
+    const uint64_t period = native_source->period_ns;
     if (count > 0) {
+        /* Each sample comes after a period of CPU time: until one before the first, the thread was at rest. */
+        uint64_t rested = samples[0].time_ns > period ? samples[0].time_ns - period : 0;
+        if (w->held && rested > w->held_ns) {
+            w->held_ns = rested;
+        }
         uint64_t us = take_us(cpu, &w->reported_cpu_ns);
         uint64_t wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
         sampler_emit_held(w);
@@ -260,7 +266,9 @@ enum sight sampler_look_natively(watched *w)
     w->state = activity;
     w->path = path;
     w->cpu_ns = cpu;
-    w->look_ns = w->held_ns = now;
-    emit(w, now, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
+    /* It has run for less than a period since its last sample. */
+    w->look_ns = w->look_ns && w->look_ns + period < now ? w->look_ns + period : now;
+    w->held_ns = now;
+    emit(w, w->look_ns, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
     return AT_REST;
 }

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "call_rate.h"
 #include "checksum.h"
 #include "clocks.h"
 #include "modules.h"
@@ -26,6 +27,7 @@
 #include "record_kinds.h"
 #include "sampler.h"
 
+#define CALLS_HZ 10000.0 /* written one by one */
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Of slots.S, which is generated. */
@@ -44,13 +46,34 @@ static const recorder_api own_recorder = {
     .event_at = recorder_event_at,
     .completions_at = recorder_completions_at,
     .count = recorder_count,
+    .count_locked = recorder_count_locked,
     .on_flush = recorder_on_flush,
     .flush = recorder_flush,
 };
 
 static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
-static agent_api api = {AGENT_VERSION, &own_recorder, thread_self, thread_clocks, path_of_call};
+static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
+
+static void forget_totals(native_thread *thread)
+{
+    if (thread->totals) {
+        thread_totals_clear(thread->totals);
+    }
+}
+
+static agent_api api = {
+    .version = AGENT_VERSION,
+    .recorder = &own_recorder,
+    .thread_self = thread_self,
+    .thread_clocks = thread_clocks,
+    .path_of_call = path_of_call,
+    .total_of = total_of,
+    .forget_totals = forget_totals,
+    .rate_level = &call_rate_level,
+    .rate_wrote = call_rate_wrote,
+    .rate_look = call_rate_look,
+};
 static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
 static bool has_python;
 
@@ -58,6 +81,11 @@ static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, 
 {
     return api.recorder->path_of_self ? api.recorder->path_of_self()
                                       : native_path_of_call(thread->calls, pc, sp, fp);
+}
+
+static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group)
+{
+    return thread->totals ? thread_totals_row(thread->totals, api.recorder, path, operation, group) : NULL;
 }
 
 /* ---- who this process is ---- */
@@ -204,8 +232,9 @@ static void write_open_call(const native_thread *thread, void *data)
     }
 }
 
-static void write_open_calls(record_writer *writer)
+static void at_flush(record_writer *writer)
 {
+    threads_collect();
     threads_in_calls(write_open_call, writer);
 }
 
@@ -231,10 +260,12 @@ static void start_record(void)
     if (error) {
         return;
     }
+    threads_use(&own_recorder);
+    call_rate_start(number_of("SCALANA_CALLS_HZ", CALLS_HZ));
     modules_refresh();
     const char *samples = native_samples_prepare(rate_hz);
     pthread_atfork(NULL, NULL, after_fork_in_child);
-    recorder_on_flush(write_open_calls);
+    recorder_on_flush(at_flush);
     describe(rate_hz, samples);
     if (strcmp(samples, "none") == 0) {
         note("no samples of running threads: the kernel allows neither perf_event_open nor timers with signals");
@@ -368,7 +399,9 @@ void scalana_native_attach(const recorder_api *recorder)
             pthread_atfork(NULL, NULL, threads_after_fork);
         }
         api.recorder = recorder;
-        recorder->on_flush(write_open_calls);
+        threads_use(recorder);
+        call_rate_start(number_of("SCALANA_CALLS_HZ", CALLS_HZ));
+        recorder->on_flush(at_flush);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "recorder_api.h"
 #include "threads.h"
 
-#define AGENT_VERSION 1u
+#define AGENT_VERSION 2u
 
 typedef struct {
     uint32_t version;
@@ -18,6 +18,11 @@ typedef struct {
     native_thread *(*thread_self)(void);
     void (*thread_clocks)(native_thread *thread, uint64_t *wall_ns, uint64_t *cpu_ns);
     uint32_t (*path_of_call)(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+    total_amount *(*total_of)(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
+    void (*forget_totals)(native_thread *thread);
+    const uint32_t *rate_level;
+    void (*rate_wrote)(uint64_t now_ns, uint64_t events);
+    void (*rate_look)(uint64_t now_ns);
 } agent_api;
 
 /* A wrapper of the library for one MPI: by this name, that function. */

@@ -35,8 +35,19 @@ _SHARED = (
     "sampler_passes",
     "thread_state",
 )
-_AGENT = ("agent", "modules", "native_paths", "native_samples", "no_python", "signal_samples", "threads", "unwind")
-_WRAPPERS = ("mpi_calls", "mpi_completion", "mpi_windows", "communicators", "requests")
+_AGENT = (
+    "agent",
+    "call_rate",
+    "modules",
+    "native_paths",
+    "native_samples",
+    "no_python",
+    "signal_samples",
+    "thread_totals",
+    "threads",
+    "unwind",
+)
+_WRAPPERS = ("mpi_calls", "mpi_completion", "mpi_windows", "mpi_writing", "communicators", "requests")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
 _MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
@@ -278,7 +289,11 @@ def _header(compiler: str, work: str) -> str:
 
 def _compile(compiler: str, sources: Sequence[str], target: str, work: str, more: Sequence[str]) -> None:
     output = os.path.join(work, "library.so")
-    _run([compiler, *_FLAGS, f"-I{_HERE}", f"-I{_CORE}", "-o", output, *sources, *more])
+    words = [*_FLAGS, f"-I{_HERE}", f"-I{_CORE}", "-o", output, *sources, *more]
+    try:
+        _run([compiler, "-flto", *words])
+    except BuildError:  # not every compiler and linker can optimise the sources together
+        _run([compiler, *words])
     os.replace(output, target)
 
 

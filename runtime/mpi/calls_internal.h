@@ -10,6 +10,16 @@
 enum { INIT = 17, FINALIZE = 18, COMM_CREATE = 19, SENDRECV = 22, PROBE = 23, TEST = 25, START = 26 };
 enum { LOCK_SHARED = 1, LOCK_EXCLUSIVE = 2 }; /* tag of a lock in the record */
 
+enum { WIN_POST = 31, WIN_WAIT = 34 };
+
+#define NOT_WRITTEN UINT64_C(1) /* like all odd ids of events */
+
+/* By whom and when a call was made. */
+typedef struct {
+    uint32_t thread, path;
+    uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns;
+} call_times;
+
 /* Handles and statuses of the wait that a thread is in, and a probe that no receive has followed yet. */
 typedef struct {
     MPI_Request *handles;
@@ -22,16 +32,25 @@ typedef struct {
 
 extern __thread scratch_space *scratch __attribute__((tls_model("initial-exec")));
 
+extern const agent_api *agent;
+
 const recorder_api *recorder(void);
+native_thread *agent_thread(void);
 void show(call_state *s);
 void returned(call_state *s);
 void leave(call_state *s);
+/* Adds a call to the sums of its path. */
+void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns);
+/* Writes a call that is counted elsewhere, if it is among those to be written. Its event, NOT_WRITTEN, or 0. */
+uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times);
+/* Counts a call, and writes it likewise. */
 uint64_t write_event(const call_state *s, const call_arguments *call);
-uint64_t write_post_inside(const call_state *s, call_arguments call, uint64_t step);
-void write_completions(const call_state *s, const uint64_t *events, size_t count);
+uint64_t write_post_inside(const call_state *s, call_arguments call, const communicator *on, uint64_t step);
+void write_completions(const call_state *s, uint64_t *events, size_t count);
 scratch_space *own_scratch(int count);
 void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes);
 void number_message(call_state *s, bool sends);
+void settle(call_arguments *call, const communicator *on, const MPI_Status *status);
 void resolve(call_arguments *call, const communicator *on, const MPI_Status *status);
 void write_probe(const call_state *probe, uint64_t event);
 void after_receive(const call_state *s, uint64_t event);

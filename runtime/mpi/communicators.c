@@ -164,6 +164,7 @@ static void name_it(communicator *c, MPI_Comm comm, uint64_t identity)
     } else {
         snprintf(c->name, sizeof c->name, "comm:%016llx", (unsigned long long)c->identity);
     }
+    c->name_hash = hash_bytes(HASH_SEED, c->name, strlen(c->name));
 }
 
 static communicator *add_locked(communicator **at, uint64_t handle, uint32_t kind)

@@ -18,6 +18,7 @@ struct communicator {
     uint64_t collectives; /* so far */
     uint64_t children;    /* made of it so far */
     char name[32];
+    uint64_t name_hash;
     uint32_t neighbours;    /* of this rank, where there is a topology: from whom it receives */
     int32_t *neighbour_ranks; /* their world ranks */
     uint32_t epoch[2];      /* of a window: id of whom the latest access and exposure epoch is with */

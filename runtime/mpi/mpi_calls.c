@@ -11,13 +11,18 @@
 #include "record_kinds.h"
 #include "requests.h"
 
-static const agent_api *agent;
+const agent_api *agent;
 __thread scratch_space *scratch __attribute__((tls_model("initial-exec")));
 static bool over; /* after MPI_Finalize nothing may be asked */
 
 const recorder_api *recorder(void)
 {
     return agent->recorder;
+}
+
+native_thread *agent_thread(void)
+{
+    return agent->thread_self();
 }
 
 /* ---- entering and leaving ---- */
@@ -38,8 +43,12 @@ bool enter_call(call_state *s, const void *return_address, const void *frame)
     uint64_t generation = recorder()->generation();
     if (t->generation != generation) {
         uint32_t kind = recorder()->path_of_self ? THREAD_PYTHON : THREAD_NATIVE;
+        agent->forget_totals(t);
         t->index = recorder()->thread(t->tid, kind | (t->tid == getpid() ? THREAD_MAIN : 0u));
         t->generation = generation;
+    }
+    if (__atomic_load_n(agent->rate_level, __ATOMIC_RELAXED)) {
+        agent->rate_look(s->enter_ns);
     }
     __atomic_store_n(&t->path, s->path, __ATOMIC_RELAXED);
     return true;
@@ -69,25 +78,6 @@ void leave(call_state *s)
     __atomic_store_n(&s->thread->call.enter_ns, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&s->thread->path, 0, __ATOMIC_RELAXED);
     s->thread->depth = 0;
-}
-
-uint64_t write_event(const call_state *s, const call_arguments *call)
-{
-    return recorder()->event_at(call, s->thread->index, s->path, s->enter_ns, s->exit_ns, s->cpu_ns, s->cpu_inside_ns);
-}
-
-/* A post at a moment of a call that counts itself: `step` ns after its beginning. */
-uint64_t write_post_inside(const call_state *s, call_arguments call, uint64_t step)
-{
-    call.flags = (call.flags | EVENT_POST | EVENT_UNCOUNTED) & ~(uint32_t)EVENT_BLOCKING;
-    uint64_t at = s->enter_ns + step;
-    return recorder()->event_at(&call, s->thread->index, s->path, at, at, s->cpu_ns, 0);
-}
-
-void write_completions(const call_state *s, const uint64_t *events, size_t count)
-{
-    recorder()->completions_at(&s->call, events, count, s->thread->index, s->path, s->enter_ns, s->exit_ns, s->cpu_ns,
-                               s->cpu_inside_ns);
 }
 
 scratch_space *own_scratch(int count)
@@ -131,8 +121,7 @@ void leave_plain(call_state *s)
 void leave_counted(call_state *s)
 {
     returned(s);
-    recorder()->count(s->path, s->call.operation, s->call.group, s->call.nbytes, s->exit_ns - s->enter_ns,
-                      s->cpu_inside_ns);
+    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     leave(s);
 }
 
@@ -305,6 +294,16 @@ void resolve(call_arguments *call, const communicator *on, const MPI_Status *sta
     }
 }
 
+/* A receive from anybody is there: from now on it has a number in its channel like any other. */
+void settle(call_arguments *call, const communicator *on, const MPI_Status *status)
+{
+    resolve(call, on, status);
+    if (status && call->group && call->peer >= 0) {
+        call->seq = next_message(call->group, call->peer, call->tag, false);
+        call->flags |= EVENT_NUMBERED;
+    }
+}
+
 void write_probe(const call_state *probe, uint64_t event)
 {
     if (event) {
@@ -337,7 +336,7 @@ void leave_receive(call_state *s, const MPI_Status *status)
 {
     returned(s);
     if (s->wildcard) {
-        resolve(&s->call, s->on, status);
+        settle(&s->call, s->on, status);
     }
     after_receive(s, write_event(s, &s->call));
     leave(s);

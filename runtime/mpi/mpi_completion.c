@@ -56,7 +56,7 @@ static void start_one(const call_state *s, MPI_Request handle, uint64_t step)
     } else if (copy.call.group) {
         copy.call.seq = next_message(copy.call.group, copy.call.peer, copy.call.tag, copy.sends);
     }
-    uint64_t event = write_post_inside(s, copy.call, step);
+    uint64_t event = write_post_inside(s, copy.call, copy.on, step);
     requests_lock();
     r = request_find(REQUESTS, HANDLE(handle));
     if (r) {
@@ -72,7 +72,8 @@ void leave_start(call_state *s, int count, const MPI_Request *handles)
     for (int i = 0; i < count; i++) {
         start_one(s, handles[i], (uint64_t)i);
     }
-    recorder()->count(s->path, START, 0, 0, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    const call_arguments start = {.operation = START};
+    count_call(s, &start, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     leave(s);
 }
 
@@ -82,7 +83,7 @@ void begin_sendrecv(call_state *s, MPI_Comm comm, int dest, int send_tag, int so
 {
     call_state send = *s;
     begin_message(&send, OPERATION_SEND, comm, dest, send_tag, nbytes, true);
-    s->second_event = write_post_inside(&send, send.call, 0);
+    s->second_event = write_post_inside(&send, send.call, send.on, 0);
     begin_message(s, OPERATION_RECV, comm, source, tag, nbytes, false);
 }
 
@@ -90,9 +91,9 @@ void leave_sendrecv(call_state *s, const MPI_Status *status)
 {
     returned(s);
     if (s->wildcard) {
-        resolve(&s->call, s->on, status);
+        settle(&s->call, s->on, status);
     }
-    uint64_t both[2] = {s->second_event, write_post_inside(s, s->call, 1)};
+    uint64_t both[2] = {s->second_event, write_post_inside(s, s->call, s->on, 1)};
     after_receive(s, both[1]);
     s->enter_ns += 2;
     s->exit_ns = s->exit_ns > s->enter_ns ? s->exit_ns : s->enter_ns;
@@ -143,8 +144,12 @@ void leave_probe(call_state *s, const MPI_Status *status)
 void leave_mprobe(call_state *s, const MPI_Status *status, MPI_Message message)
 {
     returned(s);
-    resolve(&s->call, s->on, status);
-    number_message(s, false);
+    if (s->wildcard) {
+        settle(&s->call, s->on, status);
+    } else {
+        resolve(&s->call, s->on, status);
+        number_message(s, false);
+    }
     uint64_t event = write_event(s, &s->call);
     if (status && message != MPI_MESSAGE_NULL && message != MPI_MESSAGE_NO_PROC) {
         requests_lock();
@@ -202,8 +207,7 @@ void leave_mrecv(call_state *s)
 void leave_imrecv(call_state *s, int result, MPI_Request handle)
 {
     returned(s);
-    recorder()->count(s->path, s->call.operation, s->call.group, s->call.nbytes, s->exit_ns - s->enter_ns,
-                      s->cpu_inside_ns);
+    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (result == MPI_SUCCESS && handle != MPI_REQUEST_NULL) {
         requests_lock();
         request *r = remember(s, HANDLE(handle));
@@ -255,8 +259,19 @@ MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses)
     return needed ? scratch->statuses : statuses;
 }
 
+/* A post that waited for its sender to be known. A persistent one was counted when it was started. */
+static uint64_t write_late_post(const call_state *s, const request *r)
+{
+    const call_times times = {r->thread, r->path, r->enter_ns, r->exit_ns, r->cpu_enter_ns, r->cpu_ns};
+    if (!r->persistent) {
+        call_state post = {.thread = s->thread, .path = r->path};
+        count_call(&post, &r->call, r->exit_ns - r->enter_ns, r->cpu_ns);
+    }
+    return write_call(&r->call, r->on, &times);
+}
+
 /* Event of the post that a request stands for, recorded now if it waited for its sender to be known. */
-static uint64_t completed(MPI_Request handle, const MPI_Status *status)
+static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Status *status)
 {
     requests_lock();
     request *found = handle == MPI_REQUEST_NULL ? NULL : request_find(REQUESTS, HANDLE(handle));
@@ -282,9 +297,8 @@ static uint64_t completed(MPI_Request handle, const MPI_Status *status)
         return 0;
     }
     if (r.wildcard && r.event == 0) {
-        resolve(&r.call, r.on, status);
-        r.call.flags |= r.persistent ? EVENT_UNCOUNTED : 0u;
-        r.event = recorder()->event_at(&r.call, r.thread, r.path, r.enter_ns, r.exit_ns, r.cpu_enter_ns, r.cpu_ns);
+        settle(&r.call, r.on, status);
+        r.event = write_late_post(s, &r);
     }
     if (r.made) {
         communicator_made(*r.made, r.identity);
@@ -302,7 +316,7 @@ void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *
     for (int i = 0; i < count; i++) {
         int at = indices ? indices[i] : i;
         if (at >= 0 && at < s->handles) {
-            uint64_t event = completed(scratch->handles[at], statuses ? &statuses[i] : NULL);
+            uint64_t event = completed(s, scratch->handles[at], statuses ? &statuses[i] : NULL);
             if (event) {
                 scratch->events[events++] = event;
             }
@@ -334,9 +348,9 @@ void request_freed(MPI_Request handle)
     request copy = r ? *r : (request){0};
     request_remove(REQUESTS, HANDLE(handle));
     requests_unlock();
-    if (late) { /* nobody will tell from whom it was */
-        recorder()->event_at(&copy.call, copy.thread, copy.path, copy.enter_ns, copy.exit_ns, copy.cpu_enter_ns,
-                             copy.cpu_ns);
+    const call_state s = {.thread = agent_thread()};
+    if (late && s.thread) { /* nobody will tell from whom it was */
+        write_late_post(&s, &copy);
     }
 }
 

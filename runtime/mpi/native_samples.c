@@ -247,14 +247,15 @@ static void forget_event(pid_t tid)
     }
 }
 
-static const sampler_native by_kernel = {take_samples, path_at_rest, forget_event};
-static const sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget};
+static sampler_native by_kernel = {take_samples, path_at_rest, forget_event, 0};
+static sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget, 0};
 
 const char *native_samples_prepare(double rate_hz)
 {
     const char *wanted = getenv("SCALANA_NATIVE_SAMPLES");
     page = (size_t)sysconf(_SC_PAGESIZE);
     period_ns = (uint64_t)(1e9 / rate_hz);
+    by_kernel.period_ns = by_signal.period_ns = period_ns;
     int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0);
     if (fd >= 0) {
         close(fd);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "native_paths.h"
+#include "thread_totals.h"
 
 typedef struct {
     uint32_t operation, group;
@@ -19,6 +20,7 @@ typedef struct native_thread {
     uint32_t index; /* in the record */
     uint64_t generation;
     call_cache *calls;
+    thread_totals *totals; /* NULL: counted by the recorder */
     unsigned depth;       /* calls within each other: the library's own use of MPI is not recorded */
     uint32_t path;        /* of the call that it is in, 0 outside; read by the sampler */
     current_call call;    /* read at flushes */
@@ -29,6 +31,10 @@ typedef struct native_thread {
 
 /* Of the calling thread; NULL when memory is short. */
 native_thread *thread_self(void);
+/* The recorder that sums of threads go to. */
+void threads_use(const recorder_api *recorder);
+/* At a flush: hands on what threads have counted. */
+void threads_collect(void);
 /* Path of the call that a thread is in, and was in already at `then_ns`; 0 if there is none. */
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns);
 /* Calls `visit` for every thread that is in a call. */

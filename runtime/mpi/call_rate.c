@@ -1,0 +1,60 @@
+#include "call_rate.h"
+
+#include <pthread.h>
+
+/* Events cost time of a credit that fills up by itself: as many seconds of it as have passed. A burst of calls is thus
+ * written whole. Each halving of what is left raises the level by one, and it falls again when twice as much is there. */
+#define CREDIT_NS UINT64_C(4000000000)
+#define LARGEST_LEVEL 20u
+#define EVENTS_AT_ONCE 64u
+#define LOOK_NS 20000000u
+
+uint32_t call_rate_level;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t event_ns; /* what an event costs; 0: no limit */
+static uint64_t written;  /* since the latest look */
+static uint64_t looked_ns, credit_ns = CREDIT_NS;
+
+void call_rate_start(double calls_per_second)
+{
+    pthread_mutex_init(&lock, NULL); /* a child of fork may have inherited it locked */
+    event_ns = (uint64_t)(1e9 / calls_per_second);
+    credit_ns = CREDIT_NS;
+    written = looked_ns = 0;
+    __atomic_store_n(&call_rate_level, 0, __ATOMIC_RELAXED);
+}
+
+static void look(uint64_t now_ns)
+{
+    if (event_ns == 0 || pthread_mutex_trylock(&lock) != 0) {
+        return;
+    }
+    uint64_t before = looked_ns ? looked_ns : now_ns;
+    uint64_t gained = credit_ns + (now_ns > before ? now_ns - before : 0);
+    uint64_t spent = __atomic_exchange_n(&written, 0, __ATOMIC_RELAXED) * event_ns;
+    credit_ns = gained < spent ? 0 : gained - spent < CREDIT_NS ? gained - spent : CREDIT_NS;
+    uint32_t level = call_rate_level;
+    while (level < LARGEST_LEVEL && credit_ns <= CREDIT_NS >> (level + 1)) {
+        level++;
+    }
+    while (level > 0 && credit_ns >= CREDIT_NS >> (level - 1)) {
+        level--;
+    }
+    __atomic_store_n(&looked_ns, now_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&call_rate_level, level, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+}
+
+void call_rate_wrote(uint64_t now_ns, uint64_t events)
+{
+    if (__atomic_add_fetch(&written, events, __ATOMIC_RELAXED) >= EVENTS_AT_ONCE) {
+        look(now_ns);
+    }
+}
+
+void call_rate_look(uint64_t now_ns)
+{
+    if (now_ns > __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) + LOOK_NS) {
+        look(now_ns);
+    }
+}

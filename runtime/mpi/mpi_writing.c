@@ -1,0 +1,93 @@
+/* What of a call is counted, and what is written. */
+#include "calls_internal.h"
+
+#include "record_keys.h"
+
+void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
+{
+    total_amount *sum = agent->total_of(s->thread, s->path, call->operation, call->group);
+    if (sum) {
+        thread_totals_grow(&sum->calls, 1);
+        thread_totals_grow(&sum->nbytes, call->nbytes);
+        thread_totals_grow(&sum->wall_ns, wall_ns);
+        thread_totals_grow(&sum->cpu_ns, cpu_ns);
+    } else {
+        const total_amount one = {s->path, call->operation, call->group, 1, call->nbytes, wall_ns, cpu_ns};
+        recorder()->count(&one);
+    }
+}
+
+/* Whether a call is among those that are written at this level: on all ranks that take part, or on none. */
+static bool is_written(const call_arguments *call, const communicator *on, uint32_t level)
+{
+    static __thread uint64_t alone __attribute__((tls_model("initial-exec")));
+    if (level == 0 || (call->operation >= WIN_POST && call->operation <= WIN_WAIT)) {
+        return true; /* the two sides of an epoch know it by different names */
+    }
+    if (on == NULL || call->group == 0) {
+        return is_kept(hash_finish(++alone), level); /* meets nobody */
+    }
+    bool sends = call->operation == OPERATION_SEND || call->operation == OPERATION_BLOCKING_SEND;
+    if (!sends && call->operation != OPERATION_RECV) {
+        return is_kept(key_of_collective(on->name_hash, call->seq), level);
+    }
+    if (call->peer < 0 || (call->flags & (EVENT_ANY_SOURCE | EVENT_NUMBERED)) == EVENT_ANY_SOURCE) {
+        return true;
+    }
+    int64_t me = (int64_t)on->member_ranks[on->my_place];
+    return is_kept(key_of_message(sends ? me : call->peer, sends ? call->peer : me, call->tag, call->seq), level);
+}
+
+uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times)
+{
+    uint32_t level = __atomic_load_n(agent->rate_level, __ATOMIC_RELAXED);
+    if (!is_written(call, on, level)) {
+        return NOT_WRITTEN;
+    }
+    call_arguments written = *call;
+    written.flags |= EVENT_UNCOUNTED | level << EVENT_LEVEL_SHIFT;
+    agent->rate_wrote(times->exit_ns, 1);
+    return recorder()->event_at(&written, times->thread, times->path, times->enter_ns, times->exit_ns,
+                                times->cpu_enter_ns, times->cpu_ns);
+}
+
+static call_times times_of(const call_state *s)
+{
+    return (call_times){s->thread->index, s->path, s->enter_ns, s->exit_ns, s->cpu_ns, s->cpu_inside_ns};
+}
+
+uint64_t write_event(const call_state *s, const call_arguments *call)
+{
+    const call_times times = times_of(s);
+    count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    return write_call(call, s->on, &times);
+}
+
+/* A post at a moment of a call that counts itself: `step` ns after its beginning. */
+uint64_t write_post_inside(const call_state *s, call_arguments call, const communicator *on, uint64_t step)
+{
+    call_times times = times_of(s);
+    call.flags = (call.flags | EVENT_POST) & ~(uint32_t)EVENT_BLOCKING;
+    times.enter_ns = times.exit_ns = s->enter_ns + step;
+    times.cpu_ns = 0;
+    return write_call(&call, on, &times);
+}
+
+/* Posts that were not written have no completion either. */
+void write_completions(const call_state *s, uint64_t *events, size_t count)
+{
+    size_t written = 0;
+    for (size_t i = 0; i < count; i++) {
+        if ((events[i] & 1) == 0) {
+            events[written++] = events[i];
+        }
+    }
+    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    if (written) {
+        call_arguments call = s->call;
+        call.flags |= EVENT_UNCOUNTED | __atomic_load_n(agent->rate_level, __ATOMIC_RELAXED) << EVENT_LEVEL_SHIFT;
+        agent->rate_wrote(s->exit_ns, written);
+        recorder()->completions_at(&call, events, written, s->thread->index, s->path, s->enter_ns, s->exit_ns,
+                                   s->cpu_ns, s->cpu_inside_ns);
+    }
+}
