@@ -49,7 +49,11 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         handed = flow[shares.handed_from] * shares.handed_share * reaching[shares.handed_to]
         leaving = np.where(chain > 0.0, weighted_count(shares.handed_from, handed, len(reaching)), 0.0)
         goes_on = leaving.sum() >= 0.5 * chain.sum()
-        group = int(np.argmax(leaving if goes_on else np.where(chain > 0.0, flow * direct, 0.0)))
+        amount = leaving if goes_on else np.where(chain > 0.0, flow * direct, 0.0)
+        if late < 0:  # the symptom is where nobody else waits for
+            handed_in = weighted_count(shares.handed_to, handed, len(reaching))
+            amount = amount * arriving / np.maximum(arriving + handed_in, 1e-300)
+        group = int(np.argmax(amount))
         if group in seen:
             break
         seen.add(group)

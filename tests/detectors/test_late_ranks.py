@@ -122,8 +122,8 @@ def test_the_path_of_a_chain_leads_over_every_rank():
     found, _ = analyse([rank * 20 for rank in examples.chain()])
     (name, finding), *_ = found
     assert (name, finding.ranks) == ("assemble", [0])
-    assert finding.path[-1].rank == 0
-    assert [hop.operation for hop in finding.path[:-1]] == ["recv"] * (len(finding.path) - 1)
+    assert [hop.rank for hop in finding.path] == [3, 2, 1, 0]
+    assert [hop.operation for hop in finding.path] == ["recv", "recv", "recv", ""]
 
 
 def test_the_only_rank_that_works_is_serial():
