@@ -11,13 +11,11 @@ from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.findings import Analysis, Finding
 from scalana.detectors.scaling.causes import finding_of, predicted
 from scalana.detectors.scaling.ideal import Ideal, find_ideal
-from scalana.detectors.scaling.loss import Noise, PlaceLoss, noise_of, place_losses
+from scalana.detectors.scaling.loss import WORTH, Noise, PlaceLoss, noise_of, place_losses
 from scalana.detectors.scaling.models import SIZES_FOR_MODEL, fit
 from scalana.graphs.timeline import FloatArray
 
 MOST_FINDINGS = 10
-WORTH = 0.01
-"""Part of an average rank's seconds below which a loss is not worth a finding."""
 DEAD_BAND = 0.05
 """Part of a place's own seconds below which its loss is none."""
 CERTAIN = 2.5

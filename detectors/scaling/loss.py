@@ -22,6 +22,8 @@ CROWDED = 0.5
 """The same of what communication takes where ranks outnumber cores, for the question of how it grows."""
 FLOOR = 0.002
 """Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
+WORTH = 0.01
+"""Part of an average rank's seconds below which nothing is worth a finding or a model."""
 LOSES = 0.05
 """Part of what a line costs on one call path, from which it loses there."""
 
@@ -59,6 +61,7 @@ class PlaceLoss:
     deviation_s: float
     """Standard deviation of ``largest_s - ideal_s``, by the noise of the runs."""
     fit: Fit | None
+    """None where there are too few sizes, and of places that cost next to nothing."""
 
     @property
     def seconds(self) -> FloatArray:
@@ -125,9 +128,10 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
         )
     )
     place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
-    crowded = np.array([run.crowded for run in table.runs])
-    error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
-    place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
+    if seconds.max() >= WORTH * total_s.min():
+        crowded = np.array([run.crowded for run in table.runs])
+        error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
+        place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
     return place
 
 
