@@ -1,4 +1,4 @@
-"""Ways to start and to end an MPI job, and what the recorder must leave alone."""
+"""Ways to end an MPI job, and what the recorder must leave alone."""
 
 from __future__ import annotations
 
@@ -16,39 +16,6 @@ from .conftest import Mpi
 from .test_native import lines_of
 
 pytestmark = pytest.mark.slow
-
-
-def test_several_programs_in_one_job(mpi: Mpi) -> None:
-    first, second = mpi.compile("slow_rank.c", name="first"), mpi.compile("slow_rank.c", "-O2", name="second")
-    folder = mpi.record(2, first, ":", "-n", "2", second)
-    records = RunFolder(folder).processes()
-    assert [Path(record.meta["program"]).name for record in records] == ["first", "first", "second", "second"]
-    assert [record.rank for record in records] == [0, 1, 2, 3]
-    assert all(len(record.events) for record in records)
-
-
-def test_a_script_that_starts_the_job(mpi: Mpi) -> None:
-    program = mpi.compile("slow_rank.c")
-    script = mpi.work / "start.sh"
-    script.write_text(f"#!/bin/sh\nexec mpirun {' '.join(mpi.options)} -n 2 {program}\n")
-    script.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", "./start.sh"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=mpi.work,
-        env=mpi.environment(),
-    )
-    assert done.returncode == 0, done.stderr
-    assert [record.rank for record in RunFolder(mpi.work / "run").processes()] == [0, 1]
-
-
-def test_a_rank_that_wraps_its_program(mpi: Mpi) -> None:
-    program = mpi.compile("slow_rank.c")
-    records = RunFolder(mpi.record(2, "sh", "-c", f"env A=b {program}; true")).processes()
-    assert [record.rank for record in records] == [0, 1]
-    assert all(len(record.events) for record in records)
 
 
 def test_no_system_call_is_interrupted(mpi: Mpi) -> None:

@@ -1,0 +1,85 @@
+"""Launchers and the ways to name machines and programs to them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalana.runtime.record_format import ProcessRecord, RunFolder
+
+from .conftest import Mpi
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def program(mpi: Mpi) -> Path:
+    return mpi.compile("ends_well.c")
+
+
+def run(mpi: Mpi, *command: str | Path, folders: str = "", **variables: str) -> list[ProcessRecord]:
+    """Records of the ranks of a job, by rank."""
+    environment = mpi.environment(**variables)
+    if folders:
+        environment["PATH"] = folders
+    words = [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", *map(str, command)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=mpi.work, env=environment)
+    assert done.returncode == 0, done.stderr + done.stdout
+    records = [record for record in RunFolder(mpi.work / "run").processes() if record.meta.get("role") == "rank"]
+    return sorted(records, key=lambda record: record.rank)
+
+
+def check(records: list[ProcessRecord], ranks: int) -> None:
+    assert [record.rank for record in records] == list(range(ranks))
+    for record in records:
+        assert record.meta["world_size"] == str(ranks)
+        assert record.meta["rank_source"] == "MPI_Init"
+        assert len(record.events) == 12, "init, ten barriers, finalize"
+        assert record.ended and not record.notes
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec"])
+def test_launchers_by_name_and_by_path(mpi: Mpi, program: Path, launcher: str) -> None:
+    place = launcher if launcher == "mpirun" else Path(mpi.folder) / launcher
+    check(run(mpi, place, *mpi.options, "-n", "3", program), 3)
+
+
+def test_several_programs(mpi: Mpi, program: Path) -> None:
+    other = mpi.compile("ends_well.c", name="other")
+    records = run(mpi, "mpiexec", *mpi.options, "-n", "1", program, ":", "-n", "2", other)
+    check(records, 3)
+    assert [Path(record.meta["program"]).name for record in records] == ["program", "other", "other"]
+
+
+def test_a_machine_file(mpi: Mpi, program: Path) -> None:
+    hosts = mpi.work / "hosts"
+    hosts.write_text("localhost slots=2\n" if mpi.options else "localhost:2\n")
+    check(run(mpi, "mpirun", *mpi.options, "--hostfile", hosts, "-n", "2", program), 2)
+
+
+def test_a_script_around_the_launcher(mpi: Mpi, program: Path) -> None:
+    job = script(mpi.work / "job.sh", f"cd /tmp\nmpirun {' '.join(mpi.options)} -n 2 {program}\necho done")
+    check(run(mpi, job), 2)
+
+
+def test_a_script_around_every_rank(mpi: Mpi, program: Path) -> None:
+    wrapper = script(mpi.work / "wrapper.sh", 'date >/dev/null\nnice -n 0 "$@"\n')
+    check(run(mpi, "mpirun", *mpi.options, "-n", "2", wrapper, program), 2)
+
+
+def test_srun(mpi: Mpi, program: Path) -> None:
+    """A stand-in: it sets what Slurm sets, hands the environment on as Slurm does, and starts the ranks."""
+    text = 'shift\nexport SLURM_JOB_ID=7 SLURM_NTASKS="$1" SLURM_PROCID=0\nranks=$1\nshift\n'
+    srun = script(mpi.work / "slurm" / "srun", f'{text}exec {mpi.folder}/mpirun {" ".join(mpi.options)} -n $ranks "$@"')
+    # Neither a launcher of MPI nor its compiler is in the path: the program's library tells which MPI it is.
+    check(run(mpi, "srun", "-n", "2", program, folders=f"{srun.parent}:/usr/bin:/bin"), 2)
