@@ -12,20 +12,18 @@ What fails in here is noted in the record and switched off; the user's call itse
 
 from __future__ import annotations
 
-import ctypes
 import sys
 
-from scalana.runtime import recorder
+from scalana.runtime import recorder, torch_futures, torch_native
 from scalana.runtime.operations import BY_NAME, BY_TORCH_OP
 from scalana.runtime.torch_blocked import Post, Scope
-from scalana.runtime.torch_groups import Group
+from scalana.runtime.torch_groups import Group, address
 from scalana.runtime.torch_state import (
     ANY_SOURCE,
     BLOCKING,
     FROM_CPP,
     POST,
     WAIT,
-    Blocking,
     Pending,
     recording,
 )
@@ -59,6 +57,7 @@ def install(c10d: Any) -> None:
     recorder.when_started(recording.restart)
     _register_kernels(torch)
     _patch_work(c10d.Work)
+    torch_futures.patch(c10d.Work, torch._C.Future, _enter_wait, _leave_wait)
     _patch_cpp_calls(sys.modules["torch.distributed"], torch._C._distributed_c10d)
 
 
@@ -68,9 +67,10 @@ def install(c10d: Any) -> None:
 def _register_kernels(torch: Any) -> None:
     library = torch.library.Library("c10d", "IMPL")
     _library.append(library)
+    waiting: list[torch_native.Operator] = []
     for name in _operator_names(torch, "c10d"):
         try:
-            _register(torch, library, name)
+            waiting += _register(torch, library, name)
         except Exception as failure:
             recording.failed(f"operator c10d::{name} is not recorded", failure)
     try:
@@ -80,6 +80,10 @@ def _register_kernels(torch: Any) -> None:
         functional.impl("wait_tensor", kernel, "BackendSelect", with_keyset=True)
     except Exception as failure:
         recording.failed("waits of functional collectives are not recorded", failure)
+    try:
+        recording.groups.known_to_kernels = torch_native.attach(torch, recording.core, recording.groups.c10d, waiting)
+    except Exception as failure:
+        recording.failed("kernels in C++", failure)
 
 
 def _operator_names(torch: Any, namespace: str) -> list[str]:
@@ -88,17 +92,32 @@ def _operator_names(torch: Any, namespace: str) -> list[str]:
     return sorted({name[len(prefix) :].split(".")[0] for name in every if name.startswith(prefix)})
 
 
-def _register(torch: Any, library: Any, name: str) -> None:
-    """Put our kernel in front of ``c10d::name``, if it communicates."""
+def _register(torch: Any, library: Any, name: str) -> list[torch_native.Operator]:
+    """Put our kernel in front of ``c10d::name``, if it communicates; what a kernel in C++ is to know if it may wait."""
     operator = getattr(torch.ops.c10d, name).default
     places = {argument.name: place for place, argument in enumerate(operator._schema.arguments)}
     if "process_group" not in places:
-        return
+        return []
     row = BY_TORCH_OP.get(name)
     if row is None:
         recorder.note(f"torch: c10d::{name} is not in the table of operations")
     kernel = _kernel(torch, operator, name, row.code if row is not None else 0, places)
     library.impl(name, kernel, "BackendSelect", with_keyset=True)
+    message = "tag" in places
+    if row is None or not _has_work(operator) or name == "recv_any_source_" or not (message or "async_op" in places):
+        return []
+    places = {"dst": -1, "src": -1, "tag": -1, "root_rank": -1, "async_op": -1, **places}
+    peer = max(places["dst"], places["src"]) if message else places["root_rank"]
+    return [
+        torch_native.Operator(
+            name.encode(), row.code, places["process_group"], _payload_place(name, places), peer, places["tag"],
+            places["async_op"], message,
+        )
+    ]  # fmt: skip
+
+
+def _has_work(operator: Any) -> bool:
+    return any("Work" in str(result.type) for result in operator._schema.returns)
 
 
 def _payload_place(name: str, places: dict[str, int]) -> int:
@@ -145,7 +164,7 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
     async_place = places.get("async_op", 1 << 30)
     message = "tag" in places
     any_source = name == "recv_any_source_"
-    has_work = any("Work" in str(result.type) for result in operator._schema.returns)
+    has_work = _has_work(operator)
     base_flags = ANY_SOURCE if any_source else 0
     by_name = recording.groups
     shared = recording
@@ -169,12 +188,12 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
                 else:
                     tag = 0
                     peer = group.world_rank(args[root_place]) if root_place >= 0 else -1
-                    seq = next(group.collectives)
+                    seq = group.collective_number()
                 caller = frame_of().f_back
                 from_api = caller is not None and caller.f_globals is api
                 flags = base_flags | POST
                 thread = shared.thread
-                if thread.blocking is not None:
+                if core.waits():
                     _leave_blocking(None)  # its wait did not come
                 if not has_work:
                     flags = base_flags | BLOCKING
@@ -203,7 +222,9 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
                 core.end(event)
         try:
             if not over:
-                thread.blocking = Blocking(event, group, any_source)
+                core.wait_follows(event)
+                if any_source:
+                    thread.any_source = (event, group)
             elif flags & POST:
                 work = result[-1] if type(result) is tuple else result
                 if work is not None:
@@ -249,7 +270,9 @@ def _posted(
 ) -> None:
     """Connect a post with whatever will tell of its completion."""
     work = torch._C._distributed_c10d.Work.unbox(boxed_work)
-    key = _address(work)
+    key = address(work)
+    # torch hands out one C++ Work here and, later, to the user; the Python objects around it need not be the same, and
+    # keeping one alive would keep its tensors alive.
     _remember(recording.works, key, pending)
     if results is not None:
         for result in results if isinstance(results, (list, tuple)) else (results,):
@@ -267,7 +290,7 @@ def _posted(
     # A work of a device completes, as far as the host can see, when its kernel is enqueued: that says nothing.
     if (tensor is None or tensor.is_cpu) and (name, pending.group.name) not in recording.no_future:
         try:
-            future = work.get_future()
+            future = torch_futures.future_of(work)
         except RuntimeError:  # gloo's messages have none
             recording.no_future.add((name, pending.group.name))
             return
@@ -291,29 +314,22 @@ def _completion(done: Callable[[int], Any], event: int) -> Callable[[Any], None]
     return completed
 
 
-def _address(wrapped: Any) -> int:
-    """Address of the C++ object behind a pybind11 object, which is the first word after the Python header.
-
-    torch hands out one C++ Work in the kernel and, later, to the user; the Python objects around it need not be the
-    same, and keeping one alive would keep its tensors alive."""
-    return ctypes.c_void_p.from_address(id(wrapped) + recording.object_header).value or 0
-
-
 # ---- waits in Python ----
 
 
 def _patch_work(work_class: Any) -> None:
-    for name in ("wait", "synchronize"):
-        original = getattr(work_class, name, None)
-        if original is not None:
-            setattr(work_class, name, _recorded_wait(original, name))
+    for owner in (work_class, *work_class.__subclasses__()):
+        for name in ("wait", "synchronize"):
+            original = vars(owner).get(name)
+            if original is not None:
+                setattr(owner, name, _recorded_wait(original, name))
 
 
 def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     shared = recording
 
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if shared.thread.blocking is not None:
+        if shared.core.waits():
             try:
                 return original(self, *args, **kwargs)
             finally:
@@ -321,7 +337,7 @@ def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any
         pending = None
         try:
             if shared.works:
-                key = _address(self)
+                key = address(self)
                 pending = shared.works.pop(key, None)
         except Exception as failure:
             shared.failed("a wait was not recorded", failure)
@@ -368,12 +384,10 @@ def _leave_wait(event: int) -> None:
 def _leave_blocking(work: Any) -> None:
     """The blocking call of this thread is over; ``work`` is what it waited for."""
     try:
-        blocking = recording.thread.blocking
-        recording.thread.blocking = None
-        if blocking is not None:
-            recording.core.end(blocking.event)
-            if blocking.any_source and work is not None:
-                _found_source(blocking.event, blocking.group, work)
+        event = recording.core.waited()
+        source, recording.thread.any_source = recording.thread.any_source, None
+        if source is not None and source[0] == event and work is not None:
+            _found_source(event, source[1], work)
     except Exception as failure:
         recording.failed("a blocking call was not recorded", failure)
 

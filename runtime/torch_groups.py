@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from itertools import count
+
+from scalana.runtime import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +20,16 @@ class Group:
     a (source, destination, tag) channel in the same order: the number is the key by which calls find their partners.
     """
 
-    __slots__ = ("channels", "collectives", "generation", "id", "name", "ranks")
+    __slots__ = ("generation", "id", "key", "name", "ranks")
+
+    _keys = count(1)
 
     def __init__(self, name: str, ranks: list[int]) -> None:
         self.name = name
         self.ranks = ranks
         """World rank of each group rank; empty where it is not known."""
-        self.collectives = count()
-        self.channels: dict[tuple[int, int, int], Any] = {}
+        self.key = next(Group._keys)
+        """By which its counters are known."""
         self.id = 0
         """Communicator id in the current record."""
         self.generation = -1
@@ -33,13 +39,18 @@ class Group:
         """World rank of member ``group_rank``, -1 where unknown."""
         return self.ranks[group_rank] if 0 <= group_rank < len(self.ranks) else -1
 
+    def collective_number(self) -> int:
+        """Number of this collective in the group."""
+        return _core.number(self.key, 0, -1, 0)
+
     def message_number(self, operation: int, peer: int, tag: int) -> int:
         """Number of this message in its channel, on this side."""
-        key = (operation, peer, tag)
-        channel = self.channels.get(key)
-        if channel is None:
-            channel = self.channels.setdefault(key, count())
-        return next(channel)
+        return _core.number(self.key, operation, peer, tag)
+
+
+def address(wrapped: Any) -> int:
+    """Address of the C++ object behind a pybind11 object, which is the first word after the Python header."""
+    return ctypes.c_void_p.from_address(id(wrapped) + object.__basicsize__).value or 0
 
 
 class Groups:
@@ -49,6 +60,9 @@ class Groups:
         self.c10d: Any = None
         self.core: Any = None
         self.by_name: dict[str, Group] = {}
+        self.known_to_kernels = False
+        """Whether kernels in C++ are to know the groups by address."""
+        self._watched: dict[int, Any] = {}
         self._kept: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._worlds = 0
         self._record = 0
@@ -57,16 +71,19 @@ class Groups:
         """A new record began: communicators must be defined in it before they are used."""
         self.core = core
         self._record += 1
-        self.by_name = {}
+        self.forget_names()
 
     def new_world(self) -> None:
         """A default process group was made: torch may use names of destroyed groups for other ranks from now on."""
         self._worlds += 1
-        self.by_name = {}
+        self.forget_names()
 
     def forget_names(self) -> None:
-        """A group was made: look names up afresh."""
+        """A group is being made: look names up afresh."""
         self.by_name = {}
+        self._watched.clear()
+        if self.known_to_kernels:
+            _core.forget_group(0)
 
     def lookup(self, process_group: Any, torch_name: str) -> Group:
         """The communicator of ``process_group``, named ``torch_name`` by torch, defined in the record."""
@@ -79,7 +96,20 @@ class Groups:
         self._define(group, process_group.rank())
         if ranks:
             self.by_name[torch_name] = group
+            if self.known_to_kernels:
+                self._tell_kernels(process_group, group)
         return group
+
+    def _tell_kernels(self, process_group: Any, group: Group) -> None:
+        """Have the kernels know ``group`` by its address, for as long as no other can take it."""
+        place = address(process_group)
+
+        def gone(_: Any) -> None:
+            _core.forget_group(place)
+
+        if place:
+            self._watched[place] = weakref.ref(process_group, gone)
+            _core.know_group(place, group.key, group.id, group.ranks)
 
     def pseudo(self, name: str, ranks: list[int], my_rank: int) -> Group:
         """A communicator for what torch does not do on a group: making groups."""

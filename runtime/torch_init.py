@@ -81,13 +81,14 @@ class _Watcher:
             if recorder.core is None:
                 return 0
             self.prepare()
+            self.recording.groups.forget_names()
             core = self.recording.core
             members = self.members(args, kwargs)
             if members is None:
                 return 0
             name, ranks, place = members
             group = self.recording.groups.pseudo(name, ranks, place)
-            event: int = core.begin(self.operation, group.id, next(group.collectives), -1, 0, 0, _BLOCKING)
+            event: int = core.begin(self.operation, group.id, group.collective_number(), -1, 0, 0, _BLOCKING)
             return event
         except Exception as failure:
             recorder.note(f"torch: the making of a group was not recorded: {failure!r}")

@@ -34,17 +34,6 @@ class Pending:
         self.post = post
 
 
-class Blocking:
-    """A call of the public API that is not over before its ``Work.wait`` has returned, which is sure to come next."""
-
-    __slots__ = ("any_source", "event", "group")
-
-    def __init__(self, event: int, group: Group, any_source: bool) -> None:
-        self.event = event
-        self.group = group
-        self.any_source = any_source
-
-
 class _ThreadState(threading.local):
     """What a thread is in the midst of."""
 
@@ -52,8 +41,8 @@ class _ThreadState(threading.local):
     """The call into C++ whose waits are to be reconstructed."""
     backward: tuple[int, Scope] | None = None
     """Innermost backward pass: id of its graph task, and its posts."""
-    blocking: Blocking | None = None
-    """The blocking call of the public API that is under way."""
+    any_source: tuple[int, Group] | None = None
+    """Event and group of the blocking receive from anybody that is under way."""
 
 
 class Recording:
@@ -70,7 +59,6 @@ class Recording:
         """By address of the storage of a result, for the posts of functional collectives."""
         self.no_future: set[tuple[str, str]] = set()
         self.noted: set[str] = set()
-        self.object_header = object.__basicsize__
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""

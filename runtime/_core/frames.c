@@ -45,6 +45,12 @@ uint32_t frames_path_of_self_unlocked(path_cache *cache)
     return 0;
 }
 
+size_t frames_callers_of_self(frame_caller *callers, size_t capacity)
+{
+    (void)callers, (void)capacity;
+    return 0;
+}
+
 size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole)
 {
     (void)access, (void)threads, (void)capacity;
@@ -150,6 +156,12 @@ uint32_t frames_path_of_self_unlocked(path_cache *cache)
     frames_stack_of_state(state, &stack);
     frames_intern(MEMORY_DIRECT, &stack, cache, &path);
     return path;
+}
+
+size_t frames_callers_of_self(frame_caller *callers, size_t capacity)
+{
+    const PyThreadState *state = PyGILState_GetThisThreadState();
+    return prepared && usable && state ? frames_callers_of_state(state, callers, capacity) : 0;
 }
 
 #endif /* SCALANA_FRAME_LAYOUT */

@@ -15,7 +15,8 @@
 
 /* Whether one of the frames_3*.h applies. Needs <patchlevel.h> and <pyconfig.h> (which Python.h includes) before. */
 #ifndef SCALANA_FRAME_LAYOUT
-#if PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
+#if PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) &&                        \
+    !defined(Py_STACKREF_DEBUG) && !defined(PYPY_VERSION)
 #define SCALANA_FRAME_LAYOUT 1
 #else
 #define SCALANA_FRAME_LAYOUT 0
@@ -112,6 +113,14 @@ uint32_t frames_path_of_self(path_cache *cache);
 /* The same for a thread that has let go of the interpreter's lock, to call something that takes long: its frames stand
  * still meanwhile. 0 where frames cannot be read natively. */
 uint32_t frames_path_of_self_unlocked(path_cache *cache);
+
+typedef struct {
+    uintptr_t code, globals;
+} frame_caller;
+
+/* The innermost frames of the calling thread, which may have let go of the interpreter's lock. 0 where they cannot be
+ * read. */
+size_t frames_callers_of_self(frame_caller *callers, size_t capacity);
 
 /* Directory whose code is skipped at the inner end of a path. */
 void frames_set_own_directory(const char *directory);

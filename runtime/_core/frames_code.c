@@ -64,6 +64,29 @@ static size_t encode(int kind, size_t count, char *to)
     return (size_t)(p - to);
 }
 
+/* Whether what was read may be text of a program at all, and not what has taken its place in memory. The interpreter lets
+ * no NUL into names of files and functions. */
+static bool is_text(int kind, size_t count, bool ascii)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t c = character(kind, i);
+        if (c == 0 || c > 0x10FFFF || (ascii && c > 0x7F)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Freed objects keep their type, but small ones have a link to the next in place of the count of references. */
+static bool is_alive(const PyObject *head)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return Py_REFCNT((PyObject *)head) != 0; /* flags stand beside the count */
+#else
+    return head->ob_refcnt > 0 && head->ob_refcnt < (Py_ssize_t)1 << 40;
+#endif
+}
+
 /* Reads a str, cut at `longest` characters. `to` has room for four bytes per character. */
 static bool read_text(enum memory_access access, uintptr_t object, size_t longest, char *to, size_t *size)
 {
@@ -73,7 +96,8 @@ static bool read_text(enum memory_access access, uintptr_t object, size_t longes
         return false;
     }
     PyASCIIObject *base = &head._base;
-    if (base->ob_base.ob_type != &PyUnicode_Type || !base->state.compact || base->length < 0) {
+    if (base->ob_base.ob_type != &PyUnicode_Type || !is_alive(&base->ob_base) || !base->state.compact ||
+        base->length < 0) {
         return false;
     }
     int kind = (int)base->state.kind;
@@ -85,6 +109,9 @@ static bool read_text(enum memory_access access, uintptr_t object, size_t longes
     if (count > 0 && !memory_read(access, raw_text, data, count * (size_t)kind)) {
         return false;
     }
+    if (!is_text(kind, count, base->state.ascii)) {
+        return false;
+    }
     *size = encode(kind, count, to);
     return true;
 }
@@ -93,7 +120,7 @@ static bool read_table(enum memory_access access, uintptr_t object, size_t *size
 {
     PyVarObject head;
     if (!plausible(object) || !memory_read(access, &head, object, sizeof head) ||
-        head.ob_base.ob_type != &PyBytes_Type || head.ob_size < 0) {
+        head.ob_base.ob_type != &PyBytes_Type || !is_alive(&head.ob_base) || head.ob_size < 0) {
         return false;
     }
     *size = (size_t)head.ob_size;

@@ -128,6 +128,19 @@ void frames_stack_of_state(const void *state, frame_stack *stack)
     finish_stack(stack, seen);
 }
 
+size_t frames_callers_of_state(const void *state, frame_caller *callers, size_t capacity)
+{
+    size_t count = 0;
+    for (uintptr_t at = current_frame_of(state); at && count < capacity;) {
+        const raw_frame raw = raw_frame_at((const uint8_t *)at);
+        at = word_at((const uint8_t *)at, layout.frame_previous);
+        if (layout.frame_owner == FRAMES_NONE || raw.owner < layout.owner_interpreter) {
+            callers[count++] = (frame_caller){raw.code, raw.globals};
+        }
+    }
+    return count;
+}
+
 /* ---- other threads ---- */
 
 /* A stretch of another thread's data stack, where frames lie close together, the outer ones below. */

@@ -18,51 +18,8 @@
 #include "recorder.h"
 #include "recorder_api.h"
 #include "sampler.h"
-
-/* ---- the calling thread ---- */
-
-typedef struct {
-    uint64_t generation;
-    pid_t tid;
-    uint32_t index;
-    path_cache cache;
-} thread_notes;
-
-static __thread thread_notes *notes;
-static pthread_key_t notes_key;
-static pthread_once_t notes_once = PTHREAD_ONCE_INIT;
-
-static void drop_notes(void *memory)
-{
-    notes = NULL;
-    free(memory);
-}
-
-static void create_notes_key(void)
-{
-    pthread_key_create(&notes_key, drop_notes);
-}
-
-/* What is known of the calling thread in this recording; NULL when memory is short. */
-static thread_notes *own_notes(void)
-{
-    if (notes == NULL) {
-        thread_notes *fresh = calloc(1, sizeof *fresh);
-        if (fresh == NULL) {
-            return NULL;
-        }
-        pthread_once(&notes_once, create_notes_key);
-        pthread_setspecific(notes_key, fresh);
-        notes = fresh;
-    }
-    uint64_t generation = recorder_generation();
-    if (notes->generation != generation) {
-        notes->tid = (pid_t)syscall(SYS_gettid);
-        notes->index = recorder_thread(notes->tid, THREAD_PYTHON | (notes->tid == getpid() ? THREAD_MAIN : 0u));
-        notes->generation = generation;
-    }
-    return notes;
-}
+#include "thread_notes.h"
+#include "torch_calls.h"
 
 /* ---- arguments ---- */
 
@@ -491,6 +448,18 @@ static PyMethodDef methods[] = {
      "done(event, source=-1): a posted operation is complete."},
     {"interval", (PyCFunction)(void (*)(void))core_interval, METH_FASTCALL,
      "interval(type, name, start_ns, end_ns, cpu_ns): a named stretch of time of the calling thread."},
+    {"number", (PyCFunction)(void (*)(void))torch_number, METH_FASTCALL,
+     "number(group_key, operation, peer, tag): how many such calls there were before, and one more from now on."},
+    {"wait_follows", torch_wait_follows, METH_O,
+     "wait_follows(event): the calling thread's next wait is part of this call and ends it."},
+    {"waits", torch_waits, METH_NOARGS, "waits(): whether a call of the calling thread ends with its next wait."},
+    {"waited", torch_waited, METH_NOARGS, "waited(): that wait is over; returns the event, 0 if there was none."},
+    {"know_group", (PyCFunction)(void (*)(void))torch_know_group, METH_VARARGS,
+     "know_group(address, group_key, group, ranks): a process group that calls of C++ name by its address."},
+    {"forget_group", torch_forget_group, METH_O, "forget_group(address): it is gone. 0: all of them."},
+    {"torch_api", (PyCFunction)(void (*)(void))torch_api, METH_VARARGS,
+     "torch_api(globals, codes): address of what torch_kernels.cpp needs. Calls from frames with these globals wait;\n"
+     "messages do if one of these codes is near."},
     {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},
     {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
     {"sample_path", core_sample_path, METH_O,

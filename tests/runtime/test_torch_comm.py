@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from scalana.runtime import torch_build
 
 from . import jobs
 
@@ -27,11 +30,43 @@ def as_expected(record: jobs.ProcessRecord) -> list[list[object]]:
     return rows
 
 
+ASK_FOR_KERNELS = """
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+"""
+
+
 @pytest.fixture(scope="module")
-def every_call(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment of a job that finds kernels in C++, which a recorded job has asked for."""
+    folder = tmp_path_factory.mktemp("kernels")
+    environment = {"SCALANA_CACHE": str(folder / "cache")}
+    assert jobs.python(ASK_FOR_KERNELS, folder / "run", extra=environment).returncode == 0
+    (path,) = torch_build.wanted(environment)
+    trouble = torch_build.build(path, os.environ)
+    if trouble.startswith("no C++ compiler"):
+        pytest.skip(trouble)
+    assert trouble == "" and torch_build.wanted(environment) == []
+    return environment
+
+
+def _environment(how: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    environment: dict[str, str] = request.getfixturevalue("kernels") if how == "c++" else {"SCALANA_TORCH_KERNELS": "0"}
+    return environment
+
+
+BOTH_WAYS = ["python", "c++"]
+
+
+@pytest.fixture(scope="module", params=BOTH_WAYS)
+def every_call(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     folder = tmp_path_factory.mktemp("every_call")
-    done = jobs.torchrun(4, "every_call.py", folder, record=folder / "run")
+    environment = _environment(request.param, request)
+    done = jobs.torchrun(4, "every_call.py", folder, record=folder / "run", extra=environment)
     assert done.returncode == 0, done.stderr
+    for record in jobs.ranks(folder / "run"):
+        assert ("torch_kernels" in record.meta) == (request.param == "c++")
     assert sorted(done.stdout.splitlines()) == [f"end of rank {rank}" for rank in range(4)]
     return folder
 
@@ -137,9 +172,12 @@ def test_buckets_of_the_reducer_are_marked_as_posted_by_cpp(tmp_path: Path) -> N
         assert waits and all(call.flags == 4 | 8 for call in waits)
 
 
-def test_exceptions_of_communication_reach_the_program_unchanged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", BOTH_WAYS)
+def test_exceptions_of_communication_reach_the_program_unchanged(
+    tmp_path: Path, how: str, request: pytest.FixtureRequest
+) -> None:
     plain = jobs.torchrun(2, "failing_calls.py")
-    recorded = jobs.torchrun(2, "failing_calls.py", record=tmp_path)
+    recorded = jobs.torchrun(2, "failing_calls.py", record=tmp_path, extra=_environment(how, request))
     assert plain.returncode == recorded.returncode == 0, recorded.stderr
     assert sorted(recorded.stdout.splitlines()) == sorted(plain.stdout.splitlines())
     assert "ValueError" in plain.stdout and "RuntimeError" in plain.stdout
@@ -173,8 +211,62 @@ def test_a_failing_rank_ends_the_job_as_ever(tmp_path: Path) -> None:
     assert {record.role for record in jobs.records(tmp_path)} == {"launcher", "rank"}
 
 
-def test_groups_made_anew_are_other_groups(tmp_path: Path) -> None:
-    assert jobs.torchrun(3, "groups_anew.py", tmp_path, record=tmp_path / "run").returncode == 0
+WITHOUT_PYTHON = """
+import torch, torch.distributed as dist, torch.distributed.distributed_c10d as c10d
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+from scalana.runtime import torch_state
+class Watched:
+    def __init__(self, core): self.core = core; self.begun = 0
+    def __getattr__(self, name):
+        self.begun += name == "begin"
+        return getattr(self.core, name)
+tensor = torch.ones(4)
+dist.all_reduce(tensor)  # makes the group known
+watched = torch_state.recording.core = Watched(torch_state.recording.core)
+for _ in range(3):
+    dist.all_reduce(tensor)
+    dist.send(tensor, 1, tag=7)
+    dist.barrier()
+print(watched.begun)
+work = dist.all_reduce(tensor, async_op=True)
+work.wait()
+print(watched.begun)
+work = dist.all_reduce(tensor, async_op=True)
+future = work.get_future()
+future.wait()
+future.wait()
+work.wait()
+print(watched.begun)
+with torch.inference_mode():
+    dist.all_reduce(torch.ones(4))
+print(watched.begun)
+"""
+
+
+def test_kernels_record_calls_that_wait_without_python(tmp_path: Path, kernels: dict[str, str]) -> None:
+    done = jobs.python(WITHOUT_PYTHON, tmp_path, extra=kernels)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0", "2", "4", "5"]
+    (record,) = jobs.records(tmp_path)
+    made = [call for call in jobs.calls(record) if call.operation != "init_process_group"]
+    looped = [("allreduce", 16, 1), ("send", 16, 1), ("barrier", 0, 1)] * 3
+    expected = [("allreduce", 16, 1), *looped, *[("allreduce", 16, 2), ("wait", 16, 4)] * 2, ("allreduce", 16, 1)]
+    assert [(call.operation, call.nbytes, call.flags) for call in made] == expected
+    collectives = [call.seq for call in made if call.operation in ("allreduce", "barrier")]
+    assert collectives == list(range(len(collectives)))
+    assert [(call.seq, call.peer, call.tag) for call in made if call.operation == "send"] == [
+        (number, 1, 7) for number in range(3)
+    ]
+    for call in made:
+        assert record.frames(call.path)[0].code.name == "<module>"
+        assert "scalana" not in record.frames(call.path)[-1].code.filename
+
+
+@pytest.mark.parametrize("how", BOTH_WAYS)
+def test_groups_made_anew_are_other_groups(tmp_path: Path, how: str, request: pytest.FixtureRequest) -> None:
+    environment = _environment(how, request)
+    assert jobs.torchrun(3, "groups_anew.py", tmp_path, record=tmp_path / "run", extra=environment).returncode == 0
     rows: dict[tuple[str, int], set[tuple[int, ...]]] = {}
     for record in jobs.ranks(tmp_path / "run"):
         for call in jobs.calls(record):

@@ -1,0 +1,45 @@
+#include "thread_notes.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record_kinds.h"
+#include "recorder.h"
+
+static __thread thread_notes *notes;
+static pthread_key_t notes_key;
+static pthread_once_t notes_once = PTHREAD_ONCE_INIT;
+
+static void drop_notes(void *memory)
+{
+    notes = NULL;
+    free(memory);
+}
+
+static void create_notes_key(void)
+{
+    pthread_key_create(&notes_key, drop_notes);
+}
+
+thread_notes *own_notes(void)
+{
+    if (notes == NULL) {
+        thread_notes *fresh = calloc(1, sizeof *fresh);
+        if (fresh == NULL) {
+            return NULL;
+        }
+        pthread_once(&notes_once, create_notes_key);
+        pthread_setspecific(notes_key, fresh);
+        notes = fresh;
+    }
+    uint64_t generation = recorder_generation();
+    if (notes->generation != generation) {
+        notes->tid = (pid_t)syscall(SYS_gettid);
+        notes->index = recorder_thread(notes->tid, THREAD_PYTHON | (notes->tid == getpid() ? THREAD_MAIN : 0u));
+        notes->generation = generation;
+        notes->waiting = 0;
+    }
+    return notes;
+}

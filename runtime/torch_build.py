@@ -1,0 +1,124 @@
+"""Compiles the kernels that recorded jobs have asked for (:mod:`scalana.runtime.torch_native`).
+
+``python -m scalana.runtime.torch_build`` compiles what is wanted; ``scalana run`` may call :func:`start`, which does so
+in the background, on cores that nobody else needs. It takes about ten seconds of a core, once for each installation of
+torch. Where it cannot be done the kernels in Python go on to do the work.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+
+from scalana.runtime import torch_native
+
+_FLAGS = ("-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
+_STANDARDS = ("c++20", "c++17")
+_SECONDS = 300
+
+
+def wanted(environ: Mapping[str, str]) -> list[str]:
+    """Libraries that recorded jobs have asked for and that nobody has compiled."""
+    folder = torch_native.cache_folder(environ)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    paths = [os.path.join(folder, name[: -len(".wanted")]) for name in names if name.endswith(".wanted")]
+    return [path for path in paths if not os.path.exists(path) and not os.path.exists(path + ".failed")]
+
+
+def start(environ: Mapping[str, str]) -> bool:
+    """Compile what is wanted in a process of its own, which nobody waits for. Says whether there was anything to do."""
+    if not wanted(environ) or _compiler(environ) is None:
+        return False
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "scalana.runtime.torch_build"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={name: value for name, value in environ.items() if name not in ("LD_PRELOAD", "SCALANA_RUN_DIR")},
+        )
+    except OSError:
+        return False
+    return True
+
+
+def build(path: str, environ: Mapping[str, str]) -> str:
+    """Compile one library that is wanted. Returns what went wrong, empty if nothing did.
+
+    A failure is remembered beside it, so that it is not tried again."""
+    compiler = _compiler(environ)
+    if compiler is None:
+        return "no C++ compiler (c++, g++ or clang++) in PATH"
+    try:
+        with open(path + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
+            torch_folder = file.read()
+        trouble = _compile(compiler, path, torch_folder)
+    except (OSError, subprocess.SubprocessError) as error:
+        trouble = str(error)
+    try:
+        if trouble:
+            with open(path + ".failed", "w", encoding="utf-8", errors="replace") as file:
+                file.write(trouble)
+        os.unlink(path + ".wanted")
+    except OSError:
+        pass
+    return trouble
+
+
+def _compile(compiler: str, path: str, torch_folder: str) -> str:
+    libraries = os.path.join(torch_folder, "lib")
+    source = torch_native.SOURCES[0]
+    includes = [os.path.dirname(source), os.path.join(torch_folder, "include")]
+    message = ""
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as work:
+        output = os.path.join(work, "kernels.so")
+        for standard in _STANDARDS:
+            command = [compiler, *_FLAGS, f"-std={standard}", *(f"-I{folder}" for folder in includes), source]
+            command += ["-o", output, f"-L{libraries}", "-lc10", "-ltorch_cpu"]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+            if done.returncode == 0:
+                os.replace(output, path)
+                return ""
+            message = message or done.stderr
+    return message or "the compiler failed"
+
+
+def _compiler(environ: Mapping[str, str]) -> str | None:
+    for name in (environ.get("CXX", ""), "c++", "g++", "clang++"):
+        found = shutil.which(name, path=environ.get("PATH")) if name else None
+        if found:
+            return found
+    return None
+
+
+def _step_back() -> None:
+    """Run only on cores that nobody else needs."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (OSError, AttributeError):
+        os.nice(19)
+
+
+def main() -> int:
+    """Compile all that is wanted; the number of failures."""
+    _step_back()
+    failures = 0
+    for path in wanted(os.environ):
+        trouble = build(path, os.environ)
+        failures += bool(trouble)
+        print(f"{path}: {trouble.splitlines()[0] if trouble else 'compiled'}")
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())
