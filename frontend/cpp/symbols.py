@@ -167,15 +167,22 @@ class Symbols:
         return found
 
 
+def _plainness(name: str) -> tuple[int, int]:
+    """Least for that of several names of one function that programs call it by: ``cbrt``, not ``__cbrt``."""
+    return len(name) - len(name.lstrip("_")), len(name)
+
+
 def symbols_of(elf: Any) -> list[tuple[int, int, str]]:
-    """Functions of a symbol table: first address, the one behind the last, and name, by address."""
+    """Functions of a symbol table: first address, the one behind the last, and the plainest name, by address."""
     found: dict[int, tuple[int, int, str]] = {}
     for name in (".dynsym", ".symtab"):
         section = elf.get_section_by_name(name)
         for symbol in section.iter_symbols() if hasattr(section, "iter_symbols") else ():  # empty in debug files
             if symbol["st_info"]["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
                 start = symbol["st_value"]
-                found[start] = start, start + max(symbol["st_size"], 1), symbol.name
+                known = found.get(start)
+                if known is None or _plainness(symbol.name) < _plainness(known[2]):
+                    found[start] = start, start + max(symbol["st_size"], 1), symbol.name
     return sorted(found.values())
 
 

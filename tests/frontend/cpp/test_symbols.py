@@ -119,3 +119,14 @@ def test_lambdas_have_the_names_of_the_structure(tmp_path: Path) -> None:
         pytest.skip("clang has another name for lambdas")
     found = all_frames(compiled(tmp_path, source, "-g"), "UliE")
     assert {(frame.name, frame.first_line, frame.line) for (frame,) in found} == {("main::<lambda>", 3, 3)}
+
+
+def test_of_several_names_the_plainest_counts(tmp_path: Path) -> None:
+    from elftools.elf.elffile import ELFFile
+
+    source = 'extern "C" { int __root(int x) { return x; } int root(int) __attribute__((alias("__root")));\n'
+    source += 'int rootf32x(int) __attribute__((weak, alias("__root"))); }\n'
+    with open(compiled(tmp_path, source, "-shared", "-fPIC"), "rb") as file:
+        names = [name for _, _, name in symbols_of(ELFFile(file))]
+    assert "root" in names
+    assert not {"__root", "rootf32x"} & set(names)
