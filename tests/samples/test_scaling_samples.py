@@ -187,7 +187,7 @@ def test_the_json_follows_its_schema(comparison: Comparison) -> None:
 
 def test_a_run_that_was_not_fitted_is_predicted(comparisons: dict[str, Comparison]) -> None:
     """Fitted to 2, 3, 4 and 6 ranks; the run of 8 is predicted within a fifth."""
-    comparison, errors = comparisons["root_loop.cpp"], []
+    comparison, errors = comparisons["rebuilt_table.cpp"], []
     for attempt in range(ATTEMPTS):
         expected = comparison.scaling(attempt, (2, 3, 4, 6), at=8)["prediction"]
         real = comparison.scaling(attempt)["sizes"][-1]
