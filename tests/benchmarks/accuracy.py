@@ -2,6 +2,9 @@
 
     SAMPLES_RUNS=runs python -m pytest tests/samples        records all samples and keeps their runs
     python -m tests.benchmarks.accuracy runs [--samples samples] [--format markdown|json]
+    python -m tests.benchmarks.accuracy runs --record-mpi MPI/bin      records samples/mpi into runs/mpi
+    python -m tests.benchmarks.accuracy runs/mpi --samples samples/mpi
+    SCALING_RUNS=runs python -m pytest tests/samples/test_scaling_samples.py
     python -m tests.benchmarks.accuracy runs --scaling       for samples/scaling, in runs/NAME-RANKS
 
 For every sample: what is planted, and the first answer of this tool, of ScalAna as published (on the same graph), and
@@ -29,7 +32,9 @@ from scalana.detectors.costs import setup_vertices
 from scalana.detectors.findings import Finding
 from scalana.graphs.align import align
 from scalana.graphs.ppg import PPG
+from tests.runtime.mpi.conftest import Mpi
 from tests.samples.planted import SAMPLES, Fault, Sample, header, marked_line, read_sample
+from tests.samples.test_mpi_samples import as_python
 
 
 @dataclass
@@ -87,6 +92,40 @@ def loop_s(run: Path) -> float | None:
             if found:
                 return float(found[1])
     return None
+
+
+def read_mpi_sample(path: Path, run: Path) -> Sample:
+    """A sample of ``samples/mpi``: what was planted is what the recorded program says it was."""
+    text = as_python(path.read_text(encoding="utf-8"))
+    values = header(text, path)
+    ranks = 4
+    planted = re.search(r"planted seconds: ([0-9.]+)", (run / "stdout").read_text(errors="replace"))
+    planted_s = float(planted[1]) if planted else 0.0
+    faults = []
+    for entry in values.get("faults", []):
+        line = marked_line(text, entry["marker"]) or 0
+        end_line = marked_line(text, f"end of {entry['marker']}") or line
+        lost_s = planted_s * (ranks - 1)  # all begin and end together
+        function = entry["function"].partition("<")[0]
+        faults.append(Fault(function, tuple(entry["ranks"]), entry["kind"], 0.0, 0, lost_s, planted_s, line, end_line))
+    balanced = bool(values.get("balanced", False))
+    return Sample(path, ("mpirun",), ranks, values["planted"], values["symptom"], balanced, tuple(faults))
+
+
+def record_mpi(folder: str, samples: Path, runs: Path) -> None:
+    """Record the samples in C++ and mpi4py on four ranks, and run each without its fault."""
+    runs.mkdir(parents=True, exist_ok=True)
+    mpi = Mpi(folder, runs.resolve())
+    for path in sorted(samples.iterdir()):
+        if path.suffix not in (".cpp", ".py") or (runs / path.name / "run.json").is_file():
+            continue
+        native = path.suffix == ".cpp"
+        words = [mpi.compile(path, name=path.stem)] if native else [f"{folder}/python", str(path)]
+        run = mpi.record(4, *words, name=path.name)
+        (run / "stdout").write_text(mpi.output)
+        fixed = runs / f"{path.name}-fixed"
+        fixed.mkdir(exist_ok=True)
+        (fixed / "stdout").write_text(mpi.run(4, *words, "--fix").stdout)
 
 
 def without_start(ppg: PPG) -> None:
@@ -171,12 +210,13 @@ def table(rows: list[Row]) -> str:
 def scaling_table(runs: Path, samples: Path) -> str:
     """The first answers for the programs that lose on more ranks, by runs of all their sizes."""
     lines = ["| sample | truth | scalana | published | naive | seconds error |", "|---|---|---|---|---|---|"]
-    for path in sorted(samples.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
+    for path in sorted(path for path in samples.iterdir() if path.suffix in (".py", ".cpp")):
+        text = as_python(path.read_text(encoding="utf-8"))
         values = header(text, path)
         (fault,) = values["faults"]
         line = marked_line(text, fault["marker"]) or 0
-        folders = [runs / f"{path.stem}-{ranks}" for ranks in values["sizes"]]
+        name = path.stem if path.suffix == ".py" else path.name
+        folders = [runs / f"{name}-{ranks}" for ranks in values["sizes"]]
         if not all((folder / "run.json").is_file() for folder in folders):
             continue
         found = scalana.scaling(folders).findings
@@ -200,7 +240,7 @@ def scaling_table(runs: Path, samples: Path) -> str:
         cells.append(_scaling_answer(path, line, place.file, place.line, place.end_line) if place else "none -")
         lost = fault.get("lost_s")
         error = f"{found[0].lost_s / lost - 1.0:+.1%}" if lost and found else ""
-        lines.append(f"| {path.stem} | {path.name}:{line} {fault['kind']} | {' | '.join(cells)} | {error} |")
+        lines.append(f"| {name} | {path.name}:{line} {fault['kind']} | {' | '.join(cells)} | {error} |")
     return "\n".join(lines)
 
 
@@ -214,18 +254,23 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder of run folders, each named after its sample")
     parser.add_argument("--samples", type=Path, default=SAMPLES, help="folder of the programs (default: samples)")
     parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    parser.add_argument("--record-mpi", metavar="BIN", help="record samples/mpi with the MPI in this folder first")
     parser.add_argument("--scaling", action="store_true", help="the samples of several sizes instead")
     args = parser.parse_args()
     if args.scaling:
         print(scaling_table(args.runs, args.samples / "scaling"))
         return
+    if args.record_mpi:
+        record_mpi(args.record_mpi, args.samples / "mpi", args.runs / "mpi")
+        return
     rows = []
     for run in sorted(args.runs.iterdir()):
-        path = args.samples / f"{run.name}.py"
+        native = args.samples / run.name
+        path = native if native.is_file() else args.samples / f"{run.name}.py"
         if not path.is_file() or not (run / "records").is_dir():
             continue
         try:
-            rows.append(measure(run, read_sample(path)))
+            rows.append(measure(run, read_mpi_sample(path, run) if native.is_file() else read_sample(path)))
         except ValueError as error:
             print(f"{run.name}: {error}")
     if args.format == "json":
