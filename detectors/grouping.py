@@ -19,6 +19,7 @@ from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.hashing import number_columns, ordered
+from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 POOLED = 48
@@ -240,8 +241,6 @@ def sum_stretches(
     The culprit's stretch is counted once per instance. Cost: linear in the rows of own work that the stretches cover.
     """
     calls = timeline.calls
-    gaps = len(calls) + len(timeline.locations)
-    own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
     carried = timeline.locations.start_s - timeline.locations.start_s.min(initial=np.inf)
     # One row of work per stretch: the members', and the culprit's once per (comparison, instance).
     rows = np.flatnonzero(groups.sampled)
@@ -271,7 +270,7 @@ def sum_stretches(
             np.maximum(calls.exit_s - calls.enter_s - waits.wait_s, 0.0),
             waits.wait_s,
             groups.group_of_call,
-            own_first,
+            own_first(timeline),
             timeline.own.activity,
             timeline.own.seconds,
             carried,
@@ -298,7 +297,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     transfer_s,
     wait_s,
     group_of_call,
-    own_first,
+    row_of_gap,
     own_activity,
     own_s,
     carried_s,
@@ -323,7 +322,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
         row = order[place]
         call = end[row]
         begin = since[row] + 1 if since[row] >= 0 else first[location[call]]
-        for own in range(own_first[begin], own_first[call + 1]):
+        for own in range(row_of_gap[begin], row_of_gap[call + 1]):
             what = own_activity[own]
             if not seen[what]:
                 seen[what] = True

@@ -11,19 +11,50 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.waits import Dependencies, find_dependencies
+from scalana.graphs.tables import narrow
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+_FEW = 1 << 15
+"""Rows up to which sorting is as fast as counting."""
+_IN_BUCKET = 4
+"""Rows in a stretch of time into which they are counted, on average."""
 
 
 @dataclass(slots=True)
 class Replay:
-    """A run prepared for replays. Make it once by :func:`prepare`; every :meth:`end_s` is one pass over the calls."""
+    """A run prepared for replays. Make it once by :func:`prepare`; every :meth:`end_s` is one pass over the calls.
+
+    The columns stand in the order in which calls were entered, so that what is looked at together lies together.
+    """
 
     timeline: Timeline
-    dependencies: Dependencies
     order: IntArray
-    """Entries (call) and exits (call + number of calls) in the order of the measured times ``[2 * calls]``."""
+    """Row in the timeline of every call ``[calls]``."""
+    place: IntArray
+    """Row here of every call of the timeline ``[calls]``."""
+    exits: IntArray
+    """Rows here in the order of exits ``[calls]``."""
+    location: IntArray
+    """``[calls]``"""
+    enter_s: FloatArray
+    """``[calls]``"""
+    exit_s: FloatArray
+    """``[calls]``"""
+    posts: IntArray
+    """Instance to which each call contributes, -1 for none ``[calls]``."""
+    earliest: npt.NDArray[np.bool_]
+    """Whether a call returns with the earliest of its instances rather than the latest ``[calls]``."""
+    wait_first: IntArray
+    """Into ``waits``, ``rule`` and ``on`` ``[calls + 1]``."""
+    waits: IntArray
+    """Instances that calls wait for ``[pairs]``."""
+    rule: IntArray
+    """See :class:`~scalana.detectors.waits.Rule` ``[pairs]``."""
+    on: IntArray
+    """Row here of the call that a pair depends on, where it is one ``[pairs]``."""
     gap_s: FloatArray
     """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
 
@@ -34,7 +65,7 @@ class Replay:
         shorter_transfer_s: FloatArray | None = None,
     ) -> FloatArray:
         """Return when each location ends ``[locations]``; see :meth:`times_s`."""
-        return self.times_s(removed_s, earlier_start_s, shorter_transfer_s)[2]
+        return self._replayed(removed_s, earlier_start_s, shorter_transfer_s)[2]
 
     def times_s(
         self,
@@ -47,39 +78,53 @@ class Replay:
 
         Returns entry and exit of every call ``[calls]`` and the end of every location ``[locations]``.
         """
-        timeline = self.timeline
+        enter, leave, end = self._replayed(removed_s, earlier_start_s, shorter_transfer_s)
+        return enter[self.place], leave[self.place], end
+
+    def _replayed(
+        self, removed_s: FloatArray | None, earlier_start_s: FloatArray | None, shorter_transfer_s: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same, calls in the order in which they are here."""
+        timeline, count = self.timeline, len(self.order)
         calls, locations = timeline.calls, timeline.locations
         gap = self.gap_s if removed_s is None else np.maximum(self.gap_s - removed_s, 0.0)
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
-        less = np.zeros(len(calls)) if shorter_transfer_s is None else shorter_transfer_s
-        rank_of_call = locations.rank[calls.location]
+        less = np.zeros(count) if shorter_transfer_s is None else shorter_transfer_s[self.order]
         enter, leave, end = _replay(
-            self.order,
-            calls.location,
-            calls.enter_s,
-            calls.exit_s,
-            calls.posts,
-            calls.wait_first,
-            calls.waits,
-            self.dependencies.rule,
-            self.dependencies.on,
-            self.dependencies.earliest,
+            self.exits,
+            self.location,
+            self.enter_s,
+            self.exit_s,
+            self.posts,
+            self.wait_first,
+            self.waits,
+            self.rule,
+            self.on,
+            self.earliest,
             timeline.instances.first,
             timeline.instances.members,
-            rank_of_call,
-            gap,
+            self.place,
+            locations.rank,
+            gap[self.order],
             start,
             less,
         )
-        return np.asarray(enter), np.asarray(leave), np.asarray(end)
+        return np.asarray(enter), np.asarray(leave), np.asarray(end) + gap[len(calls) :]
 
 
 def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Replay:
     """Sort the entries and exits of all calls, and measure the gaps between them."""
     calls, locations = timeline.calls, timeline.locations
+    pairs = dependencies or find_dependencies(timeline)
     count = len(calls)
-    time = np.concatenate([calls.enter_s, calls.exit_s])
-    order = np.argsort(time, kind="stable")  # of the same time entries first, and then by number
+    order = time_order(calls.enter_s)
+    place = np.empty(count, order.dtype)
+    place[order] = np.arange(count)
+    exits = time_order(calls.exit_s)
+    size = np.diff(calls.wait_first)[order]
+    wait_first = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+    pair = np.repeat(calls.wait_first[:-1][order] - wait_first[:-1], size) + np.arange(int(wait_first[-1]))
+    on = pairs.on[pair]
     previous = np.empty(count)
     if count:
         previous[1:] = calls.exit_s[:-1]
@@ -88,13 +133,67 @@ def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Rep
     last = locations.start_s.copy()
     filled = np.diff(calls.first) > 0
     last[filled] = calls.exit_s[calls.first[1:][filled] - 1]
-    gap = np.concatenate([calls.enter_s - previous, locations.end_s - last])
-    return Replay(timeline, dependencies or find_dependencies(timeline), order.astype(np.int64), gap)
+    return Replay(
+        timeline=timeline,
+        order=order,
+        place=place,
+        exits=place[exits],
+        location=narrow(calls.location[order]),
+        enter_s=calls.enter_s[order],
+        exit_s=calls.exit_s[order],
+        posts=narrow(calls.posts[order]),
+        earliest=pairs.earliest[order],
+        wait_first=narrow(wait_first),
+        waits=narrow(calls.waits[pair]),
+        rule=narrow(pairs.rule[pair]),
+        on=narrow(np.where(on >= 0, place[on], -1).astype(np.int64)) if count else on,
+        gap_s=np.concatenate([calls.enter_s - previous, locations.end_s - last]),
+    )
 
 
-@numba.njit(cache=True)
+def time_order(time_s: FloatArray) -> IntArray:
+    """Rows in the order of their times; equal ones as they stand. Linear in the rows where these are spread evenly."""
+    count = len(time_s)
+    low, high = float(np.min(time_s, initial=np.inf)), float(np.max(time_s, initial=-np.inf))
+    if count <= _FEW or not low < high:
+        return np.argsort(time_s, kind="stable").astype(np.int64)
+    kind = np.int32 if count < 1 << 31 else np.int64
+    buckets = count // _IN_BUCKET
+    return np.asarray(_time_order(time_s, low, buckets / (high - low), buckets, np.empty(count, kind)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _time_order(time, low, scale, buckets, order):  # type: ignore[no-untyped-def]  # pragma: no cover
+    at = np.zeros(buckets + 2, np.int64)
+    for value in time:
+        at[min(int((value - low) * scale), buckets - 1) + 2] += 1
+    for bucket in range(2, buckets + 2):
+        at[bucket] += at[bucket - 1]
+    key = np.empty(len(time), np.float64)
+    for row in range(len(time)):
+        bucket = min(int((time[row] - low) * scale), buckets - 1) + 1
+        key[at[bucket]] = time[row]
+        order[at[bucket]] = row
+        at[bucket] += 1
+    for bucket in range(buckets):
+        first, end = at[bucket], at[bucket + 1]
+        if end - first > 64:
+            inside = np.argsort(key[first:end], kind="mergesort")
+            order[first:end] = order[first:end][inside]
+            continue
+        for row in range(first + 1, end):
+            held, number = key[row], order[row]
+            place = row
+            while place > first and key[place - 1] > held:
+                key[place], order[place] = key[place - 1], order[place - 1]
+                place -= 1
+            key[place], order[place] = held, number
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
 def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
-    order,
+    exits,
     location,
     enter_s,
     exit_s,
@@ -106,7 +205,8 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     earliest,
     member_first,
     members,
-    rank_of_call,
+    place,
+    rank,
     gap_s,
     start_s,
     less_s,
@@ -117,17 +217,17 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     now = start_s.copy()
     last_arrival = np.full(len(member_first) - 1, -np.inf)
     measured_last = np.full(len(member_first) - 1, -np.inf)
-    for step in order:
-        if step < count:
-            call = step
-            enter[call] = now[location[call]] + gap_s[call]
-            now[location[call]] = enter[call]
-            instance = posts[call]
+    entered = 0
+    for call in exits:
+        # Of the same time entries come first.
+        while entered < count and enter_s[entered] <= exit_s[call]:
+            enter[entered] = now[location[entered]] + gap_s[entered]
+            now[location[entered]] = enter[entered]
+            instance = posts[entered]
             if instance >= 0:
-                last_arrival[instance] = max(last_arrival[instance], enter[call])
-                measured_last[instance] = max(measured_last[instance], enter_s[call])
-            continue
-        call = step - count
+                last_arrival[instance] = max(last_arrival[instance], enter[entered])
+                measured_last[instance] = max(measured_last[instance], enter_s[entered])
+            entered += 1
         # The release, as it was measured and as it is now.
         any_rule = False
         then = -np.inf
@@ -143,9 +243,10 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 will = enter[on[pair]]
             elif rule[pair] == 3:
                 for m in range(member_first[waits[pair]], member_first[waits[pair] + 1]):
-                    if rank_of_call[members[m]] < rank_of_call[call]:
-                        was = max(was, enter_s[members[m]])
-                        will = max(will, enter[members[m]])
+                    member = place[members[m]]
+                    if rank[location[member]] < rank[location[call]]:
+                        was = max(was, enter_s[member])
+                        will = max(will, enter[member])
             else:
                 continue
             if not any_rule:
@@ -164,6 +265,4 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             left = max(this, enter[call]) + transfer
         leave[call] = left
         now[location[call]] = left
-    for place in range(len(now)):
-        now[place] += gap_s[count + place]
     return enter, leave, now

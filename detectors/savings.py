@@ -13,6 +13,7 @@ from scalana.detectors.replay import Replay
 from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import number_columns
+from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 ASLEEP = 0.7
@@ -56,9 +57,8 @@ def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tu
     if kind == TargetKind.UNRESOLVED:
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
         ratio *= min(1.0, share)
-    own_first = np.searchsorted(timeline.own.gap, np.arange(gaps + 1)).astype(np.int64)
     hit = excess.mask[timeline.own.activity]
-    _spread(excess.call, excess.begin, ratio, own_first, hit, timeline.own.gap, timeline.own.seconds, removed)
+    _spread(excess.call, excess.begin, ratio, own_first(timeline), hit, timeline.own.gap, timeline.own.seconds, removed)
     return removed, earlier, shorter
 
 
@@ -105,7 +105,7 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
     location = calls.location[call]
     begin = np.where(since >= 0, since + 1, calls.first[location])
     guilty = np.isin(timeline.locations.rank, candidate.ranks)[location]
-    own_first = np.searchsorted(own.gap, np.arange(len(calls) + 1)).astype(np.int64)
+    row_of_gap = own_first(timeline)
     hit = mask[own.activity]
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
@@ -114,7 +114,7 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
 
     def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
         cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, seconds, 0.0))])
-        did = cumulative[own_first[call + 1]] - cumulative[own_first[begin]]
+        did = cumulative[row_of_gap[call + 1]] - cumulative[row_of_gap[begin]]
         return did, np.where(guilty, did - _usual(event_of, did, guilty, middle), 0.0)
 
     did, over_s = over(own.seconds)
@@ -151,13 +151,13 @@ def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarra
 
 
 @numba.njit(cache=True)
-def _spread(call, begin, ratio, own_first, hit, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _spread(call, begin, ratio, row_of_gap, hit, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Spread each stretch's excess over its gaps in proportion; of overlapping stretches the larger counts."""
     for row in range(len(call)):
         if ratio[row] <= 0.0:
             continue
-        own = own_first[begin[row]]
-        last = own_first[call[row] + 1]
+        own = row_of_gap[begin[row]]
+        last = row_of_gap[call[row] + 1]
         while own < last:
             here = gap[own]
             total = 0.0

@@ -8,7 +8,8 @@ import numba
 import numpy as np
 
 from scalana.detectors.waits import WaitStates, waits_table
-from scalana.graphs.hashing import number_columns
+from scalana.graphs.hashing import number_columns, ordered
+from scalana.graphs.portions import chunks, each
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
@@ -77,32 +78,27 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     keep &= waits.instance[other_call] != other_instance
     # In an epoch a member may have waited with one call and completed with another.
     twice = np.nonzero(keep & (_waits_of(instances.operation[other_instance]) == Waits.NAMED))[0]
-    width = len(timeline.locations)
-    waited = instance * width + calls.location[call]
-    keep[twice] = ~np.isin(other_instance[twice] * width + calls.location[other_call[twice]], waited)
+    if len(twice):
+        width = len(timeline.locations)
+        waited = instance * width + calls.location[call]
+        keep[twice] = ~np.isin(other_instance[twice] * width + calls.location[other_call[twice]], waited)
     call = np.concatenate([call, other_call[keep]])
     culprit = np.concatenate([culprit, other_culprit[keep]])
     instance = np.concatenate([instance, other_instance[keep]])
     wait_s = np.concatenate([waits.wait_s[waiting], np.zeros(int(keep.sum()))])
-    since_call, since_culprit, entry_call, entry_culprit = _common_operations(
-        call,
-        culprit,
-        instance,
-        calls.location,
-        calls.first,
-        calls.posts,
-        calls.wait_first,
-        calls.waits,
-        instances.first,
-        calls.location[instances.members],
-        left,
-        wait_s,
-        calls.enter_s[instances.members],
-        calls.exit_s,
-        _apart(instances.operation),
-        SEARCH_LIMIT,
-        SEARCH_FURTHER,
-    )
+    row_of, member_location = ordered(culprit, len(calls)), calls.location[instances.members]
+    member_enter_s, apart = calls.enter_s[instances.members], _apart(instances.operation)
+    since_call, since_culprit, entry_call, entry_culprit = (np.full(len(call), -1, dtype=np.int64) for _ in range(4))
+
+    def search(rows: IntArray) -> None:
+        _common_operations(
+            rows, call, culprit, instance, calls.location, calls.first, calls.posts, calls.wait_first, calls.waits,
+            instances.first, member_location, left, wait_s, member_enter_s, calls.exit_s, apart, SEARCH_LIMIT,
+            SEARCH_FURTHER, since_call, since_culprit, entry_call, entry_culprit,
+        )  # fmt: skip
+
+    # Rows of one culprit after each other: they look at the same calls.
+    each(search, (row_of[at] for at in chunks(len(call))))
     met_s = _met(timeline, since_call, since_culprit, entry_call, entry_culprit)
     return Stretches(call, culprit, instance, wait_s, since_call, since_culprit, met_s)
 
@@ -137,17 +133,22 @@ def _done_calls(timeline: Timeline) -> IntArray:
     """Call with which each member of each instance left it: its last wait for it, or the post itself ``[members]``."""
     calls, instances = timeline.calls, timeline.instances
     done = instances.members.copy()
-    width = len(timeline.locations)
-    instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), np.diff(instances.first))
-    keys = instance_of * width + calls.location[instances.members]
-    order = np.argsort(keys, kind="stable")
-    wait_call = np.repeat(np.arange(len(calls), dtype=np.int64), np.diff(calls.wait_first))
-    wanted = calls.waits * width + calls.location[wait_call]
-    at = np.searchsorted(keys[order], wanted)
-    found = at < len(keys)
-    found[found] = keys[order][at[found]] == wanted[found]
-    np.maximum.at(done, order[at[found]], wait_call[found])
+    _wait_calls(
+        calls.wait_first, calls.waits, calls.posts, calls.location, instances.first,
+        calls.location[instances.members], done,
+    )  # fmt: skip
     return done
+
+
+@numba.njit(cache=True, nogil=True)
+def _wait_calls(wait_first, waits, posts, location, first, member_location, done):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put the last call of each location that waits for an instance in place of its post."""
+    for call in range(len(posts)):
+        for wait in range(wait_first[call], wait_first[call + 1]):
+            if waits[wait] != posts[call]:
+                entry = _member_at(waits[wait], location[call], first, member_location)
+                if entry >= 0:
+                    done[entry] = max(done[entry], call)
 
 
 def _left_calls(timeline: Timeline, done: IntArray) -> IntArray:
@@ -170,7 +171,7 @@ def _left_calls(timeline: Timeline, done: IntArray) -> IntArray:
     return left
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _last_before(post, done, time_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The last call from each post on, before its completion, that was over at a given time; at least the post."""
     result = np.empty_like(post)
@@ -182,7 +183,7 @@ def _last_before(post, done, time_s, exit_s):  # type: ignore[no-untyped-def]  #
     return result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _member_at(instance, location, first, member_location):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Member entry of a location in an instance, -1 if it takes no part; members are ordered by location."""
     low, high = first[instance], first[instance + 1]
@@ -202,8 +203,9 @@ def _member_at(instance, location, first, member_location):  # type: ignore[no-u
     return -1
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
+    rows,
     call,
     culprit,
     instance,
@@ -221,17 +223,16 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     apart,
     limit,
     further,
+    since_call,
+    since_culprit,
+    entry_call,
+    entry_culprit,
 ):
-    """For each row, walk the culprit's calls back to the last instance that both locations have left.
+    """For each of ``rows``, walk the culprit's calls back to the last instance that both locations have left.
 
-    Returns the calls with which each left it, and the entry of each in the table of members.
+    Fills in the calls with which each left it, and the entry of each in the table of members.
     """
-    count = len(call)
-    since_call = np.full(count, -1, dtype=np.int64)
-    since_culprit = np.full(count, -1, dtype=np.int64)
-    entry_call = np.full(count, -1, dtype=np.int64)
-    entry_culprit = np.full(count, -1, dtype=np.int64)
-    for row in range(count):
+    for row in rows:
         mine, late = call[row], culprit[row]
         here, there = location[mine], location[late]
         begin = max(first[there], late - limit)
@@ -267,4 +268,3 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
             at -= 1
         if not together and begin == first[there]:  # as late as it is since the record began
             since_call[row] = since_culprit[row] = entry_call[row] = entry_culprit[row] = -1
-    return since_call, since_culprit, entry_call, entry_culprit

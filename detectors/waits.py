@@ -13,7 +13,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.portions import chunks, each
+from scalana.graphs.tables import concatenate
+from scalana.graphs.timeline import Calls, FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
 AT_ONCE = 0.5
@@ -77,27 +79,38 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
     Only instances whose members are all recorded are used: of the others the last arrival is not known. Cost is linear
     in the members of all instances.
     """
+    calls, instances = timeline.calls, timeline.instances
+    pairs = dependencies or find_dependencies(timeline)
+    last = _last_member(calls.enter_s[instances.members], instances.first)
+    parts = each(lambda at: _waits_of(timeline, pairs, last, at), chunks(len(calls)))
+    return concatenate(parts, WaitStates) if parts else WaitStates(np.zeros(0), *(np.zeros((2, 0), dtype=np.int64)))
+
+
+def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> WaitStates:
+    """The waits of some calls. ``last`` is the entry of the latest arrival in the table of members ``[instances]``."""
     calls = timeline.calls
-    count = len(calls)
+    count = at.stop - at.start
     release = np.full(count, -np.inf)
     culprit = np.full(count, -1, dtype=np.int64)
     instance_of = np.full(count, -1, dtype=np.int64)
-    pairs = dependencies or find_dependencies(timeline)
-    pair_release, pair_culprit = _pair_releases(timeline, pairs)
+    rows = slice(int(calls.wait_first[at.start]), int(calls.wait_first[at.stop]))
+    call, instance = pairs.call[rows] - at.start, pairs.instance[rows]
+    enter, leave = calls.enter_s[at], calls.exit_s[at]
+    pair_release, pair_culprit = _pair_releases(timeline, pairs, last, rows)
     # Of several requests the latest decides, or the earliest where the call returns with any of them.
-    key = np.where(pairs.earliest[pairs.call], -pair_release, pair_release)
+    key = np.where(pairs.earliest[at][call], -pair_release, pair_release)
     order = np.flatnonzero(pair_culprit >= 0)
-    if (np.diff(pairs.call[order]) <= 0).any():  # some calls wait for several
-        order = order[np.lexsort((key[order], pairs.call[order]))]
-    last = np.ones(len(order), dtype=bool)
-    last[:-1] = pairs.call[order][1:] != pairs.call[order][:-1]
-    chosen = order[last]
-    release[pairs.call[chosen]] = pair_release[chosen]
-    culprit[pairs.call[chosen]] = pair_culprit[chosen]
-    instance_of[pairs.call[chosen]] = pairs.instance[chosen]
-    wait = np.maximum(0.0, np.minimum(release, calls.exit_s) - calls.enter_s)
+    if (np.diff(call[order]) <= 0).any():  # some calls wait for several
+        order = order[np.lexsort((key[order], call[order]))]
+    decides = np.ones(len(order), dtype=bool)
+    decides[:-1] = call[order][1:] != call[order][:-1]
+    chosen = order[decides]
+    release[call[chosen]] = pair_release[chosen]
+    culprit[call[chosen]] = pair_culprit[chosen]
+    instance_of[call[chosen]] = instance[chosen]
+    wait = np.maximum(0.0, np.minimum(release, leave) - enter)
     own = culprit >= 0
-    own[own] = calls.location[culprit[own]] == calls.location[np.nonzero(own)[0]]
+    own[own] = calls.location[culprit[own]] == calls.location[at][own]
     wait[own | (culprit < 0)] = 0.0
     culprit[wait <= 0.0] = -1
     instance_of[wait <= 0.0] = -1
@@ -107,14 +120,47 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
 def find_dependencies(timeline: Timeline) -> Dependencies:
     """Tell for every (call, instance) pair whose arrival releases it, by the table of operations."""
     calls, instances = timeline.calls, timeline.instances
-    call, instance = _expand(calls.wait_first), calls.waits
-    rank_of_call = timeline.locations.rank[calls.location]
     table = waits_table()
-    kind = table[np.clip(instances.operation, 0, len(table) - 1)][instance]
+    enter = calls.enter_s[instances.members]
+    location = calls.location[instances.members]
+    known = _Members(
+        kind=table[np.clip(instances.operation, 0, len(table) - 1)],
+        root=_root_member(timeline.locations.rank[location], instances.root, instances.first),
+        last=_last_member(enter, instances.first),
+        arrivals=_Arrivals.of(timeline, table),
+    )
+    call, instance = _expand(calls.wait_first), calls.waits
+    parts = each(lambda at: _dependencies_of(timeline, known, call[at], instance[at]), chunks(len(call)))
+    nothing = np.zeros(0, dtype=np.int64)
+    rule, on = (np.concatenate([nothing, *columns]) for columns in (zip(*parts, strict=True) if parts else ((), ())))
+    earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
+    return Dependencies(call, instance, rule, on, earliest)
+
+
+@dataclass(slots=True)
+class _Members:
+    """What is known of the instances of a run. Entries are rows of the table of members, -1 for none."""
+
+    kind: IntArray
+    """What they wait for ``[instances]``."""
+    root: IntArray
+    """Entry of the root ``[instances]``."""
+    last: IntArray
+    """Entry of the latest arrival ``[instances]``."""
+    arrivals: _Arrivals
+
+
+def _dependencies_of(
+    timeline: Timeline, known: _Members, call: IntArray, instance: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Rule and call that it is about of some pairs ``[pairs]``."""
+    calls, instances = timeline.calls, timeline.instances
+    rank = timeline.locations.rank[calls.location[call]]
+    kind, root, last = known.kind[instance], known.root[instance], known.last
     usable = instances.complete[instance]
     rule = np.full(len(call), int(Rule.NONE), dtype=np.int64)
     on = np.full(len(call), -1, dtype=np.int64)
-    is_root = rank_of_call[call] == instances.root[instance]
+    is_root = rank == instances.root[instance]
     rule[usable & (kind == Waits.ALL)] = Rule.LAST
     rule[usable & (kind == Waits.AT_ROOT) & is_root] = Rule.LAST
     rule[usable & (kind == Waits.LOWER)] = Rule.LOWER
@@ -124,15 +170,14 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
         rule[rows] = Rule.ONE
         on[rows] = instances.members[member[rows]]
 
-    root = _root_member(rank_of_call[instances.members], instances.root, instances.first)
     # Of an instance that is a signal (graphs/signals.py) the root is who gives it.
-    depend(usable & np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root[instance])
+    depend(usable & np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root)
     # Where messages are not buffered, who hands its part to a root waits until the root is there to take it: told, as
     # for a send below, by its leaving only then.
-    handing = usable & (kind == Waits.AT_ROOT) & ~is_root & (root[instance] >= 0)
+    handing = usable & (kind == Waits.AT_ROOT) & ~is_root & (root >= 0)
     rows = np.nonzero(handing)[0]
-    handing[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[root[instance[rows]]]]
-    depend(handing, root[instance])
+    handing[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[root[rows]]]
+    depend(handing, root)
     # A message: its instance carries the operation of the send, and its members are the send and the receive.
     message = usable & np.isin(kind, (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
     message &= (instances.first[instance + 1] - instances.first[instance]) == 2
@@ -153,15 +198,13 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     to_all = usable & (kind == Waits.ROOT)
     to_neighbours = usable & (kind == Waits.NEIGHBOURS) & is_root
     to_root = usable & (kind == Waits.AT_ROOT) & ~is_root
-    came = _latest_during(timeline, call, instance, to_all | to_root | to_neighbours)
+    came = known.arrivals.latest_during(calls, call, instance, to_all | to_root | to_neighbours)
     depend((to_all & is_root) | to_neighbours, came)
     beside = _stays_for_others(timeline, call, np.where(is_root, -1, came), rule, on)
     depend(beside, came)
     # Who hands to a root but stays for the last of all is in a ring with all of them.
-    last = _last_member(calls.enter_s[instances.members], instances.first)
-    rule[beside & to_root & (last[instance] == came) & (came != root[instance])] = Rule.LAST
-    earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
-    return Dependencies(call, instance, rule, on, earliest)
+    rule[beside & to_root & (last[instance] == came) & (came != root)] = Rule.LAST
+    return rule, on
 
 
 def _stays_for_others(
@@ -183,29 +226,46 @@ def _stays_for_others(
     return result
 
 
-def _latest_during(timeline: Timeline, call: IntArray, instance: IntArray, rows: np.ndarray) -> IntArray:
-    """Of the members that came during the call of a pair in ``rows`` the last, -1 where there is none ``[pairs]``."""
-    calls, instances = timeline.calls, timeline.instances
-    result = np.full(len(call), -1, dtype=np.int64)
-    asked = np.nonzero(rows)[0]
-    if not len(asked):
+@dataclass(slots=True)
+class _Arrivals:
+    """Members in the order in which they came, of the instances for which that matters: those with a root."""
+
+    first: IntArray
+    """``[instances + 1]``"""
+    entry: IntArray
+    """In the table of members ``[arrivals]``."""
+    enter_s: FloatArray
+    """``[arrivals]``"""
+
+    @classmethod
+    def of(cls, timeline: Timeline, table: IntArray) -> _Arrivals:
+        """Sort them."""
+        instances = timeline.instances
+        kind = table[np.clip(instances.operation, 0, len(table) - 1)]
+        wanted = np.isin(kind, (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS))
+        if not wanted.any():
+            return cls(np.zeros(len(instances) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+        of_member = _expand(instances.first)
+        entries = np.nonzero(wanted[of_member])[0]
+        enter = timeline.calls.enter_s[instances.members[entries]]
+        order = np.lexsort((enter, of_member[entries]))
+        entries, enter = entries[order], enter[order]
+        first = np.searchsorted(of_member[entries], np.arange(len(instances) + 1)).astype(np.int64)
+        return cls(first, entries, enter)
+
+    def latest_during(self, calls: Calls, call: IntArray, instance: IntArray, rows: np.ndarray) -> IntArray:
+        """Of the members that came during the call of a pair in ``rows`` the last, -1 where there is none
+        ``[pairs]``."""
+        result = np.full(len(call), -1, dtype=np.int64)
+        asked = np.nonzero(rows)[0]
+        if len(asked):
+            low, high = self.first[instance[asked]], self.first[instance[asked] + 1]
+            since_s, until_s = calls.enter_s[call[asked]], calls.exit_s[call[asked]]
+            result[asked] = _latest_before(low, high, since_s, until_s, self.enter_s, self.entry)
         return result
-    wanted = np.zeros(len(instances), dtype=bool)
-    wanted[instance[asked]] = True
-    of_member = _expand(instances.first)
-    entries = np.nonzero(wanted[of_member])[0]
-    enter = calls.enter_s[instances.members[entries]]
-    order = np.lexsort((enter, of_member[entries]))
-    entries, enter = entries[order], enter[order]
-    first = np.searchsorted(of_member[entries], np.arange(len(instances) + 1)).astype(np.int64)
-    result[asked] = _latest_before(
-        first[instance[asked]], first[instance[asked] + 1], calls.enter_s[call[asked]], calls.exit_s[call[asked]],
-        enter, entries,
-    )  # fmt: skip
-    return result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _latest_before(low, high, since_s, until_s, enter, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of the ``entries`` from each ``low`` to ``high``, in order of ``enter``, the last in a stretch of time."""
     result = np.full(len(low), -1, dtype=np.int64)
@@ -227,20 +287,19 @@ def _expand(first: IntArray) -> IntArray:
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(first))
 
 
-def _pair_releases(timeline: Timeline, pairs: Dependencies) -> tuple[FloatArray, IntArray]:
-    """Release and culprit call of each (call, instance) pair, -inf and -1 where it waits for nobody."""
+def _pair_releases(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> tuple[FloatArray, IntArray]:
+    """Release and culprit call of some (call, instance) pairs, -inf and -1 where they wait for nobody."""
     calls, instances = timeline.calls, timeline.instances
-    rank_of_call = timeline.locations.rank[calls.location]
-    enter = calls.enter_s[instances.members]
-    last = _last_member(enter, instances.first)
-    release = np.full(len(pairs.call), -np.inf)
-    culprit = pairs.on.copy()
-    rows = np.nonzero(pairs.rule == Rule.LAST)[0]
-    culprit[rows] = instances.members[last[pairs.instance[rows]]]
-    for row in np.nonzero(pairs.rule == Rule.LOWER)[0]:  # scans are rare and their members few: a plain loop
-        i = pairs.instance[row]
+    call, instance, rule = pairs.call[at], pairs.instance[at], pairs.rule[at]
+    release = np.full(len(call), -np.inf)
+    culprit = pairs.on[at].copy()
+    rows = np.nonzero(rule == Rule.LAST)[0]
+    culprit[rows] = instances.members[last[instance[rows]]]
+    rank = timeline.locations.rank
+    for row in np.nonzero(rule == Rule.LOWER)[0]:  # scans are rare and their members few: a plain loop
+        i = instance[row]
         members = instances.members[instances.first[i] : instances.first[i + 1]]
-        below = members[rank_of_call[members] < rank_of_call[pairs.call[row]]]
+        below = members[rank[calls.location[members]] < rank[calls.location[call[row]]]]
         if len(below):
             culprit[row] = below[np.argmax(calls.enter_s[below])]
     release[culprit >= 0] = calls.enter_s[culprit[culprit >= 0]]
@@ -254,7 +313,7 @@ def _last_member(enter: FloatArray, first: IntArray) -> IntArray:
     return np.asarray(_latest(enter, first))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _latest(enter, first):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of several that are equally late the last."""
     last = np.full(len(first) - 1, -1, dtype=np.int64)

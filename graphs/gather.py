@@ -6,7 +6,6 @@ become rows of run-wide tables, and every clock reading becomes nanoseconds on t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from scalana.graphs.clocks import Clocks, estimate_clocks
 from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.parts import Communicators, Part, Totals, as_integers
-from scalana.graphs.portions import Portion, each, portions
+from scalana.graphs.portions import Portion, chunks, each, portions
 from scalana.graphs.tables import Events, Samples, Threads, concatenate, filled, narrowed, take, trim, widened
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
@@ -32,8 +31,6 @@ from scalana.runtime.record_format import (
 
 _TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "reduce_scatter", "alltoall")]
 """Operations that release all members together, and at once."""
-_CHUNK = 1 << 18
-"""Rows that are brought onto the axis at a time."""
 
 
 @dataclass(slots=True)
@@ -221,11 +218,11 @@ def on_one_axis(collected: Collected) -> Gathered:
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
     host_of_thread = host[threads.process]
-    for rows in _chunks(len(samples)):
+    for rows in chunks(len(samples)):
         of_sample = host_of_thread[samples.thread[rows]]
         samples.time_ns[rows] = clocks.align(of_sample, samples.time_ns[rows]) - origin
     events.done_ns = events.done_ns.astype(np.int64) if (events.done_ns >= 0).any() else events.done_ns
-    for rows in _chunks(len(events)):
+    for rows in chunks(len(events)):
         of_event = host[events.process[rows]]
         events.enter_ns[rows] = clocks.align(of_event, events.enter_ns[rows]) - origin
         events.exit_ns[rows] = clocks.align(of_event, events.exit_ns[rows]) - origin
@@ -264,11 +261,6 @@ def on_one_axis(collected: Collected) -> Gathered:
     )
 
 
-def _chunks(length: int) -> Iterator[slice]:
-    """Stretches of rows that fit into a cache."""
-    return (slice(at, min(at + _CHUNK, length)) for at in range(0, length, _CHUNK))
-
-
 def _in_order(samples: Samples) -> bool:
     """Whether samples are sorted by (thread, time)."""
     thread, time = samples.thread, samples.time_ns
@@ -276,7 +268,7 @@ def _in_order(samples: Samples) -> bool:
         bool(((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & (time[1:] >= time[:-1]))).all())
         for thread, time in (
             (thread[max(rows.start - 1, 0) : rows.stop], time[max(rows.start - 1, 0) : rows.stop])
-            for rows in _chunks(len(samples))
+            for rows in chunks(len(samples))
         )
     )
 

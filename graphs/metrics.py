@@ -57,6 +57,12 @@ def gap_locations(timeline: Timeline) -> IntArray:
     return np.concatenate((timeline.calls.location, np.arange(len(timeline.locations), dtype=np.int64)))
 
 
+def own_first(timeline: Timeline) -> IntArray:
+    """Start of the rows of own work of every gap ``[gaps + 1]``."""
+    gaps = len(timeline.calls) + len(timeline.locations)
+    return np.concatenate(([0], np.cumsum(np.bincount(timeline.own.gap, minlength=gaps)))).astype(np.int64)
+
+
 def add_to(metric: FloatArray, vertex: IntArray, rank: IntArray, amount: FloatArray) -> None:
     """Add ``amount`` to ``metric[vertex, rank]``, row by row."""
     _add(metric, vertex, rank, amount)

@@ -73,6 +73,11 @@ def portions(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_proc
     ]
 
 
+def chunks(length: int, size: int = ROWS) -> list[slice]:
+    """All rows of a table, some at a time."""
+    return [slice(at, min(at + size, length)) for at in range(0, length, size)]
+
+
 def each(work: Callable[[_In], _Out], parts: Iterable[_In]) -> list[_Out]:
     """What ``work`` makes of every part, in order; done at once on all cores, as far as it runs outside of Python."""
     parts = list(parts)
