@@ -22,6 +22,8 @@ CROWDED = 0.5
 """The same of what communication takes where ranks outnumber cores, for the question of how it grows."""
 FLOOR = 0.002
 """Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
+SEEN = 2.0
+"""Times the floor from which something was seen of a place at a size."""
 WORTH = 0.01
 """Part of an average rank's seconds below which nothing is worth a finding or a model."""
 LOSES = 0.05
@@ -128,7 +130,8 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
         )
     )
     place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
-    if seconds.max() >= WORTH * total_s.min():
+    seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
+    if seconds.max() >= WORTH * total_s.min() and seen >= 2:
         crowded = np.array([run.crowded for run in table.runs])
         error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
         place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
