@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from scalana.runtime.record_format import RunFolder
 
 
+_OWN_WAYS = {
+    "/torch/distributed/rpc/": "torch.distributed.rpc",
+    "/horovod/": "Horovod",
+    "/ray/util/collective/": "Ray's collectives",
+    "/device_communicators/pynccl": "NCCL of its own (pynccl)",
+    "/deep_ep/": "DeepEP",
+}
+"""Parts of the file names of libraries that communicate beside what recorders see, with their names."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """A communication call that had not returned when the record of its rank stopped."""
@@ -112,7 +122,17 @@ def _notes(folder: RunFolder, data: Gathered) -> list[str]:
         for note in (*record.notes, *record.troubles):
             told.setdefault(note, []).append(rank)
     notes = [f"rank{'s' if len(set(r)) > 1 else ''} {_listed(r)}: {note}" for note, r in told.items()]
-    return [*notes, *folder.notes()]
+    return [*notes, *folder.notes(), *_unseen(data)]
+
+
+def _unseen(data: Gathered) -> list[str]:
+    """Libraries that communicate by ways of their own, in which samples were taken."""
+    files = {file.replace("\\", "/") for code, file in data.tree.codes if code.name != "<module>"}
+    return [
+        f"what ranks send each other by {name} is not recorded, nor what they wait for there"
+        for folder, name in _OWN_WAYS.items()
+        if any(folder in file for file in files)
+    ]
 
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:

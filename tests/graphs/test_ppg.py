@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scalana.graphs.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
+from tests.graphs.runs import FILE, MS, Rank, build, by_name, make_ranks
 from tests.graphs.runs import LIBRARY as LIB
-from tests.graphs.runs import MS, Rank, build, by_name, make_ranks
 
 
 def test_four_ranks_and_a_late_one(tmp_path):
@@ -354,3 +354,12 @@ def test_time_of_every_rank_adds_up_to_its_record(tmp_path_factory, seed):
         assert (ends - edges > -1e-9).all()
     parts = ppg.metrics["cpu_s"] + ppg.metrics["stall_s"] + ppg.metrics["core_wait_s"]
     assert (parts <= ppg.metrics["time_s"] + 1e-9).all()
+
+
+def test_communication_beside_what_is_recorded_is_noted(tmp_path):
+    (rank,) = make_ranks(tmp_path, 1)
+    api = f"{LIB}/site-packages/torch/distributed/rpc/api.py"
+    rank.work([(FILE, "<module>", 40), (api, "rpc_sync", 100)], 20)
+    rank.end()
+    (note,) = build(tmp_path).run.notes
+    assert "torch.distributed.rpc is not recorded" in note
