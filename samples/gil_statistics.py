@@ -4,7 +4,6 @@
 # launch = "torchrun --standalone --nproc-per-node 4"
 # ranks = 4
 # planted = "the statistics thread of rank 2 holds the global interpreter lock for 50 ms in every step"
-# known_gap = "where the lock is awaited inside a communication call, after the data has come, that counts as transfer"
 # symptom = "loss.backward() on ranks 0, 1 and 3; every line of the step on rank 2"
 #
 # [[faults]]
