@@ -82,7 +82,7 @@ def recorded_bytes(recorder) -> int:  # type: ignore[no-untyped-def]
 
 
 def job(ranks: int, steps: int, rate_hz: int, folder: Path) -> dict[str, float]:
-    """Run a job, recorded into ``folder`` if the rate is not 0; the slowest rank's seconds and all ranks' CPU seconds."""
+    """Run a job, recorded into ``folder`` unless the rate is 0. Seconds of the slowest rank, CPU seconds of all."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SCALANA_")}
     environment["OMP_NUM_THREADS"] = "1"
     if rate_hz:
@@ -129,12 +129,17 @@ def slow_down(ranks: int, rates: list[int], pairs: int, seconds: float, keep: Pa
         # The order turns, so that what slowly changes on the machine favours nobody.
         order = [0, *rates] if number % 2 == 0 else [*rates, 0]
         for rate in order:
-            runs[rate].append(job(ranks, steps, rate, keep / f"{rate}-{number}"))
+            done = job(ranks, steps, rate, keep / f"{rate}-{number}")
+            runs[rate].append(done)
+            what = f"{rate} Hz" if rate else "plain"
+            print(
+                f"  {number}: {what:8} {done['wall_s']:7.3f} s, {done['cpu_s']:7.3f} CPU s", file=sys.stderr, flush=True
+            )
     plain = runs[0]
+    alone = [run["wall_s"] for run in plain]
     print(
-        f"{ranks} ranks on {os.cpu_count()} cores, {steps} steps in {statistics.median(r['wall_s'] for r in plain):.2f} s "
-        f"({min(r['wall_s'] for r in plain):.2f} to {max(r['wall_s'] for r in plain):.2f}) without recording, "
-        f"{pairs} pairs"
+        f"{ranks} ranks on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; without recording {steps} steps take "
+        f"{statistics.median(alone):.2f} s ({min(alone):.2f} to {max(alone):.2f}); {pairs} pairs"
     )
     for rate in rates:
         for name, key in (("wall", "wall_s"), ("CPU", "cpu_s")):
