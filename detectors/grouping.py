@@ -20,6 +20,8 @@ from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.hashing import number_columns, ordered
 from scalana.graphs.metrics import own_first
+from scalana.graphs.portions import chunks, each
+from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 POOLED = 48
@@ -254,35 +256,48 @@ def sum_stretches(
     end = np.concatenate([stretches.call[rows], stretches.culprit[late]])
     since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[late]])
     run, _ = number_columns(comparison, calls.location[end])
-    width = numbering.wait + len(groups.group_wait_s)
-    return Sums(
-        *_collect(
-            ordered(run, int(run.max(initial=-1)) + 1),
-            run,
-            comparison,
-            end,
-            since,
-            np.concatenate([stretches.met_s[rows], late_met_s]),
-            calls.enter_s,
-            calls.location,
-            calls.first,
-            calls.vertex,
-            np.maximum(calls.exit_s - calls.enter_s - waits.wait_s, 0.0),
-            waits.wait_s,
-            groups.group_of_call,
-            own_first(timeline),
-            timeline.own.activity,
-            timeline.own.seconds,
-            carried,
-            numbering.transfer,
-            numbering.carried_in,
-            numbering.wait,
-            width,
+    count = int(run.max(initial=-1)) + 1
+    order = ordered(run, count)
+    met_s = np.concatenate([stretches.met_s[rows], late_met_s])
+    transfer_s = np.maximum(calls.exit_s - calls.enter_s - waits.wait_s, 0.0)
+    row_of_gap = own_first(timeline)
+
+    def collect(at: slice) -> Sums:
+        """The sums of some rows of ``order``, which hold whole runs."""
+        return Sums(
+            *_collect(
+                order[at],
+                run,
+                comparison,
+                end,
+                since,
+                met_s,
+                calls.enter_s,
+                calls.location,
+                calls.first,
+                calls.vertex,
+                transfer_s,
+                waits.wait_s,
+                groups.group_of_call,
+                row_of_gap,
+                timeline.own.activity,
+                timeline.own.seconds,
+                carried,
+                numbering.transfer,
+                numbering.carried_in,
+                numbering.wait,
+                numbering.wait + len(groups.group_wait_s),
+            )
         )
+
+    # A run is all that is after each other in ``order`` with one number.
+    sizes = np.concatenate(([0], np.cumsum(np.bincount(run, minlength=count)))).tolist()
+    return concatenate(
+        each(collect, (slice(sizes[at.start], sizes[at.stop]) for at in chunks(count, max(count // 8, 256)))), Sums
     )
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     order,
     run,
@@ -308,7 +323,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
 ):
     """Sum the stretches of each run by target: own work, transfers, waits, and what was carried in where nothing was
     in common. The stretches of a run are neighbours in ``order``."""
-    capacity = max(1024, 4 * len(end))
+    capacity = max(1024, 4 * len(order))
     of_comparison = np.empty(capacity, dtype=np.int64)
     of_location = np.empty(capacity, dtype=np.int64)
     target = np.empty(capacity, dtype=np.int64)
