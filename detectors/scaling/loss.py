@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from scalana.detectors.costs import CostTable
 from scalana.detectors.scaling.ideal import Ideal
 from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
 from scalana.detectors.targets import TargetKind
-from scalana.graphs.psg import PSG
+from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, IntArray
 
 ERRATIC = 0.3
@@ -22,6 +23,8 @@ CROWDED = 0.5
 """The same of what communication takes where ranks outnumber cores, for the question of how it grows."""
 FLOOR = 0.002
 """Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
+APART = 0.25
+"""Part of what a helper loses that one of its callers must lose in it to be told apart from the others."""
 SEEN = 2.0
 """Times the floor from which something was seen of a place at a size."""
 WORTH = 0.01
@@ -102,7 +105,7 @@ def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss
     loss = _median_at(per_rank, table.ranks, table.ranks.max()) - ideal.seconds(
         _median_at(per_rank, table.ranks, table.ranks.min()), table.ranks.min(), table.ranks.max()
     )
-    groups = group_rows(table, loss, psg)
+    groups = group_rows(table, loss, psg, by_caller=True)
     total = per_rank[~table.setup].sum(axis=0)
     places = [_place(table, spot, rows, ideal, noise, total) for spot, rows in groups.items()]
     return sorted(places, key=lambda place: -place.loss_s)
@@ -147,11 +150,12 @@ def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray
     return np.asarray(np.median(values[:, ranks == size], axis=1))
 
 
-def group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[int]]:
+def group_rows(table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool = False) -> dict[Spot, list[int]]:
     """Rows by place: a line, or the loop or function around several lines that lose together.
 
     A line that is reached by several call paths is one place, but for the paths on which it loses nothing: a helper
-    that scales where one caller uses it must not hide what another one loses in it.
+    that scales where one caller uses it must not hide what another one loses in it. ``by_caller``: functions that each
+    lose a large part of it in the same helper are told apart too.
     """
     leaves: dict[int, Spot] = {}
     chains: dict[int, list[int]] = {}
@@ -170,7 +174,8 @@ def group_rows(table: CostTable, loss: FloatArray, psg: PSG) -> dict[Spot, list[
         promoted = leaf.kind is TargetKind.OWN and losing[row]
         spot = promote(leaf, 0, chains[leaf.vertex], within, psg) if promoted else leaf
         spots[bool(losing[row])][spot].append(row)
-    result = _join_contexts(spots[True], psg)
+    caller = _callers(spots[True], loss, psg) if by_caller else {}
+    result = _join_contexts(spots[True], psg, caller)
     for spot, rows in _join_contexts(spots[False], psg).items():
         place = spot if spot in result else _container(spot, result, psg) or spot
         result.setdefault(place, []).extend(rows)
@@ -185,12 +190,38 @@ def _container(spot: Spot, spots: Collection[Spot], psg: PSG) -> Spot | None:
     return next((other for vertex in above if (other := Spot(spot.kind, vertex, -1)) in spots), None)
 
 
-def _join_contexts(spots: dict[Spot, list[int]], psg: PSG) -> dict[Spot, list[int]]:
-    """Join rows of one place that is reached by several call paths, and lines with the container that they lie in."""
+def _callers(spots: dict[Spot, list[int]], loss: FloatArray, psg: PSG) -> dict[Spot, str]:
+    """The calling functions of spots that each have a large part of what their place loses."""
+    lost = {spot: float(loss[rows].sum()) for spot, rows in spots.items()}
+    total: dict[object, float] = defaultdict(float)
+    by_caller: dict[tuple[object, str], float] = defaultdict(float)
+    caller = {spot: _caller(spot, psg) for spot in spots}
+    for spot, seconds in lost.items():
+        total[_key(spot, psg)] += seconds
+        by_caller[_key(spot, psg), caller[spot]] += seconds
+    return {
+        spot: caller[spot]
+        for spot in spots
+        if by_caller[_key(spot, psg), caller[spot]] >= APART * total[_key(spot, psg)]
+    }
+
+
+def _caller(spot: Spot, psg: PSG) -> str:
+    """The function that calls the one around a place, "" for none."""
+    around = (spot.vertex, *(vertex.index for vertex in psg.ancestors(spot.vertex)))
+    functions = [vertex for vertex in around if psg[vertex].kind is VertexKind.FUNCTION]
+    return psg[functions[1]].place.name if len(functions) > 1 else ""
+
+
+def _join_contexts(
+    spots: dict[Spot, list[int]], psg: PSG, caller: Mapping[Spot, str] = MappingProxyType({})
+) -> dict[Spot, list[int]]:
+    """Join rows of one place that is reached by several call paths, and lines with the container that they lie in.
+    ``caller`` tells places apart that are the same otherwise."""
     inside: dict[Spot, Spot] = {}
     by_place: dict[object, Spot] = {}
     for spot in sorted(spots, key=lambda s: s.line >= 0):
-        first = by_place.setdefault(_key(spot, psg), spot)
+        first = by_place.setdefault((_key(spot, psg), caller.get(spot)), spot)
         around = _container(spot, spots, psg)
         inside[spot] = inside.get(around, around) if around is not None else first
     joined: dict[Spot, list[int]] = defaultdict(list)

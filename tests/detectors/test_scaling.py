@@ -141,13 +141,14 @@ def test_one_size_is_refused():
         scale([4, 4], jobs.plain)
 
 
-def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(monkeypatch):
+@pytest.fixture
+def helper(monkeypatch):
+    """All activities do their work in one and the same function."""
     plain = jobs.structure
 
     def with_helper(names, moved=0):
-        """``solve`` and ``table`` do their work in one and the same function."""
         psg, vertex = plain(names, moved)
-        for name in ("solve", "table"):
+        for name in {"solve", "table", "gather"} & set(names):
             place = Place("/job/job.py", 90 + moved, 92 + moved, 0, "spin")
             function = psg.add(VertexKind.FUNCTION, place, psg[vertex[name]].parent)
             place = Place("/job/job.py", 91 + moved, 91 + moved, 4, "busy(x)")
@@ -155,10 +156,24 @@ def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(monkeypatch
         return psg, vertex
 
     monkeypatch.setattr(jobs, "structure", with_helper)
+
+
+def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(helper):
     (finding,) = scale(SIZES, jobs.rebuilt_table, at=64).findings
     assert (finding.kind, finding.line, finding.function) == ("replicated", 91, "spin")
     assert finding.evidence["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
     assert finding.evidence["growth"] == "constant"
+
+
+def test_callers_that_lose_in_one_helper_are_told_apart(helper):
+    def cost(rank, ranks):
+        return {"solve": 400 / ranks, "table": 20, **({"gather": 3 * ranks} if rank == 0 else {})}
+
+    first, second = scale(SIZES, cost, at=64).findings
+    assert (first.kind, first.line, first.ranks) == ("serial", 91, [0])
+    assert first.evidence["seconds"] == pytest.approx([STEPS * 0.003 * ranks for ranks in SIZES])
+    assert (second.kind, second.line, second.ranks) == ("replicated", 91, list(range(16)))
+    assert second.evidence["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
 
 
 def test_communication_without_a_core_each_is_not_extrapolated():
