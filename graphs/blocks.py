@@ -21,13 +21,12 @@ from scalana.graphs.gather import Collected, Intervals, collect
 from scalana.graphs.load import RankRecords
 from scalana.graphs.native_frames import Frames, Module, native_offsets, with_sources
 from scalana.graphs.parts import Totals
-from scalana.graphs.tables import Events, Samples, Threads
+from scalana.graphs.tables import Events, Samples, Threads, narrow, narrowed
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.record_format import ProcessRecord, RecordError, Shared
 
 TABLES = ("paths", "communicators", "threads", "samples", "events", "intervals", "totals")
 """What every process has a number of rows of."""
-_WIDTHS = (np.int8, np.int16, np.int32)
 
 
 @dataclass(slots=True)
@@ -199,8 +198,8 @@ def merge(blocks: Sequence[Block]) -> Collected:
         own_paths=own_paths,
         communicators=communicators,
         threads=replace(threads, is_main=threads.is_main.astype(np.bool_), is_own=threads.is_own.astype(np.bool_)),
-        samples=samples,
-        events=events,
+        samples=narrowed(samples),
+        events=narrowed(events),
         intervals=Intervals(kind, names, *others),
         totals=totals,
         rows=rows,
@@ -285,18 +284,10 @@ def _narrowed(table: Any) -> Any:
     for column in fields(table):
         value = getattr(table, column.name)
         if isinstance(value, np.ndarray) and value.dtype == np.int64:
-            changes[column.name] = _narrow(value)
+            changes[column.name] = narrow(value)
         elif is_dataclass(value):
             changes[column.name] = _narrowed(value)
     return replace(table, **changes)
-
-
-def _narrow(values: IntArray) -> npt.NDArray[Any]:
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    for width in _WIDTHS:
-        if np.iinfo(width).min <= low and high <= np.iinfo(width).max:
-            return values.astype(width)
-    return values
 
 
 def _emptied(record: ProcessRecord, rows: int) -> ProcessRecord:
