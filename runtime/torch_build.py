@@ -1,6 +1,6 @@
 """Compiles the kernels that recorded jobs have asked for (:mod:`scalana.runtime.torch_native`).
 
-``python -m scalana.runtime.torch_build`` compiles what is wanted; ``scalana run`` may call :func:`start`, which does so
+``python -m scalana.runtime.torch_build`` compiles what is wanted; ``scalana run`` calls :func:`start`, which does so
 in the background, on cores that nobody else needs. It takes about ten seconds of a core, once for each installation of
 torch. Where it cannot be done the kernels in Python go on to do the work.
 """

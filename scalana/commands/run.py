@@ -10,6 +10,7 @@ import time
 
 from scalana import __version__, console, launch
 from scalana.errors import CommandError, UsageError
+from scalana.runtime import torch_build
 
 
 class RunCommand:
@@ -74,6 +75,7 @@ def _finish(folder: str, command: list[str], info: dict[str, object], args: argp
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
             _report(folder, command, args.format)
+        torch_build.start(os.environ)  # for the next run
     except KeyboardInterrupt:
         console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
     except BrokenPipeError:
