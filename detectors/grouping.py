@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from scalana.detectors.segments import quantile_by_key, weighted_count
+from scalana.detectors.segments import grown, quantile_by_key, sort_values, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
@@ -186,7 +186,7 @@ def _sample(order, first, location, waited, event, locations, events, most, want
                 present[used] = here
                 used += 1
             waits[here] |= waited[row]
-        present[begin:used].sort()
+        sort_values(present[begin:used])
         waiters = 0
         for at in range(begin, used):
             waiters += waits[present[at]]
@@ -379,13 +379,13 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
         if place + 1 < len(order) and run[order[place + 1]] == run[row]:
             continue
         if used + count > capacity:
-            grown = max(2 * capacity, used + count)
-            of_comparison = np.concatenate((of_comparison, np.empty(grown - capacity, dtype=np.int64)))
-            of_location = np.concatenate((of_location, np.empty(grown - capacity, dtype=np.int64)))
-            target = np.concatenate((target, np.empty(grown - capacity, dtype=np.int64)))
-            seconds = np.concatenate((seconds, np.empty(grown - capacity, dtype=np.float64)))
-            capacity = grown
-        touched[:count].sort()
+            size = max(2 * capacity, used + count)
+            of_comparison = grown(of_comparison, size)
+            of_location = grown(of_location, size)
+            target = grown(target, size)
+            seconds = grown(seconds, size)
+            capacity = size
+        sort_values(touched[:count])
         for t in range(count):
             what = touched[t]
             of_comparison[used] = comparison[row]

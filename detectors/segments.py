@@ -51,7 +51,32 @@ def quantiles_by_key(
     return keys, result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
+def sort_values(values):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Sort a short array in place, by insertion over shrinking steps (Shell 1959); numba's own sort takes a second to
+    compile for every type."""
+    step = len(values) // 2
+    while step > 0:
+        for row in range(step, len(values)):
+            held = values[row]
+            place = row
+            while place >= step and values[place - step] > held:
+                values[place] = values[place - step]
+                place -= step
+            values[place] = held
+        step //= 2
+
+
+@numba.njit(cache=True, nogil=True)
+def grown(values, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """A longer array that begins with the same values; quicker to compile than ``concatenate``."""
+    result = np.empty(length, values.dtype)
+    for row in range(len(values)):
+        result[row] = values[row]
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
 def _sorted_segments(number, value, first):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Values by segment, each segment sorted."""
     at = first[:-1].copy()

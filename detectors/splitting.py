@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from scalana.detectors.segments import grown, sort_values
+
 
 @numba.njit(cache=True)
 def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
@@ -53,14 +55,16 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
             columns += 1
         width = columns + 1
         did = np.zeros(width, dtype=np.float64)
-        did[:columns] = sum_s[begin : begin + columns]
+        for column in range(columns):
+            did[column] = sum_s[begin + column]
         for row in range(begin + columns, end):
             did[columns] += sum_s[row]
         first_present = present_first[comparison]
         members = present_first[comparison + 1] - first_present
         if members * width > len(usual):
             usual = np.empty(2 * members * width, dtype=np.float64)
-        usual[: members * width] = 0.0
+        for at in range(members * width):
+            usual[at] = 0.0
         _fill(
             usual, low, high, sum_location, sum_target, sum_s, culprit[comparison],
             present_location[first_present : first_present + members], sum_target[begin : begin + columns], wait_base,
@@ -81,16 +85,18 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
             if group_waiters[group] > 1:
                 mine = mean
             else:
-                place = np.searchsorted(present_location[first_present : first_present + members], group_waiter[group])
+                place = 0
+                while place < members - 1 and present_location[first_present + place] < group_waiter[group]:
+                    place += 1
                 mine = usual[place * width : (place + 1) * width]
             total = _excess(excess, did, mine, median, noise, explained * wait_s)
             whole = total if total >= explained * wait_s else max(wait_s, total)
             if used + end - begin + 1 > capacity:
-                grown = 2 * capacity + end - begin + 1
-                out_group = np.concatenate((out_group, np.empty(grown - capacity, dtype=np.int64)))
-                out_target = np.concatenate((out_target, np.empty(grown - capacity, dtype=np.int64)))
-                out_share = np.concatenate((out_share, np.empty(grown - capacity, dtype=np.float64)))
-                capacity = grown
+                size = 2 * capacity + end - begin + 1
+                out_group = grown(out_group, size)
+                out_target = grown(out_target, size)
+                out_share = grown(out_share, size)
+                capacity = size
             told = 0.0
             for column in range(columns):
                 if excess[column] > 0.0:
@@ -151,7 +157,8 @@ def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # p
     if 2 * known < members:
         return 0.0
     zeros = members - known
-    some = np.sort(values[:known])
+    some = values[:known]
+    sort_values(some)
     high = some[members // 2 - zeros]
     if members % 2:
         return high
@@ -167,8 +174,8 @@ def _mean_of_waiters(usual, mean, width, members, waits, first):  # type: ignore
             waiters += 1
             for column in range(width):
                 mean[column] += usual[member * width + column]
-    if waiters:
-        mean /= waiters
+    for column in range(width if waiters else 0):
+        mean[column] /= waiters
 
 
 @numba.njit(cache=True)
