@@ -232,6 +232,8 @@ MPI_TYPES: dict[str, str] = {
     "group": "MPI_Group",
     "lock": "int",
     "info": "MPI_Info",
+    "infos": "const MPI_Info *",
+    "errors": "MPI_Errhandler",
     "newcomm": "MPI_Comm *",
     "newwin": "MPI_Win *",
     "newfile": "MPI_File *",
@@ -291,6 +293,8 @@ Iprobe    test          TEST : source tag comm result status
 Improbe   test          TEST : source tag comm result message status
 Sendrecv  sendrecv      CALL c in count type dest tag out rcount rtype source rtag comm status
 Sendrecv_replace sendrecv CALL c out count type dest tag source rtag comm status
+Isendrecv sendrecv      POST c in count type dest tag out rcount rtype source rtag comm request
+Isendrecv_replace sendrecv POST c out count type dest tag source rtag comm request
 Wait      wait          COMPLETE : request status
 Waitall   wait          COMPLETE : n requests statuses
 Waitany   waitany       COMPLETE : n requests result status
@@ -307,6 +311,7 @@ Finalize     finalize    CALL :
 Comm_dup              comm_create CALL : comm newcomm
 Comm_dup_with_info    comm_create CALL : comm info newcomm
 Comm_idup             comm_create POST : comm newcomm request
+Comm_idup_with_info   comm_create POST : comm info newcomm request
 Comm_create           comm_create CALL : comm group newcomm
 Comm_create_group     comm_create CALL : comm group tag newcomm
 Comm_split            comm_create CALL : comm value value newcomm
@@ -316,6 +321,10 @@ Comm_accept           comm_create CALL : text info root comm newcomm
 Comm_connect          comm_create CALL : text info root comm newcomm
 Comm_disconnect       comm_create CALL : newcomm
 Comm_spawn            comm_create CALL : text arguments value info root comm newcomm result
+Comm_spawn_multiple   comm_create CALL : value arguments argv values infos root comm newcomm result
+Comm_join             comm_create CALL : value newcomm
+Comm_create_from_group       comm_create CALL : group text info errors newcomm
+Intercomm_create_from_groups comm_create CALL : group value group value text info errors newcomm
 Cart_create           comm_create CALL : comm value values values value newcomm
 Cart_sub              comm_create CALL : comm values newcomm
 Graph_create          comm_create CALL : comm value values values value newcomm
@@ -323,9 +332,9 @@ Dist_graph_create     comm_create CALL : comm value values values values values 
 Dist_graph_create_adjacent comm_create CALL : comm value values values value values values info value newcomm
 Intercomm_create      comm_create CALL : comm value comm value tag newcomm
 Intercomm_merge       comm_create CALL : comm value newcomm
-Win_create            fence     CALL : out address value info comm newwin
-Win_allocate          fence     CALL : address value info comm out newwin
-Win_allocate_shared   fence     CALL : address value info comm out newwin
+Win_create            fence     CALL c out address value info comm newwin
+Win_allocate          fence     CALL c address value info comm out newwin
+Win_allocate_shared   fence     CALL c address value info comm out newwin
 Win_create_dynamic    fence     CALL : info comm newwin
 Win_free              fence     CALL : newwin
 Win_fence             fence     CALL : value win
@@ -351,6 +360,7 @@ Compare_and_swap      one_sided CALL : in in out type target address win
 Rput                  one_sided POST c in count type target address rcount rtype win request
 Rget                  one_sided POST c out count type target address rcount rtype win request
 Raccumulate           one_sided POST c in count type target address rcount rtype op win request
+Rget_accumulate       one_sided POST c in count type out rcount rtype target address rcount rtype op win request
 File_open             file_collective CALL : comm text value info newfile
 File_close            file_collective CALL : newfile
 File_set_view         file_collective CALL : file offset type type text info

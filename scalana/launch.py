@@ -106,7 +106,8 @@ def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
             witness.close()
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # not set from Python: a preloaded library's
+                signal.signal(number, handler)
     return process.returncode
 
 

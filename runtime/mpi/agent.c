@@ -22,12 +22,13 @@
 #include "call_rate.h"
 #include "checksum.h"
 #include "clocks.h"
+#include "layers.h"
 #include "modules.h"
 #include "native_samples.h"
 #include "record_kinds.h"
 #include "sampler.h"
 
-#define CALLS_HZ 10000.0 /* written one by one */
+#define CALLS_HZ 50000.0 /* written one by one */
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Of slots.S, which is generated. */
@@ -346,9 +347,16 @@ static const agent_wrapper *load_wrappers(const char *library)
     return wrappers;
 }
 
+static bool is_ours(const void *function)
+{
+    Dl_info there, here;
+    return dladdr(function, &there) && dladdr((const void *)&api, &here) && there.dli_fbase == here.dli_fbase;
+}
+
 static void bind_slots(void)
 {
     found_library found = {""};
+    mpi_tools tools = {.count = 0};
     int error = errno;
     dl_iterate_phdr(is_mpi, &found);
     void *library = found.path[0] ? dlopen(found.path, RTLD_NOW | RTLD_NOLOAD) : NULL;
@@ -361,15 +369,22 @@ static void bind_slots(void)
         for (const agent_wrapper *w = wrappers; w && w->name && target == NULL; w++) {
             target = strcmp(w->name, agent_names[i]) == 0 ? w->function : NULL;
         }
-        if (target == NULL) {
-            target = dlsym(RTLD_NEXT, agent_names[i]);
+        void *next = dlsym(RTLD_NEXT, agent_names[i]), *first = dlsym(RTLD_DEFAULT, agent_names[i]);
+        void *own = library ? dlsym(library, agent_names[i]) : NULL;
+        if (target && own && first && !is_ours(first) && first != own) { /* a tool's, which calls the library in turn */
+            layers_add_tool(&tools, first);
         }
-        if (target == NULL && library) {
-            target = dlsym(library, agent_names[i]);
+        if (target && own && next && next != own) {
+            layers_add_tool(&tools, next);
+            target = next;
         }
+        target = target ? target : next ? next : own;
         if (target) {
             __atomic_store_n(&agent_slots[i], target, __ATOMIC_RELEASE);
         }
+    }
+    if (wrappers) {
+        layers_redirect(wrappers, &tools);
     }
     errno = error;
 }

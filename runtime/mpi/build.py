@@ -7,6 +7,7 @@ they were compiled for: its path, size and time are in their name, so that anoth
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import re
 import shlex
@@ -38,6 +39,7 @@ _SHARED = (
 _AGENT = (
     "agent",
     "call_rate",
+    "layers",
     "modules",
     "native_paths",
     "native_samples",
@@ -74,9 +76,13 @@ def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
     prepared = Prepared()
     if not uses_mpi(command, environ):
         return prepared
+    inside = [
+        f"{program} has an MPI inside of it (linked statically), whose calls cannot be recorded: link a shared one"
+        for program in _with_static_mpi(command)
+    ]
     compilers = mpi_compilers(command, environ)
     if not compilers:
-        prepared.notes.append("MPI calls are not recorded: no mpicc beside the launcher or in PATH")
+        prepared.notes += ["MPI calls are not recorded: no mpicc beside the launcher or in PATH", *inside]
         return prepared
     agent = folder = ""
     for compiler in compilers:
@@ -93,6 +99,7 @@ def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
             "SCALANA_MPI_WRAPPERS": folder,
         }
         prepared.notes.clear()
+    prepared.notes += inside
     return prepared
 
 
@@ -126,6 +133,20 @@ def _needed(program: str) -> tuple[str, ...]:
     except (OSError, subprocess.SubprocessError):
         return ()
     return tuple(line.split("=>")[-1].split("(")[0].strip() for line in output.splitlines())
+
+
+def _with_static_mpi(command: Sequence[str]) -> list[str]:
+    """Programs of a command that define MPI's functions themselves, by the names in their symbol tables."""
+    found = []
+    for word in command:
+        if _LAUNCHERS.match(os.path.basename(word)) or not _is_elf(word):
+            continue
+        if any(_LIBRARY.match(os.path.basename(library)) for library in _needed(word)):
+            continue
+        with open(word, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+            if program.find(b"\0PMPI_Init\0") >= 0 or program.find(b"\0PMPI_Init_thread\0") >= 0:
+                found.append(word)
+    return found
 
 
 def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:

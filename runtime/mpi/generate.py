@@ -198,6 +198,12 @@ def wrappers(header: str) -> str:
     return "\n".join(['#include "mpi_calls.h"', "", *made])
 
 
+_MADE_APART = (
+    "MPI_Comm_create_group",
+    "MPI_Intercomm_create",
+    "MPI_Comm_create_from_group",
+    "MPI_Intercomm_create_from_groups",
+)
 _COLLECTIVES = {Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER}
 
 
@@ -216,7 +222,8 @@ def _special(name: str) -> Iterator[str]:
 def _body(w: Wrapper) -> Iterator[str]:
     call = w.call
     operation = BY_CODE[call.operation]
-    yield f"call_state s; ENTER(s, {w.forwarded()});"
+    enter = "ENTER_FIRST" if operation.name == "init" else "ENTER"
+    yield f"call_state s; {enter}(s, {w.forwarded()});"
     if operation.name == "init":
         yield from (f"int result = {w.forwarded()};", "leave_init(&s);", "return result;")
     elif operation.name == "finalize":
@@ -249,6 +256,11 @@ def _body(w: Wrapper) -> Iterator[str]:
         sent = w.nbytes()
         yield f"begin_sendrecv(&s, {w.argument('comm')}, {w.argument('dest')}, {w.argument('tag')}, "
         yield f"               {w.argument('source')}, {w.argument('rtag')}, {sent});"
+        if call.role is Role.POST:
+            yield f"int result = {w.forwarded()};"
+            yield f"leave_post(&s, result, *{w.argument('request')});"
+            yield "return result;"
+            return
         yield from _with_status(w, "leave_sendrecv(&s, {status});")
     elif "dest" in call.parameters or "source" in call.parameters:
         yield from _message(w)
@@ -385,11 +397,11 @@ def _creation(w: Wrapper) -> Iterator[str]:
         yield f"int result = {w.forwarded()};"
         yield "leave_collective(&s);"
         yield "communicator_gone(before);"
-    elif name in ("MPI_Comm_create_group", "MPI_Intercomm_create"):
+    elif name in _MADE_APART:
         # Not all of the parent's ranks take part: the new communicator itself is where they meet.
         yield f"begin_plain(&s, {operation}, 0, -1);"
         yield f"int result = {w.forwarded()};"
-        tag = w.argument("tag")
+        tag = w.argument("tag") or "0"
         yield f"leave_creation_apart(&s, result == MPI_SUCCESS ? *{new} : MPI_COMM_NULL, {tag});"
     elif w.call.role is Role.POST:
         yield f"begin_creation(&s, {operation}, {w.argument('comm')});"

@@ -27,10 +27,33 @@ native_thread *agent_thread(void)
 
 /* ---- entering and leaving ---- */
 
+static bool begun; /* MPI_Init was called; programs of sessions alone have no MPI_COMM_WORLD to name ranks by */
+
+void mpi_begins(void)
+{
+    begun = true;
+}
+
+static bool has_begun(void)
+{
+    int flag = 0;
+    if (PMPI_Initialized(&flag) == MPI_SUCCESS && flag) {
+        begun = true;
+    } else {
+        static const char text[] = "MPI was used without MPI_Init (sessions): such calls are not recorded";
+        static bool told;
+        if (!told) {
+            told = true;
+            recorder()->note(text, sizeof text - 1);
+        }
+    }
+    return begun;
+}
+
 bool enter_call(call_state *s, const void *return_address, const void *frame)
 {
     native_thread *t = agent->thread_self();
-    if (t == NULL || t->depth || !recorder()->is_on() || over) {
+    if (t == NULL || t->depth || !recorder()->is_on() || over || (!begun && !has_begun())) {
         return false;
     }
     memset(s, 0, sizeof *s);

@@ -35,6 +35,12 @@ typedef struct {
     if (!enter_call(&(s), __builtin_return_address(0), __builtin_frame_address(0)))                                   \
     return real
 
+/* Of MPI_Init: before it nothing may be asked of MPI, and nothing is recorded. */
+#define ENTER_FIRST(s, real)                                                                                          \
+    mpi_begins();                                                                                                     \
+    ENTER(s, real)
+
+void mpi_begins(void);
 bool enter_call(call_state *s, const void *return_address, const void *frame);
 
 void begin_plain(call_state *s, uint32_t operation, uint32_t group, int64_t peer);

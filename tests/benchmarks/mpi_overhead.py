@@ -30,9 +30,11 @@ def launcher(folder: Path) -> list[str]:
     return [str(folder / "mpirun"), *more]
 
 
-def cpu_seconds(words: list[str], env: dict[str, str]) -> float:
+def cpu_seconds(words: list[str], env: dict[str, str]) -> tuple[float, float]:
+    """Of the calls and the work between them; and of the process up to there."""
     done = subprocess.run(words, capture_output=True, text=True, env=env, check=True)
-    return float(done.stdout.split()[0])
+    fields = done.stdout.split()
+    return float(fields[0]), float(fields[4])
 
 
 def main() -> None:
@@ -51,7 +53,7 @@ def main() -> None:
         subprocess.run([found / "mpicc", "-O2", "-g", PROGRAM, "-o", program], check=True)
         start = [*launcher(found), "-n", str(options.ranks), program]
 
-        def run(rounds: int, amount: int, record: bool) -> float:
+        def run(rounds: int, amount: int, record: bool) -> tuple[float, float]:
             folder = tempfile.mkdtemp(dir=work)
             words = [*start, str(rounds), str(amount)]
             if record:
@@ -59,15 +61,18 @@ def main() -> None:
             return cpu_seconds(words, env)
 
         run(1000, 1000, record=True)  # compiles the recorder
-        unit_s = run(20_000, 20_000, record=False) / (20_000 * 20_000)
+        unit_s = run(20_000, 20_000, record=False)[0] / (20_000 * 20_000)
         amount = max(round(CALLS / options.rate / unit_s), 1)
         rounds = max(round(options.seconds * options.rate / CALLS), 1)
-        pairs = [(run(rounds, amount, False), run(rounds, amount, True)) for _ in range(options.pairs)]
+        runs = [(run(rounds, amount, False), run(rounds, amount, True)) for _ in range(options.pairs)]
+        pairs = [(plain[0], recorded[0]) for plain, recorded in runs]
+        starts = [recorded[1] - plain[1] for plain, recorded in runs]
     plain, recorded = (statistics.median(column) for column in zip(*pairs, strict=True))
     calls = rounds * CALLS
     shares = sorted(after / before - 1 for before, after in pairs)
     print(f"{calls / plain:,.0f} calls a CPU second a rank, {options.ranks} ranks, {options.pairs} pairs")
     print(f"CPU without {plain:.3f} s, with {recorded:.3f} s: {(recorded - plain) / calls * 1e9:.0f} ns a call")
+    print(f"start-up {statistics.median(starts) * 1e3:.0f} ms of CPU more (from {min(starts) * 1e3:.0f} ms)")
     print(f"overhead {100 * statistics.median(shares):.2f} % (from {100 * shares[0]:.2f} to {100 * shares[-1]:.2f} %)")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,21 @@ def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:
     link = tmp_path / "link.so"
     link.symlink_to(library)
     assert build.wrappers_name(str(link)) == build.wrappers_name(str(library))
+
+
+def test_an_mpi_inside_of_the_program_is_told(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    source = tmp_path / "program.c"
+    source.write_text(
+        "int PMPI_Init(int *argc, char ***argv) { return argc == 0 && argv; }\nint main(void) { return 0; }\n"
+    )
+    for name in ("whole", "plain"):
+        subprocess.run([compiler, "-w", source, "-o", tmp_path / name], check=True)
+        source.write_text("int main(void) { return 0; }\n")
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
+    notes = build.prepare(["mpirun", "-n", "2", str(tmp_path / "whole")], environ).notes
+    assert "linked statically" in notes[-1] and str(tmp_path / "whole") in notes[-1]
+    assert not any("statically" in note for note in build.prepare(["mpirun", str(tmp_path / "plain")], environ).notes)

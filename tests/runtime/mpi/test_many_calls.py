@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import scalana
 from scalana.graphs.ppg import build_ppg
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_LEVEL_SHIFT, RunFolder
 from scalana.runtime.record_writer import collective_key, message_key
 
 from .conftest import Mpi
-from .test_native import calls_by_operation, lines_of
+from .test_native import calls_by_operation
 
 pytestmark = pytest.mark.slow
 ROUNDS = 10_000
@@ -46,6 +45,3 @@ def test_a_sample_is_written_and_all_is_counted(mpi: Mpi) -> None:
     instances = build_ppg(RunFolder(folder)).timeline.instances
     # Ranks turn to a higher level each in its own time: then one side has more than the other.
     assert instances.complete.mean() > 0.6
-    report = scalana.analyze(folder)
-    assert report.findings[0].line in lines_of("many_calls.c", "/* slow */") | {10, 11, 12}
-    assert report.findings[0].ranks == [1]
