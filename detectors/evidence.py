@@ -14,6 +14,9 @@ from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
 
+FAR_MORE = 2.0
+"""So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
+
 
 @dataclass(slots=True)
 class PlaceTime:
@@ -22,6 +25,7 @@ class PlaceTime:
     wall_s: FloatArray
     helper_s: FloatArray
     """Of the wall time, that in which another thread or a child process did the work."""
+    cpu_s: FloatArray
 
 
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> PlaceTime:
@@ -36,7 +40,17 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> P
         return weighted_count(rank[hit], seconds[hit], timeline.ranks)
 
     helper = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
-    return PlaceTime(by_rank(own.seconds), by_rank(helper))
+    return PlaceTime(by_rank(own.seconds), by_rank(helper), by_rank(own.cpu_s))
+
+
+def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether the candidate's ranks use far more CPU at its place than the others.
+
+    Where ranks share cores, who computes more waits more for a core too: that wait is then not the cause.
+    """
+    cpu = place_time(candidate, table, timeline).cpu_s
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    return bool((~here).any()) and float(cpu[here].mean()) > FAR_MORE * float(cpu[~here].mean())
 
 
 def occurrences(candidate: Candidate, table: BlameTable) -> int:

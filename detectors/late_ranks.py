@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries, shares_of
-from scalana.detectors.evidence import describe
+from scalana.detectors.evidence import computes_more, describe
 from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
@@ -146,7 +146,8 @@ def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG,
         return "slow-transfer"
     cpu, core_wait = evidence.get("cpu_share"), evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        return "waiting-for-core"
+        if not computes_more(candidate, table, timeline):
+            return "waiting-for-core"
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
     alone = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
     if alone and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, table, timeline)):

@@ -10,7 +10,7 @@ from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, shares_of
 from scalana.detectors.findings import Hop
 from scalana.detectors.segments import sum_by_key, weighted_count
-from scalana.graphs.psg import PSG
+from scalana.graphs.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE
 
@@ -57,7 +57,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if group in seen:
             break
         seen.add(group)
-        name = _name(int(operation_of[group]))
+        name = _name(int(operation_of[group]), psg[vertex])
         hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum())))
         late = int(culprit[group])
         if not goes_on:
@@ -94,8 +94,12 @@ def _operations(table: BlameTable, timeline: Timeline) -> IntArray:
     return codes
 
 
-def _name(code: int) -> str:
+def _name(code: int, here: Vertex) -> str:
+    """What is waited in. What stands for a partner's coming back to MPI is named by the call that it kept waiting."""
     name = BY_CODE[code].name if code in BY_CODE else ""
+    own = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
+    if name.startswith("win_") and own and not own.startswith(("win_", "one_sided")):
+        return own
     return "recv" if name == "send" else name
 
 
