@@ -1,4 +1,4 @@
-"""mpi4py: the results of an ensemble are gathered as objects, and their mean is told; one member's model takes longer."""
+"""mpi4py: the results of an ensemble are gathered as objects, their mean is told; one member's model takes longer."""
 
 # /// scalana
 # planted = "the model of rank 2 runs 145 times as many steps"

@@ -5,6 +5,7 @@ How long something planted took is what the program says: on cores that ranks sh
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from .planted import SAMPLES, header, marked_line
 FOLDER = SAMPLES / "mpi"
 NAMES = sorted(path.name for path in FOLDER.glob("*.*") if path.suffix in (".cpp", ".py"))
 ATTEMPTS = 3
-WITHIN = 0.1
+WITHIN, CROWDED_WITHIN = 0.1, 0.3
+"""How far seconds may be off; the latter with more than two ranks to a core, where turns on the cores come on top."""
 OFF_CPU = 0.2
 """Of a core; what only sleeps uses less."""
 pytestmark = pytest.mark.slow
@@ -71,10 +73,11 @@ class Outcome:
     """One attempt, and what is wrong about it."""
 
     report: scalana.Report
+    within: float
     wrong: list[str] = field(default_factory=list)
 
     def near(self, what: str, told: float, truth: float) -> None:
-        if abs(told - truth) > WITHIN * truth:
+        if abs(told - truth) > self.within * truth:
             self.wrong.append(f"{what}: told {told:.3f} s, truth {truth:.3f} s")
 
     def equal(self, what: str, told: object, truth: object) -> None:
@@ -88,7 +91,8 @@ class Outcome:
 
 def attempt(mpi: Mpi, name: str, words: list[str], ranks: int, fixes: bool, number: int) -> Outcome:  # noqa: F811
     folder = mpi.record(ranks, *words, name=f"run{number}")
-    outcome = Outcome(scalana.analyze(folder))
+    crowded = ranks > 2 * (os.cpu_count() or 1) or HEADERS[name]["faults"][0]["kind"] == "stall"
+    outcome = Outcome(scalana.analyze(folder), CROWDED_WITHIN if crowded else WITHIN)
     recorded = mpi.output
     (fault,) = HEADERS[name]["faults"]
     compare(outcome, name, fault, ranks, said(recorded, "planted"))
