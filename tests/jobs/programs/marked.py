@@ -14,7 +14,7 @@ import scalana
 if __name__ == "__main__":
     rank = int(os.environ["RANK"])
     dist.init_process_group("gloo")
-    time.sleep(0.3 * rank)  # before the part that is recorded
+    time.sleep(1.0 * rank)  # before the part that is recorded
     with scalana.profile(sys.argv[1]):
         for _ in range(30):
             with scalana.region("prepare"):
