@@ -76,8 +76,8 @@ class Outcome:
     within: float
     wrong: list[str] = field(default_factory=list)
 
-    def near(self, what: str, told: float, truth: float) -> None:
-        if abs(told - truth) > self.within * truth:
+    def near(self, what: str, told: float, truth: float, within: float = 0.0) -> None:
+        if abs(told - truth) > max(self.within, within) * truth:
             self.wrong.append(f"{what}: told {told:.3f} s, truth {truth:.3f} s")
 
     def equal(self, what: str, told: object, truth: object) -> None:
@@ -100,7 +100,10 @@ def attempt(mpi: Mpi, name: str, words: list[str], ranks: int, fixes: bool, numb
         fixed = mpi.run(ranks, *words, "--fix")
         assert fixed.returncode == 0, fixed.stderr
         saved = said(recorded, "loop") - said(fixed.stdout, "loop")
-        outcome.near("what the fix saves", outcome.report.findings[0].saving_s, saved)
+        # Who computes too much also takes a core from ranks that spin: the fix brings more than the replay can know.
+        shares_cores = ranks > (os.cpu_count() or 1) and fault["kind"] in ("busy", "data")
+        told = outcome.report.findings[0].saving_s
+        outcome.near("what the fix saves", told, saved, CROWDED_WITHIN if shares_cores else 0.0)
     return outcome
 
 
