@@ -71,6 +71,17 @@ static size_t ring_bytes(void)
     return (size_t)RING_PAGES * page;
 }
 
+/* By system calls proper: MPI libraries put hooks of their own into mmap and munmap, which crash in a forked child. */
+static void *map_ring(int fd)
+{
+    return (void *)syscall(SYS_mmap, NULL, page + ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+static void unmap_ring(void *ring)
+{
+    syscall(SYS_munmap, ring, page + ring_bytes());
+}
+
 static watched_event *event_of(pid_t tid)
 {
     for (size_t i = 0; i < event_count; i++) {
@@ -84,7 +95,7 @@ static watched_event *event_of(pid_t tid)
     watched_event *e = &events[event_count++];
     *e = (watched_event){tid, open_event(tid), NULL};
     if (e->fd >= 0) {
-        void *ring = mmap(NULL, page + ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
+        void *ring = map_ring(e->fd);
         if (ring == MAP_FAILED) {
             close(e->fd);
             e->fd = -1;
@@ -236,7 +247,7 @@ static void forget_event(pid_t tid)
     for (size_t i = 0; i < event_count; i++) {
         if (events[i].tid == tid) {
             if (events[i].ring) {
-                munmap(events[i].ring, page + ring_bytes());
+                unmap_ring(events[i].ring);
             }
             if (events[i].fd >= 0) {
                 close(events[i].fd);
