@@ -63,9 +63,16 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Signi
         begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
         return np.asarray(cumulative[call + 1] - cumulative[begin])
 
+    # What is compared of stretches that reach back to the start includes how late their record began.
+    start_s = timeline.locations.start_s
+    carried_s = start_s - start_s.min(initial=np.inf)
+
+    def with_start(call: IntArray, since: IntArray) -> FloatArray:
+        return of_stretch(own_s, call, since) + np.where(since < 0, carried_s[calls.location[call]], 0.0)
+
     own_s = replay.gap_s - by_gap(own.core_wait_s)
-    member_s = of_stretch(own_s, stretches.call, stretches.since_call)
-    culprit_s = of_stretch(own_s, stretches.culprit, stretches.since_culprit)
+    member_s = with_start(stretches.call, stretches.since_call)
+    culprit_s = with_start(stretches.culprit, stretches.since_culprit)
     site = _sites(table, timeline)
     event, first = number_columns(stretches.instance, stretches.culprit, stretches.since_culprit)
     events = np.arange(len(first))
