@@ -99,6 +99,27 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid)
     recorder_unlock();
 }
 
+/* A call whose times are known, but for its number and what it completes. */
+static event_record ended_event(const call_arguments *call, uint32_t level, uint32_t thread, uint32_t path,
+                                uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
+{
+    return (event_record){
+        .thread = thread,
+        .operation = call->operation,
+        .group = call->group,
+        .path = path,
+        .seq = call->seq,
+        .peer = call->peer,
+        .tag = call->tag,
+        .nbytes = call->nbytes,
+        .enter_ns = enter_ns,
+        .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
+        .cpu_enter_ns = cpu_enter_ns,
+        .cpu_ns = cpu_ns,
+        .flags = written_flags(call->flags, level),
+    };
+}
+
 uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t path, uint64_t enter_ns,
                            uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
 {
@@ -108,23 +129,9 @@ uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t
         uint32_t level = recorder_level_locked();
         bool kept = recorder_keeps_locked(call, level);
         id = ++rec.serial * 2 + (kept ? 0 : 1);
-        const event_record e = {
-            .id = id,
-            .thread = thread,
-            .operation = call->operation,
-            .group = call->group,
-            .path = path,
-            .seq = call->seq,
-            .peer = call->peer,
-            .tag = call->tag,
-            .nbytes = call->nbytes,
-            .completes = call->completes,
-            .enter_ns = enter_ns,
-            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
-            .cpu_enter_ns = cpu_enter_ns,
-            .cpu_ns = cpu_ns,
-            .flags = written_flags(call->flags, level),
-        };
+        event_record e = ended_event(call, level, thread, path, enter_ns, exit_ns, cpu_enter_ns, cpu_ns);
+        e.id = id;
+        e.completes = call->completes;
         if (kept) {
             record_event(&rec.writer, &e);
         }
@@ -143,21 +150,7 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
     recorder_lock();
     if (recorder_is_on()) {
         uint32_t level = recorder_level_locked();
-        event_record e = {
-            .thread = thread,
-            .operation = call->operation,
-            .group = call->group,
-            .path = path,
-            .seq = call->seq,
-            .peer = call->peer,
-            .tag = call->tag,
-            .nbytes = call->nbytes,
-            .enter_ns = enter_ns,
-            .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
-            .cpu_enter_ns = cpu_enter_ns,
-            .cpu_ns = cpu_ns,
-            .flags = written_flags(call->flags, level),
-        };
+        event_record e = ended_event(call, level, thread, path, enter_ns, exit_ns, cpu_enter_ns, cpu_ns);
         for (size_t i = 0; i < count; i++) {
             if ((completes[i] & 1) == 0) {
                 e.id = ++rec.serial * 2;

@@ -376,33 +376,29 @@ uint64_t volume(int64_t count, MPI_Datatype type)
     return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
 }
 
-uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
+/* Of counts that are `int`, or MPI_Count where `large`. */
+static uint64_t volumes_of(const void *counts, bool large, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
 {
     communicator *c = communicator_of(comm);
     uint64_t sum = 0;
     int64_t elements = 0;
     for (int i = 0; c && counts && i < c->size; i++) {
+        int64_t count = large ? (int64_t)((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
         if (types) {
-            sum += volume(counts[i], types[i]);
+            sum += volume(count, types[i]);
         } else {
-            elements += counts[i];
+            elements += count;
         }
     }
     return types ? sum : volume(elements, type);
+}
+
+uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
+{
+    return volumes_of(counts, false, type, types, comm);
 }
 
 uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
 {
-    communicator *c = communicator_of(comm);
-    uint64_t sum = 0;
-    int64_t elements = 0;
-    for (int i = 0; c && counts && i < c->size; i++) {
-        if (types) {
-            sum += volume(counts[i], types[i]);
-        } else {
-            elements += counts[i];
-        }
-    }
-    return types ? sum : volume(elements, type);
+    return volumes_of(counts, true, type, types, comm);
 }
-
