@@ -10,6 +10,9 @@ from scalana.detectors.findings import Finding
 SPREAD = 0.5
 """Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
 
+NOTHING = 0.002
+"""Part of what a rank spends at a place below which others spend next to nothing there."""
+
 _EXPLANATIONS = {
     "carried-in": "These ranks were late before recording began; record from the start of the job to see why.",
     "unresolved": "The samples do not explain this lateness; a higher --rate may.",
@@ -29,7 +32,7 @@ _CALLS = (
         "Ranks take turns here, outside of communication: do less under this lock, or give each rank its own.",
     ),
     (
-        re.compile(r"\b(fsync|fdatasync|sync)\(|\btorch\.save\("),
+        re.compile(r"\b(fsync|fdatasync|os\.sync)\(|\btorch\.save\("),
         "Writing out keeps the rank waiting: write less often, or leave it to a thread or process of its own.",
     ),
     (
@@ -68,6 +71,17 @@ def advise(finding: Finding) -> str:
     if isinstance(cpu, float) and isinstance(core_wait, float):
         if cpu + core_wait < 0.3:
             return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
-        if cpu + core_wait > 0.7 and evidence.get("seconds_others"):
-            return "The same code computes longer here than on other ranks: balance its input, or check this core."
+        if cpu + core_wait > 0.7:
+            return _computing(finding)
     return ""
+
+
+def _computing(finding: Finding) -> str:
+    """What to do about computing that takes longer on some ranks, or that only they do."""
+    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
+    if not isinstance(here, float) or not isinstance(others, float):
+        return ""
+    if others > NOTHING * here:
+        return "The same code computes longer here than on other ranks: balance its input, or check this core."
+    who = "Only these ranks do" if len(finding.ranks) > 1 else "Only this rank does"
+    return f"{who} this: do it less often, make it cheaper, or share it with the others."

@@ -95,7 +95,10 @@ def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
 
 
 def callers(vertex: int, psg: PSG) -> list[str]:
-    """Call sites above a vertex, innermost first, as ``file:line function``."""
+    """Call sites above a vertex, innermost first, as ``file:line function``.
+
+    Where a library calls the user's function back, the site is the line of the user's that enters the library.
+    """
     result = []
     current = vertex
     while current > 0:
@@ -104,6 +107,8 @@ def callers(vertex: int, psg: PSG) -> list[str]:
             break
         parent = psg[function].parent
         site = psg[function].site
+        if site is None and psg[parent].kind is VertexKind.CALL and psg[parent].parent > 0:  # else a thread's start
+            site = psg[parent].place
         if parent > 0 and site is not None and site.line > 0:
             result.append(f"{site.file}:{site.line} {psg.function_of(parent)}")
         current = parent

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.advice import advise
+from scalana.detectors.evidence import callers
 from scalana.detectors.findings import Finding
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray
@@ -92,7 +93,7 @@ def _at(vertex: int, finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> Fi
             "seconds_here": float(helper_cpu_s[vertex, own].mean()),
             "seconds_others": float(helper_cpu_s[vertex, ~own].mean()),
             "core_wait_share": finding.evidence["core_wait_share"],
-            "callers": [],
+            "callers": callers(vertex, psg),
         },
     )
     moved.advice = advise(moved)

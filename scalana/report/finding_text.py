@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from scalana.detectors.advice import NOTHING
 from scalana.report import names
 from scalana.report.paint import Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
@@ -88,7 +89,7 @@ def claim(finding: Finding, ranks: int) -> str:
         text = f"{who} {'spend' if several else 'spends'} {names.seconds(here)} here"
         if others is None:
             return f"{text} on average, and every one makes the others wait at some time." if several else f"{text}."
-        if others <= 0.002 * here:
+        if others <= NOTHING * here:
             return f"{text}, the others next to nothing."
         if ratio is None:
             ratio = here / others

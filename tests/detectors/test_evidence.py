@@ -1,0 +1,39 @@
+"""What is said about a finding besides its seconds: who calls the place, and what to do about it."""
+
+from __future__ import annotations
+
+from scalana.detectors.advice import advise
+from scalana.detectors.evidence import callers
+from scalana.detectors.findings import Finding
+from scalana.graphs.psg import PSG, Place, VertexKind
+
+
+def test_a_function_that_a_library_calls_back_is_called_from_the_line_that_enters_the_library() -> None:
+    psg = PSG()
+    main = psg.add(VertexKind.FUNCTION, Place("train.py", 1, 9, 0, "main"), 0)
+    loop = psg.add(VertexKind.LOOP, Place("train.py", 2, 9, 0, "for"), main)
+    step = psg.add(VertexKind.FUNCTION, Place("train.py", 20, 29, 0, "step"), loop, site=Place("train.py", 3, 3, 8, ""))
+    info = psg.add(VertexKind.CALL, Place("train.py", 24, 24, -1, "Logger.info"), step)
+    text = psg.add(VertexKind.FUNCTION, Place("state.py", 5, 9, 0, "State.__repr__"), info)
+    assert callers(text, psg) == ["train.py:24 step", "train.py:3 main"]
+
+
+def test_a_thread_is_called_from_no_line() -> None:
+    psg = PSG()
+    thread = psg.add(VertexKind.CALL, Place("work.py", 5, 5, -1, "thread run"), 0)
+    run = psg.add(VertexKind.FUNCTION, Place("work.py", 5, 9, 0, "run"), thread)
+    assert callers(run, psg) == []
+
+
+def _computes(here_s: float, others_s: float, ranks: list[int]) -> str:
+    evidence: dict[str, object] = {"cpu_share": 0.9, "core_wait_share": 0.05}
+    evidence |= {"seconds_here": here_s, "seconds_others": others_s}
+    return advise(
+        Finding("late-ranks", 1, "no-such-file.py", 3, 3, "work", "loop", ranks, 6.0, 0.9, 2.0, evidence=evidence)
+    )
+
+
+def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
+    assert _computes(4.0, 2.0, [1]).startswith("The same code")
+    assert _computes(4.0, 0.0, [1]).startswith("Only this rank does this")
+    assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks do this")
