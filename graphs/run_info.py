@@ -14,6 +14,8 @@ from scalana.graphs.timeline import Timeline
 if TYPE_CHECKING:
     from scalana.runtime.record_format import RunFolder
 
+_SHOWN = 3
+"""Files that could not be read that are named one by one."""
 
 _OWN_WAYS = {
     "/torch/distributed/rpc/": "torch.distributed.rpc",
@@ -109,10 +111,16 @@ def describe_run(
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         launchers=chosen.launchers,
         notes=_notes(folder, data),
-        warnings=[*folder.troubles, *chosen.warnings],
+        warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
     return run
+
+
+def _unreadable(troubles: list[str]) -> list[str]:
+    """The first files that could not be read, with the reason, and how many more there are."""
+    more = len(troubles) - _SHOWN
+    return troubles if more <= 0 else [*troubles[:_SHOWN], f"{more} more record{'s' * (more > 1)} cannot be read"]
 
 
 def _notes(folder: RunFolder, data: Gathered) -> list[str]:

@@ -477,8 +477,10 @@ class RunFolder:
             info = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
-            raise RecordError(f"{file}: {error}") from error
+        except OSError as error:
+            raise RecordError(f"{file}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise RecordError(f"{file}: not a JSON object: {error}") from error
         if not isinstance(info, dict):
             raise RecordError(f"{file}: not a JSON object")
         return info
@@ -513,8 +515,10 @@ class RunFolder:
             if collects:
                 gc.enable()
         if not records:
-            why = "; ".join(self.troubles) or "no records in it"
-            raise RecordError(f"{self.path}: {why}")
+            if len(self.troubles) < 2:
+                raise RecordError(self.troubles[0] if self.troubles else f"{self.path}: no records in it")
+            count = len(self.troubles)
+            raise RecordError(f"{self.path}: not one of its {count} records can be read; the first: {self.troubles[0]}")
         return in_order(records)
 
     def _read_all(self) -> Iterator[ProcessRecord]:
