@@ -81,8 +81,6 @@ class Gathered:
     """``[processes]``"""
     end_ns: IntArray
     """``[processes]``"""
-    killed: npt.NDArray[np.bool_]
-    """Whether the record of a process stops without an end ``[processes]``."""
     thinned: npt.NDArray[np.bool_]
     """Whether events of a process were thinned out ``[processes]``."""
     tree: CallTree
@@ -240,7 +238,6 @@ def on_one_axis(collected: Collected) -> Gathered:
         is_own=is_own,
         start_ns=start - origin,
         end_ns=end - origin,
-        killed=np.array([not record.ended for record in records], np.bool_),
         thinned=collected.thinned,
         tree=collected.tree,
         own_paths=collected.own_paths,

@@ -12,7 +12,7 @@ from scalana.graphs.load import RankRecords
 from scalana.graphs.timeline import Timeline
 
 if TYPE_CHECKING:
-    from scalana.runtime.record_format import RunFolder
+    from scalana.runtime.record_format import ProcessRecord, RunFolder
 
 _SHOWN = 3
 """Files that could not be read that are named one by one."""
@@ -64,7 +64,7 @@ class RunInfo:
     """Ranks of the job, those without a record included."""
     missing_ranks: list[int] = field(default_factory=list)
     killed_ranks: list[int] = field(default_factory=list)
-    """Ranks whose record stops without an end."""
+    """Ranks whose record stops without an end, and without having said why."""
     host_of_rank: list[str] = field(default_factory=list)
     """``[ranks]``, "" where unknown."""
     cores_of_rank: list[int] = field(default_factory=list)
@@ -103,7 +103,7 @@ def describe_run(
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
         missing_ranks=chosen.missing,
-        killed_ranks=[r for r, killed in zip(rank_of, data.killed[data.is_own].tolist(), strict=True) if killed],
+        killed_ranks=[r for r, record in zip(rank_of, own, strict=True) if not (record.ended or _stopped(record))],
         host_of_rank=hosts,
         cores_of_rank=cores,
         communicators=data.communicators,
@@ -121,6 +121,11 @@ def _unreadable(troubles: list[str]) -> list[str]:
     """The first files that could not be read, with the reason, and how many more there are."""
     more = len(troubles) - _SHOWN
     return troubles if more <= 0 else [*troubles[:_SHOWN], f"{more} more record{'s' * (more > 1)} cannot be read"]
+
+
+def _stopped(record: ProcessRecord) -> bool:
+    """Whether a process went on without recording, as it says itself (a full disk)."""
+    return any(note.startswith("recording stopped") for note in record.notes)
 
 
 def _notes(folder: RunFolder, data: Gathered) -> list[str]:

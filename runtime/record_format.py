@@ -497,7 +497,8 @@ class RunFolder:
                 text = file.read_text(encoding="utf-8", errors="replace")
             except OSError:
                 continue
-            notes.update(dict.fromkeys(line for line in text.splitlines() if line.strip()))
+            lines = [line for line in text.splitlines() if line.strip()]
+            notes.update(dict.fromkeys(lines or ["a record could not be written, nor why: the disk may be full"]))
         return list(notes)
 
     def processes(self) -> list[ProcessRecord]:

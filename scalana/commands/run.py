@@ -7,6 +7,8 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 from scalana import __version__, console, launch
 from scalana.errors import CommandError, UsageError
@@ -50,9 +52,13 @@ The exit code is the job's own.
             "rate_hz": args.rate,
             "version": __version__,
         }
-        begin = time.monotonic()
         try:
             _write_info(folder, info)
+        except OSError as error:
+            _remove_unused(folder)
+            raise UsageError(f"cannot write into the run folder {shown(folder)}: {error.strerror or error}") from None
+        begin = time.monotonic()
+        try:
             env, missing = launch.mpi_environment(command, launch.environment(folder, args.rate, os.environ))
             for note in missing:
                 console.complain(note)
@@ -70,7 +76,10 @@ The exit code is the job's own.
 def _finish(folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace) -> None:
     """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has."""
     try:
-        _write_info(folder, info)
+        if not os.path.isdir(folder):
+            console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
+            return
+        _or_complain(os.path.join(folder, "run.json"), lambda _: _write_info(folder, info))
         if args.no_report:
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
@@ -103,14 +112,26 @@ def _report(folder: str, command: list[str], form: str) -> None:
         report = api.analyze(folder, progress=progress)
         text, data = report.to_text(), report.to_json()
     for name, content in (("report.txt", text), ("report.json", data)):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(content)
+        _or_complain(os.path.join(folder, name), partial(_write_text, content=content))
     if form == "json":
         console.write(data, sys.stdout)
     else:
         stream = sys.stderr
         shown_text = report.to_text(width=console.width(stream), color=console.wants_color(stream))
         console.write(f"\n{shown_text}\nrecorded in {shown(folder)}\n", stream)
+
+
+def _write_text(path: str, content: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _or_complain(path: str, write: Callable[[str], None]) -> None:
+    """Write a file of the run folder; where that fails (a full disk), say so, and go on."""
+    try:
+        write(path)
+    except OSError as error:
+        console.complain(f"cannot write {shown(path)}: {error.strerror or error}")
 
 
 def shown(path: str) -> str:

@@ -57,3 +57,25 @@ def test_reports_are_kept_in_the_run_folder(
         assert captured.out == "mine\n" + data and captured.err == ""
     else:
         assert captured.out == "mine\n" and text.splitlines()[-1] in captured.err
+
+
+def test_the_report_is_shown_where_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "other", tmp_path / "src")
+    analyze = api.analyze
+    monkeypatch.setattr(api, "analyze", lambda _folder, **options: analyze(tmp_path / "other", **options))
+    program = "import os; os.mkdir('job/report.txt')"
+    assert cli.main(["run", "-o", "job", "--", sys.executable, "-c", program]) == 0
+    error = capfd.readouterr().err
+    assert "scalana: cannot write job/report.txt: Is a directory" in error and "Where the time goes" in error
+
+
+def test_a_run_folder_that_the_job_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = "import shutil; shutil.rmtree('job'); raise SystemExit(3)"
+    assert cli.main(["run", "-o", "job", "--", sys.executable, "-S", "-c", program]) == 3
+    assert "the run folder job was removed while the job ran" in capfd.readouterr().err
