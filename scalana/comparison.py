@@ -88,11 +88,17 @@ def scaling(
         scheduler, progress: As for :func:`scalana.analyze`.
 
     Raises:
-        RunDataError: a folder cannot be used, or all runs are of one size.
+        RunDataError: a folder cannot be used or is given twice, or all runs are of one size.
         ClusterError: the scheduler or its workers cannot be used.
     """
     from scalana.detectors.costs import run_costs
     from scalana.detectors.scaling import ScalingError, detect
+
+    known: set[str] = set()
+    for path in runs:
+        if os.path.realpath(path) in known:
+            raise RunDataError(f"{os.fspath(path)}: given twice; what varies is told by another run of that size")
+        known.add(os.path.realpath(path))
 
     costs, reference, largest = [], -1, None
     with connected(scheduler) as cluster:

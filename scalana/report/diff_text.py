@@ -60,20 +60,14 @@ def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
 def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
     """The table of places; its rows add up to the change of an average rank."""
     if not difference.changes:
-        lines = wrap("No place changed by more than the noise.", width, "  ")
-        return lines + [_other("start of the job", difference.setup_s), _other("everything else", difference.rest_s)]
+        return [*wrap("No place changed by more than the noise.", width, "  "), *_others(difference, 0.0)]
     left, line, right = rule("What changed", "seconds of an average rank", width)
     head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8} {'work':>8} {'waiting':>8}  place"
     rows = []
     for change in difference.changes[:MOST_CHANGES]:
         rows.append(_row(change, difference, width, paint))
     hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
-    others = [
-        ("waiting for a core", difference.core_wait_s),
-        ("start of the job", difference.setup_s),
-        ("everything else", difference.rest_s + hidden),
-    ]
-    rows += [_other(label, value) for label, value in others if abs(value) >= 0.0005]
+    rows += _others(difference, hidden)
     note = "  waiting: what the place makes other ranks wait, divided over all ranks"
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows, paint(note, "dim")]
 
@@ -92,8 +86,14 @@ def _row(change: Change, difference: Difference, width: int, paint: Paint) -> st
     return f"  {paint(amount, 'red' if change.change_s > 0 else 'green')} {cells} {parts}  {paint(where, 'cyan')}{tail}"
 
 
-def _other(label: str, value: float) -> str:
-    return f"  {value:>+9.3f}{'':43}  {label}"
+def _others(difference: Difference, hidden_s: float) -> list[str]:
+    """What changed besides the places that are shown; of those that are not, the sum is ``hidden_s``."""
+    others = (
+        ("waiting for a core", difference.core_wait_s),
+        ("start of the job", difference.setup_s),
+        ("everything else", difference.rest_s + hidden_s),
+    )
+    return [f"  {value:>+9.3f}{'':43}  {label}" for label, value in others if abs(value) >= 0.0005]
 
 
 def _causes(difference: Difference, width: int, paint: Paint) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,10 +71,15 @@ def test_scaling_text_names_the_line(folders: list[str], tmp_path: Path) -> None
     assert "\x1b" not in text
 
 
-def test_one_size_is_data_that_cannot_be_used(folders: list[str]) -> None:
-    result = command("scaling", folders[0], folders[0])
+def test_one_size_is_data_that_cannot_be_used(tmp_path: Path, folders: list[str]) -> None:
+    result = command("scaling", folders[0], shutil.copytree(folders[0], tmp_path / "again"))
     assert result.returncode == 1
     assert result.stderr == "scalana: all runs are of 2 ranks: at least two sizes are needed\n"
+
+
+def test_a_run_given_twice_is_no_repetition(folders: list[str]) -> None:
+    result = command("scaling", *folders, folders[0] + "/")
+    assert result.returncode == 1 and f"{folders[0]}/: given twice" in result.stderr
 
 
 def test_mistakes_in_the_command_are_usage_errors(folders: list[str]) -> None:
