@@ -23,6 +23,9 @@ CERTAIN = 2.5
 CROWDED = 0.05
 """Part of the time that ranks wait for a core, from which the report says so."""
 
+STRANGE = 0.5
+"""Part of a run's time at places that the reference run does not have, from which the report asks."""
+
 
 class ScalingError(ValueError):
     """The runs cannot be compared; the message says why."""
@@ -184,9 +187,25 @@ def _predict_job(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise:
     return JobPrediction(at, seconds, max(0.0, seconds - down), seconds + up, best)
 
 
-def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None) -> list[str]:
+def _strangers(table: CostTable) -> list[str]:
+    """Runs most of which lies where the reference has no place: they are of another program, or of other code."""
     warnings = []
-    if not ideal.certain:
+    for number, run in enumerate(table.runs):
+        seconds = np.where(table.setup, 0.0, table.cost_s[:, number])
+        share = float(seconds[table.vertex < 0].sum()) / max(float(seconds.sum()), 1e-300)
+        if share > STRANGE:
+            warnings.append(
+                f"{share:.0%} of {run.name} are spent at places that {table.runs[table.reference].name} does not have: "
+                "is it the same program?"
+            )
+    return warnings
+
+
+def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None) -> list[str]:
+    warnings = _strangers(table)
+    if np.isnan(ideal.exponent):
+        warnings.append("no place of the program worked at two sizes: nothing can be told of how it scales")
+    elif not ideal.certain:
         warnings.append(
             f"taken for {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
             f"{ideal.exponent:.2f}: say --scaling weak or --scaling strong"

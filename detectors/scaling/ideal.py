@@ -25,7 +25,7 @@ class Ideal:
     """Whether the user said so."""
     exponent: float
     """With what power of the ranks the whole work grows at the places where most of it is done: 0 in strong scaling,
-    1 in weak scaling; NaN where no work was recorded."""
+    1 in weak scaling; NaN where no place worked at two sizes."""
 
     @property
     def certain(self) -> bool:
@@ -48,21 +48,21 @@ def find_ideal(table: CostTable, stated: str | None = None) -> Ideal:
     rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup)
     weight = table.work_s[rows][:, ranks == ranks.min()].mean(axis=1) if len(rows) else np.zeros(0)
     exponent = float("nan")
-    kept = rows[weight > 0.0]
-    if len(kept) and len(np.unique(ranks)) > 1:
-        exponents = np.array([_exponent(ranks, table.work_s[row]) for row in kept])
-        exponent = _weighted_median(exponents, weight[weight > 0.0])
+    exponents = np.array([_exponent(ranks, table.work_s[row]) for row in rows], dtype=np.float64)
+    told = (weight > 0.0) & np.isfinite(exponents)
+    if told.any():
+        exponent = _weighted_median(exponents[told], weight[told])
     if stated is not None:
         return Ideal(stated, True, exponent)
     return Ideal(WEAK if exponent > 0.5 else STRONG, False, exponent)
 
 
 def _exponent(ranks: FloatArray, seconds: FloatArray) -> float:
-    """Slope in log-log of what is positive."""
+    """Slope in log-log of what is positive; NaN where that is one size."""
     positive = seconds > 0.0
     x = np.log(ranks[positive])
     if not len(x) or np.ptp(x) <= 0.0:
-        return 0.0
+        return float("nan")
     x = x - x.mean()
     return float(x @ np.log(seconds[positive]) / (x @ x))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ def _header(scaling: Scaling, width: int, paint: Paint) -> list[str]:
     ideal, run = scaling.ideal, scaling.reference.ppg.run
     left, line, _ = rule("scalana scaling", "", width)
     how = "as stated" if ideal.stated else f"told by the work, which grows in all as p^{abs(ideal.exponent):.2f}"
+    if math.isnan(ideal.exponent) and not ideal.stated:
+        how = "assumed"
     noise = names.percent(scaling.noise.relative)
     facts = [
         f"{ideal.scaling} scaling ({how})",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.scaling import ScalingError
+from scalana.detectors.costs import run_costs
+from scalana.detectors.scaling import ScalingError, detect
 from scalana.graphs.psg import Place, VertexKind
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
@@ -187,3 +188,15 @@ def test_communication_without_a_core_each_is_not_extrapolated():
 
     assert [finding.kind for finding in found(8)] == ["communication", "serial"]
     assert [finding.kind for finding in found(2)] == ["serial", "communication"]
+
+
+def test_runs_of_another_program_are_asked_about():
+    analyses = [jobs.analyse(jobs.program(ranks, jobs.plain)) for ranks in (2, 4)]
+    for vertex in analyses[0].ppg.psg.vertices[1:]:
+        vertex.kind = VertexKind.BRANCH if vertex.kind is VertexKind.LOOP else vertex.kind
+        vertex.place = Place("/other/sort.py", 500 - vertex.index, 500, 7 * vertex.index, f"sort_{vertex.index}")
+    found = detect([run_costs(a, f"run-{n}") for n, a in enumerate(analyses)], 1, analyses[1])
+    assert "run-0 are spent at places that run-1 does not have" in found.warnings[0]
+    assert "nothing can be told of how it scales" in found.warnings[1]
+    assert not found.ideal.certain
+    assert not any("places" in text for text in scale([2, 4], jobs.plain).warnings)
