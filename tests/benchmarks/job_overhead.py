@@ -1,12 +1,15 @@
 """What recording does to a whole job: its slow-down, bytes per rank and hour, and the wait for the report.
 
-Run: ``python tests/benchmarks/job_overhead.py [--pairs N] [--seconds S] [--rates HZ ...] [--part slow-down|report]``.
+Run: ``python tests/benchmarks/job_overhead.py [--rounds N] [--steps N] [--rates HZ ...] [--part slow-down|report]``.
 
 The job is a DDP training under torchrun with gloo, one rank per core, half of each step in Python (the input) and half
-in torch. Jobs without and with recording take turns, at every rate, and what is compared are the seconds of the same
-number of steps, measured inside the job between two barriers, and the CPU seconds of the rank (user and system, its
-sampler's included). The table shows the median of the ratios of neighbours in time, with a confidence interval of the
-median by order statistics, which assumes nothing about how they are distributed.
+in torch. It takes turns of some steps without recording, with nothing changed (a check of the method) and at each rate,
+in random order. What is compared are the wall seconds of a turn up to a barrier, and the CPU seconds of its ranks (user
+and system, the sampler's and the writer's included). The table shows the median of the ratios of neighbours in time,
+with a confidence interval of the median.
+
+The turns are those of one process, in which recording is taken out and put back (:class:`Recording`): two processes of
+the same program differ by several percent of CPU time, by where their memory happens to lie, all through a run.
 
 The time to the report is that of the process ``scalana report`` on the folder of a recorded job, and on a synthetic run
 of 8 ranks and a minute; with an empty cache of compiled code first, then with a filled one.
@@ -16,8 +19,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -28,18 +31,63 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-CONFIDENCE = 0.95
-STEP_MS = 25
+from tests.benchmarks.turns import ratio_line  # noqa: E402
+
+REST_HZ = 4
+"""Rate of a sampler that is to do next to nothing."""
 
 
-def child(steps: int, result: str) -> None:
-    """One rank: time ``steps`` steps and write ``<result>-<rank>.json``."""
+class Recording:
+    """Takes all recording of torch out of this process, and puts it back.
+
+    Kernels are those in Python: what they replace at the dispatcher can be restored.
+    """
+
+    def __init__(self, owners: list[object]) -> None:
+        self.owners = owners
+        self.plain = [dict(vars(owner)) for owner in owners]
+        self.on = True
+
+    def installed(self) -> None:
+        """Recording has been set up; what it replaced is known from here on."""
+        from scalana.runtime import recorder, torch_comm
+
+        self.core, self.torch_comm = recorder.core, torch_comm
+        self.replaced = [
+            (owner, name, before[name], value)
+            for owner, before in zip(self.owners, self.plain, strict=True)
+            for name, value in vars(owner).items()
+            if name in before and before[name] is not value and callable(value)
+        ]
+        if self.core is None or not self.replaced:
+            raise SystemExit("the job is not recorded")
+
+    def set(self, rate_hz: int) -> None:
+        """Record at this rate from now on; 0: not at all."""
+        import torch
+
+        if bool(rate_hz) != self.on:
+            self.on = bool(rate_hz)
+            for owner, name, plain, recorded in self.replaced:
+                setattr(owner, name, recorded if rate_hz else plain)
+            for library in self.torch_comm._library:
+                library._destroy()
+            self.torch_comm._library.clear()
+            if rate_hz:
+                self.torch_comm._register_kernels(torch)
+        self.core.set_rate(rate_hz or REST_HZ)
+
+
+def child(rates: list[int], rounds: int, steps: int, result: str) -> None:
+    """One rank: train, and write ``<result>-<rank>.json``: ``[rounds][rates]`` wall and CPU seconds and bytes."""
     import torch
     import torch.distributed as dist
     import torch.nn as nn
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    c10d = sys.modules["torch.distributed.distributed_c10d"]
+    recording = Recording([dist, c10d, c10d.Work, *c10d.Work.__subclasses__(), torch._C.Future, dist.Reducer])
     dist.init_process_group("gloo")
     layers = [layer for _ in range(6) for layer in (nn.Linear(512, 512), nn.ReLU())]
     model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers, nn.Linear(512, 8)), bucket_cap_mb=2)
@@ -60,98 +108,61 @@ def child(steps: int, result: str) -> None:
             optimizer.step()
             dist.all_reduce(loss.detach())
 
-    recorder = sys.modules.get("scalana.runtime.recorder")
     train(20)
-    dist.barrier()
-    bytes_before = recorded_bytes(recorder)
-    wall, cpu = time.perf_counter(), time.process_time()
-    train(steps)
-    dist.barrier()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    out = {"wall_s": wall, "cpu_s": cpu, "bytes": recorded_bytes(recorder) - bytes_before}
-    Path(f"{result}-{dist.get_rank()}.json").write_text(json.dumps(out), encoding="utf-8")
+    recording.installed()
+    choose = random.Random(0)  # the same order on all ranks
+    table = [[(0.0, 0.0, 0)] * len(rates) for _ in range(rounds)]
+    for row in table:
+        for index in choose.sample(range(len(rates)), len(rates)):
+            recording.set(rates[index])
+            train(max(1, steps // 2))  # caches, and the sampler's last sleep at another rate
+            recording.core.flush()
+            dist.barrier()
+            before = recorded_bytes()
+            wall, cpu = time.perf_counter(), time.process_time()
+            train(steps)
+            recording.core.flush()
+            dist.barrier()
+            row[index] = (time.perf_counter() - wall, time.process_time() - cpu, recorded_bytes() - before)
+    Path(f"{result}-{dist.get_rank()}.json").write_text(json.dumps(table), encoding="utf-8")
     dist.destroy_process_group()
 
 
-def recorded_bytes(recorder) -> int:  # type: ignore[no-untyped-def]
+def recorded_bytes() -> int:
     """Size of this rank's record so far."""
-    if recorder is None or not recorder.active():
-        return 0
-    recorder.core.flush()
+    from scalana.runtime import recorder
+
     return sum(path.stat().st_size for path in Path(recorder.folder(), "records").glob(f"*-{os.getpid()}-*.rec"))
 
 
-def job(ranks: int, steps: int, rate_hz: int, folder: Path) -> dict[str, float]:
-    """Run a job, recorded into ``folder`` unless the rate is 0. Seconds of the slowest rank, CPU seconds of all."""
+def slow_down(ranks: int, rates: list[int], rounds: int, steps: int, folder: Path) -> None:
+    """Print the ratios; the record of the job is left in ``folder``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SCALANA_")}
-    environment["OMP_NUM_THREADS"] = "1"
-    if rate_hz:
-        environment["SCALANA_RUN_DIR"] = str(folder)
-        environment["SCALANA_RATE_HZ"] = str(rate_hz)
-        environment["PYTHONPATH"] = str(ROOT / "runtime" / "bootstrap")
+    environment |= {"OMP_NUM_THREADS": "1", "SCALANA_RUN_DIR": str(folder), "SCALANA_TORCH_KERNELS": "0"}
+    environment["PYTHONPATH"] = str(ROOT / "runtime" / "bootstrap")
     folder.mkdir()
     result = folder / "rank"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    command += [__file__, "--child", str(result), "--steps", str(steps)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr[-3000:])
-    parts = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("rank-*.json")]
-    if len(parts) != ranks or (rate_hz and not all(part["bytes"] for part in parts)):
-        raise SystemExit("not every rank was measured and recorded")
-    return {
-        "wall_s": max(part["wall_s"] for part in parts),
-        "cpu_s": sum(part["cpu_s"] for part in parts),
-        "bytes_per_s": sum(part["bytes"] / part["wall_s"] for part in parts) / ranks,
-    }
-
-
-def interval(values: list[float]) -> tuple[float, float, float]:
-    """Bounds of a confidence interval of the median and the confidence that it has (Hahn and Meeker, 1991, 5.2).
-
-    The narrowest pair of order statistics with at least ``CONFIDENCE``; of few values the least and the greatest.
-    """
-    ordered, count = sorted(values), len(values)
-    best = (ordered[0], ordered[-1], 1 - 0.5 ** (count - 1))
-    for cut in range(1, (count + 1) // 2):
-        outside = 2 * sum(math.comb(count, below) for below in range(cut + 1)) / 2**count
-        if 1 - outside < CONFIDENCE:
-            break
-        best = (ordered[cut], ordered[-1 - cut], 1 - outside)
-    return best
-
-
-def slow_down(ranks: int, rates: list[int], pairs: int, seconds: float, keep: Path) -> Path:
-    """Print the ratios; returns the folder of a recorded job."""
-    steps = max(20, round(seconds * 1000 / STEP_MS))
-    runs: dict[int, list[dict[str, float]]] = {rate: [] for rate in (0, *rates)}
-    for number in range(pairs):
-        # The order turns, so that what slowly changes on the machine favours nobody.
-        order = [0, *rates] if number % 2 == 0 else [*rates, 0]
-        for rate in order:
-            done = job(ranks, steps, rate, keep / f"{rate}-{number}")
-            runs[rate].append(done)
-            what = f"{rate} Hz" if rate else "plain"
-            print(
-                f"  {number}: {what:8} {done['wall_s']:7.3f} s, {done['cpu_s']:7.3f} CPU s", file=sys.stderr, flush=True
-            )
-    plain = runs[0]
-    alone = [run["wall_s"] for run in plain]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", __file__]
+    command += ["--child", str(result), "--rounds", str(rounds), "--steps", str(steps)]
+    command += ["--rates", "0", "0", *map(str, rates)]
+    subprocess.run(command, env=environment, check=True)
+    parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("rank-*.json"))]
+    if len(parts) != ranks:
+        raise SystemExit("not every rank was measured")
+    wall = [[max(cell[0] for cell in cells) for cells in zip(*row, strict=True)] for row in zip(*parts, strict=True)]
+    cpu = [[sum(cell[1] for cell in cells) for cells in zip(*row, strict=True)] for row in zip(*parts, strict=True)]
+    alone = [row[0] for row in wall]
     print(
-        f"{ranks} ranks on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; without recording {steps} steps take "
-        f"{statistics.median(alone):.2f} s ({min(alone):.2f} to {max(alone):.2f}); {pairs} pairs"
+        f"{ranks} ranks on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {rounds} turns of {steps} steps; "
+        f"one without recording takes {statistics.median(alone):.2f} s ({min(alone):.2f} to {max(alone):.2f})"
     )
-    for rate in rates:
-        for name, key in (("wall", "wall_s"), ("CPU", "cpu_s")):
-            ratios = [with_it[key] / without[key] for with_it, without in zip(runs[rate], plain, strict=True)]
-            low, high, confidence = interval(ratios)
-            print(
-                f"{rate:5} Hz, {name:4} with / without: median {statistics.median(ratios):.4f} "
-                f"[{low:.4f}, {high:.4f}] at {confidence:.1%}"
-            )
-        hourly = statistics.median(run["bytes_per_s"] for run in runs[rate]) * 3600
-        print(f"{rate:5} Hz, record: {hourly / 2**20:.1f} MiB per rank and hour")
-    return keep / f"{rates[0]}-{pairs - 1}"
+    for index, name in enumerate(["without", *(f"{rate} Hz" for rate in rates)], start=1):
+        for what, table in (("wall", wall), ("CPU", cpu)):
+            print(ratio_line(f"{name:>7} to without, {what:4}", [row[index] / row[0] for row in table]))
+        if index > 1:
+            size = statistics.mean(row[index][2] for part in parts for row in part)
+            seconds = statistics.mean(row[index] for row in wall)
+            print(f"{name:>7}, record: {size / seconds * 3600 / 2**20:.1f} MiB per rank and hour")
 
 
 def time_to_report(name: str, folder: Path) -> None:
@@ -182,28 +193,24 @@ def synthetic(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of the measured loop (default: 4)")
+    parser.add_argument("--rounds", type=int, default=120, help="turns at each rate (default: 120)")
+    parser.add_argument("--steps", type=int, default=20, help="steps in a turn (default: 20, about half a second)")
     parser.add_argument("--ranks", type=int, default=os.cpu_count(), help="default: one per core")
     parser.add_argument("--rates", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--part", choices=("slow-down", "report"), help="only this")
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.steps, options.child)
+        child(options.rates, options.rounds, options.steps, options.child)
         return
     with tempfile.TemporaryDirectory() as name:
-        keep = Path(name)
-        if options.part == "report":
-            job(options.ranks, round(options.seconds * 1000 / STEP_MS), options.rates[0], keep / "job")
-            recorded = keep / "job"
-        else:
-            recorded = slow_down(options.ranks, options.rates, options.pairs, options.seconds, keep)
+        recorded, generated = Path(name, "job"), Path(name, "synthetic")
+        few = options.part == "report"
+        slow_down(options.ranks, options.rates, 5 if few else options.rounds, options.steps, recorded)
         if options.part != "slow-down":
-            time_to_report(f"{options.ranks} ranks, {options.seconds:.0f} s", recorded)
-            synthetic(keep / "synthetic")
-            time_to_report("8 ranks, 1 min, synthetic", keep / "synthetic")
+            time_to_report(f"{options.ranks} ranks, DDP training", recorded)
+            synthetic(generated)
+            time_to_report("8 ranks, 1 min, synthetic", generated)
 
 
 if __name__ == "__main__":
