@@ -2,6 +2,9 @@
 
 A call carries its own key: collectives their communicator and its count of collectives, messages their channel
 (communicator, source, destination, tag) and the count in it. Equal keys meet; nothing else is looked at.
+
+In a channel the counts follow each other, so that every key has a slot of its own in a table, and the calls are put in
+order by counting.
 """
 
 from __future__ import annotations
@@ -9,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.hashing import distinct, ordered
+from scalana.graphs.hashing import distinct, packed
+from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events
 from scalana.graphs.timeline import Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
@@ -20,12 +25,17 @@ from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, E
 
 BoolArray = npt.NDArray[np.bool_]
 
+Slots = tuple[npt.NDArray[np.int32], int]
+"""The slot of every post, and how many slots there are."""
+
 _COLLECTIVE, _SEND, _RECEIVE = 1, 2, 3
+_SPARSE = 4
+"""Slots per post up to which a table of them is worth it."""
 
 
-def _kinds() -> IntArray:
+def _kinds() -> npt.NDArray[np.int8]:
     """Whether an operation code is a collective, a send or a receive; 0 for what meets nobody."""
-    kinds = np.zeros(max(row.code for row in OPERATIONS) + 1, np.int64)
+    kinds = np.zeros(max(row.code for row in OPERATIONS) + 1, np.int8)
     for row in OPERATIONS:
         if row.waits in (Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER, Waits.NEIGHBOURS):
             kinds[row.code] = _COLLECTIVE
@@ -58,59 +68,167 @@ def match(events: Events, rank: npt.NDArray[Any], call_of_event: npt.NDArray[Any
     nothing in it is complete). Integers may be narrow.
     """
     posts = np.flatnonzero((call_of_event >= 0) & (KINDS[events.operation] > 0) & (events.communicator >= 0))
+    if (rank[posts[1:]] < rank[posts[:-1]]).any():
+        posts = posts[np.argsort(rank[posts], kind="stable")]
+    posts = posts.astype(np.int32)
     kind = KINDS[events.operation[posts]]
-    key = _keys(events, posts, kind, rank[posts])
-    # The members of an instance side by side: by rank, and a send before its receive.
-    if (np.diff(rank[posts]) >= 0).all():
-        order = ordered(_numbered(key, kind), 4 * len(posts) + 4)
-    else:
-        order = np.lexsort((rank[posts], kind, key))
-    posts, kind, key = posts[order], kind[order], key[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    count = np.diff(np.r_[first, len(key)]).astype(np.int64)
-    instance = np.repeat(np.arange(len(first)), count)
+    seq, channel = events.seq[posts], _channels(events, posts, kind, rank)
+    if ((events.flags & EVENT_ANY_SOURCE) > 0).any():
+        seq = _any_source_numbers(events, posts, kind, channel.astype(np.int64), seq.astype(np.int64))
+    slot, slots = _slots(channel, seq, kind)
+    del channel, seq
+    # The members of an instance side by side: a send before its receive, and by rank.
+    order, begin = _arranged(slot, slots)
+    if _is_used_again(order, slot, rank, posts):
+        slot, slots = _slots_of_uses(slot, rank[posts], events.enter_ns[posts])
+        order, begin = _arranged(slot, slots)
+    used = np.flatnonzero(np.diff(begin[::2]))
+    first, second = begin[::2][used], begin[1::2][used]
+    lead = posts[order[first]]
+    members = call_of_event[posts[order]]
+    del order
 
-    operation = events.operation[posts].astype(np.int64)
-    lowest = np.minimum.reduceat(operation, first) if len(first) else first
-    highest = np.maximum.reduceat(operation, first) if len(first) else first
-    collective = kind[first] == _COLLECTIVE
-    mixed = collective & (lowest != highest)
-    expected = np.where(collective, size[events.communicator[posts[first]]] if len(first) else 0, 2)
-    both = np.bincount(instance, weights=kind == _SEND, minlength=len(first)) == 1
-    complete = (count == expected) & ~mixed & (collective | both)
+    operation = events.operation[lead].astype(np.int64)
+    collective = KINDS[operation] == _COLLECTIVE
+    instance_of_slot = np.empty(slots // 2, np.int32)
+    instance_of_slot[used] = np.arange(len(used), dtype=np.int32)
+    of_event: npt.NDArray[Any] = np.full(len(events), -1, np.int32)
+    mixed = np.zeros(len(used), np.bool_)
 
-    lead = posts[first]
+    def enter(rows: slice) -> None:
+        """Say which instance some posts contribute to, and which collectives they don't agree about."""
+        instance = instance_of_slot[slot[rows] >> 1]
+        of_event[posts[rows]] = instance
+        mixed[instance[events.operation[posts[rows]] != operation[instance]]] = True
+
+    each(enter, chunks(len(posts)))
+    mixed &= collective
+    count = np.diff(np.append(first, len(posts)))
+    expected = np.where(collective, size[events.communicator[lead]] if len(lead) else 0, 2)
+    complete = (count == expected) & ~mixed & (collective | (second - first == 1))
     rooted = np.zeros(int(KINDS.size), np.bool_)
     rooted[[row.code for row in OPERATIONS if row.waits in (Waits.ROOT, Waits.AT_ROOT)]] = True
-    source = np.where(kind[first] == _SEND, rank[lead], events.peer[lead])
-    root = np.where(collective & ~rooted[events.operation[lead]], -1, np.where(collective, events.peer[lead], source))
-    of_event: npt.NDArray[Any] = np.full(len(events), -1, np.int32)
-    of_event[posts] = instance
+    source = np.where(KINDS[operation] == _SEND, rank[lead], events.peer[lead])
+    root = np.where(collective & ~rooted[operation], -1, np.where(collective, events.peer[lead], source))
     instances = Instances(
-        operation=events.operation[lead].astype(np.int64),
+        operation=operation,
         communicator=events.communicator[lead].astype(np.int64),
         root=root.astype(np.int64),
-        first=np.r_[first, len(posts)].astype(np.int64),
-        members=call_of_event[posts].astype(np.int64),
+        first=np.append(first, len(posts)).astype(np.int64),
+        members=members.astype(np.int64),
         complete=complete,
     )
     return Matching(instances, of_event, int(mixed.sum()))
 
 
-def _keys(events: Events, posts: IntArray, kind: IntArray, rank: IntArray) -> IntArray:
-    """One number per post, equal for those that meet."""
-    collective = kind == _COLLECTIVE
-    peer = events.peer[posts]
-    source = np.where(collective, 0, np.where(kind == _SEND, rank, peer) + 1)
-    target = np.where(collective, 0, np.where(kind == _SEND, peer, rank) + 1)
-    tag = np.where(collective, 0, events.tag[posts])
-    channel = _numbered(events.communicator[posts], collective.astype(np.int64), source, target, tag)
-    seq = _any_source_numbers(events, posts, kind, channel, events.seq[posts].astype(np.int64))
-    # A communicator that was taken down and set up again counts from the start: the nth use of a key by a member
-    # meets the nth use by the others.
-    member = _numbered(channel, kind, rank)
-    use = _occurrence(member, seq, events.enter_ns[posts])
-    return _numbered(channel, seq, use)
+def _channels(
+    events: Events, posts: npt.NDArray[Any], kind: npt.NDArray[Any], rank: npt.NDArray[Any]
+) -> npt.NDArray[np.int32]:
+    """One number per post, equal for those of one channel: the collectives of a communicator, or its messages from one
+    rank to another with one tag. In that order."""
+    low = int(events.tag.min(initial=0))
+    tags = int(events.tag.max(initial=0)) - low + 1
+    ranks = 2 + max(int(rank.max(initial=0)), int(events.peer.max(initial=0)))
+    too_wide = (int(events.communicator.max(initial=0)) + 1) * 2 * ranks * ranks * tags >= 1 << 62
+
+    def key(rows: slice) -> IntArray:
+        at, of = posts[rows], kind[rows]
+        peer, own = events.peer[at].astype(np.int64), rank[at].astype(np.int64)
+        collective = of == _COLLECTIVE
+        communicator = 2 * events.communicator[at].astype(np.int64) + collective
+        source = np.where(collective, 0, np.where(of == _SEND, own, peer) + 1)
+        target = np.where(collective, 0, np.where(of == _SEND, peer, own) + 1)
+        tag = np.where(collective, 0, events.tag[at].astype(np.int64) - low)
+        if too_wide:
+            return packed(communicator, source, target, tag)
+        return np.asarray(((communicator * ranks + source) * ranks + target) * tags + tag)
+
+    # Most channels are of few ranks: those of some posts are few, and the table of them stays in a cache.
+    parts = chunks(len(posts)) if not too_wide else [slice(0, len(posts))]
+
+    def numbered(rows: slice) -> tuple[IntArray, npt.NDArray[np.int32]]:
+        values, _, number = distinct(key(rows))
+        return values, number.astype(np.int32)
+
+    found = each(numbered, parts)
+    values = np.unique(np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)]))
+    channel = np.empty(len(posts), np.int32)
+    for rows, (own, number) in zip(parts, found, strict=True):
+        channel[rows] = np.searchsorted(values, own).astype(np.int32)[number]
+    return channel
+
+
+def _slots(channel: npt.NDArray[np.int32], seq: npt.NDArray[Any], kind: npt.NDArray[Any]) -> Slots:
+    """A slot for every number in every channel, in order: an even one, and the next for receives.
+
+    Returns the slot of each post, and how many slots there are.
+    """
+    channels = int(channel.max(initial=-1)) + 1
+    low, high = np.full(channels, np.iinfo(np.int64).max), np.full(channels, np.iinfo(np.int64).min)
+    for rows in chunks(len(channel)):
+        _spans(channel[rows], seq[rows].astype(np.int64), low, high)
+    begin = np.concatenate(([0], np.cumsum(high - low + 1)))
+    slot = np.empty(len(channel), np.int32)
+    if int(begin[-1]) > _SPARSE * len(channel):
+        values, _, number = distinct(packed(channel.astype(np.int64), seq.astype(np.int64)))
+        slot[:] = 2 * number + (kind == _RECEIVE)
+        return slot, 2 * len(values)
+    first = begin[:-1] - low
+
+    def fill(rows: slice) -> None:
+        slot[rows] = 2 * (first[channel[rows]] + seq[rows]) + (kind[rows] == _RECEIVE)
+
+    each(fill, chunks(len(channel)))
+    return slot, 2 * int(begin[-1])
+
+
+def _is_used_again(
+    order: npt.NDArray[np.int32], slot: npt.NDArray[np.int32], rank: npt.NDArray[Any], posts: npt.NDArray[np.int32]
+) -> bool:
+    """Whether a rank has a slot twice. ``order`` are the posts by slot and rank."""
+
+    def again(rows: slice) -> bool:
+        here = order[max(rows.start - 1, 0) : rows.stop]
+        of, own = slot[here], rank[posts[here]]
+        return bool(((of[1:] == of[:-1]) & (own[1:] == own[:-1])).any())
+
+    return any(each(again, chunks(len(order))))
+
+
+def _slots_of_uses(slot: npt.NDArray[np.int32], rank: npt.NDArray[Any], enter_ns: IntArray) -> Slots:
+    """Slots anew, where ranks use some more than once.
+
+    A communicator that was taken down and set up again counts from the start: the nth use of a slot by a member meets
+    the nth use by the others.
+    """
+    member = _numbered(slot, rank)
+    order = np.lexsort((enter_ns, member))
+    use = np.empty(len(slot), np.int64)
+    use[order] = _running_count(member[order])
+    values, _, number = distinct(packed(slot.astype(np.int64) >> 1, use))
+    return (2 * number + (slot & 1)).astype(np.int32), 2 * len(values)
+
+
+@numba.njit(cache=True, nogil=True)
+def _spans(channel, seq, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for row in range(len(channel)):
+        low[channel[row]] = min(low[channel[row]], seq[row])
+        high[channel[row]] = max(high[channel[row]], seq[row])
+
+
+@numba.njit(cache=True, nogil=True)
+def _arranged(slot, slots):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Posts by their slots, and where each slot begins ``[slots + 1]``."""
+    begin = np.zeros(slots + 2, np.int32)
+    for row in range(len(slot)):
+        begin[slot[row] + 2] += 1
+    for number in range(2, slots + 2):
+        begin[number] += begin[number - 1]
+    order = np.empty(len(slot), np.int32)
+    for row in range(len(slot)):
+        order[begin[slot[row] + 1]] = row
+        begin[slot[row] + 1] += 1
+    return order, begin[: slots + 1]
 
 
 def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel: IntArray, seq: IntArray) -> IntArray:
@@ -134,17 +252,6 @@ def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel
     renumbered = seq.copy()
     renumbered[order] = start[channel[order]] + _running_count(channel[order])
     return renumbered
-
-
-def _occurrence(member: IntArray, seq: IntArray, enter_ns: IntArray) -> IntArray:
-    """How many times a member used a sequence number before."""
-    both = _numbered(member, seq)
-    if len(distinct(both)[0]) == len(both):
-        return np.zeros(len(both), np.int64)
-    order = np.lexsort((enter_ns, both))
-    use = np.empty(len(both), np.int64)
-    use[order] = _running_count(both[order])
-    return use
 
 
 def _running_count(sorted_keys: IntArray) -> IntArray:

@@ -33,22 +33,16 @@ def timeline_metrics(timeline: Timeline, vertices: int) -> dict[str, FloatArray]
     calls, own, locations = timeline.calls, timeline.own, timeline.locations
     if len(locations) == 0:
         return metrics
-    location = gap_locations(timeline)[own.gap]
-    main = locations.is_main[location]
-    vertex, rank = timeline.activities.vertex[own.activity][main], locations.rank[location][main]
-    seconds, cpu, core_wait = own.seconds[main], own.cpu_s[main], own.core_wait_s[main]
-    add_to(metrics["time_s"], vertex, rank, seconds)
-    add_to(metrics["cpu_s"], vertex, rank, cpu)
-    add_to(metrics["core_wait_s"], vertex, rank, core_wait)
-    add_to(metrics["stall_s"], vertex, rank, np.maximum(seconds - cpu - core_wait, 0.0))
-
-    rank, main = locations.rank[calls.location], locations.is_main[calls.location]
-    inside = calls.exit_s - calls.enter_s
-    add_to(metrics["comm_s"], calls.vertex, rank, inside)
-    add_to(metrics["calls"], calls.vertex, rank, np.ones(len(calls)))
-    add_to(metrics["bytes"], calls.vertex, rank, calls.nbytes.astype(np.float64))
-    add_to(metrics["time_s"], calls.vertex[main], rank[main], inside[main])
-    add_to(metrics["cpu_s"], calls.vertex[main], rank[main], calls.cpu_s[main])
+    _add_own(
+        own.gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.vertex, calls.location,
+        locations.rank, locations.is_main,
+        metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
+    )  # fmt: skip
+    _add_calls(
+        calls.location, calls.vertex, calls.enter_s, calls.exit_s, calls.cpu_s, calls.nbytes,
+        locations.rank, locations.is_main,
+        metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"],
+    )  # fmt: skip
     return metrics
 
 
@@ -75,9 +69,53 @@ def _add(metric, vertex, rank, amount):  # type: ignore[no-untyped-def]  # pragm
             metric[vertex[row], rank[row]] += amount[row]
 
 
+# What stays zero takes no memory: nothing is written where there is nothing to add.
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_own(  # type: ignore[no-untyped-def]  # pragma: no cover
+    gap, activity, seconds, cpu_s, core_wait_s, vertex_of, location_of, rank_of, is_main, time, cpu, core_wait, stall
+):
+    calls = len(location_of)
+    for row in range(len(gap)):
+        location = location_of[gap[row]] if gap[row] < calls else gap[row] - calls
+        if is_main[location]:
+            vertex, rank = vertex_of[activity[row]], rank_of[location]
+            still = seconds[row] - cpu_s[row] - core_wait_s[row]
+            if seconds[row] != 0.0:
+                time[vertex, rank] += seconds[row]
+            if cpu_s[row] != 0.0:
+                cpu[vertex, rank] += cpu_s[row]
+            if core_wait_s[row] != 0.0:
+                core_wait[vertex, rank] += core_wait_s[row]
+            if still > 0.0:
+                stall[vertex, rank] += still
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_calls(  # type: ignore[no-untyped-def]  # pragma: no cover
+    location_of, vertex_of, enter_s, exit_s, cpu_s, nbytes, rank_of, is_main, time, cpu, comm, calls, amount
+):
+    for call in range(len(location_of)):
+        vertex, rank = vertex_of[call], rank_of[location_of[call]]
+        inside = exit_s[call] - enter_s[call]
+        calls[vertex, rank] += 1.0
+        if nbytes[call] != 0:
+            amount[vertex, rank] += nbytes[call]
+        if inside != 0.0:
+            comm[vertex, rank] += inside
+        if is_main[location_of[call]]:
+            if inside != 0.0:
+                time[vertex, rank] += inside
+            if cpu_s[call] != 0.0:
+                cpu[vertex, rank] += cpu_s[call]
+
+
 def _zeros(vertices: int, ranks: int) -> FloatArray:
     """Zeros that take memory only where something is added, and then as little as can be: most stay zero."""
     size = vertices * ranks * 8
     if size < _LARGE_BYTES:
         return np.zeros((vertices, ranks))
-    return np.frombuffer(mmap.mmap(-1, size), np.float64).reshape(vertices, ranks)
+    return np.frombuffer(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.float64).reshape(
+        vertices, ranks
+    )
