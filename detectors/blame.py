@@ -10,12 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.grouping import Groups, Sums, group_waits, sum_stretches
-from scalana.detectors.segments import sum_by_key, weighted_count
+from scalana.detectors.grouping import Groups, Runs, group_waits
+from scalana.detectors.segments import portions_of, weighted_count
 from scalana.detectors.splitting import split_comparisons
 from scalana.detectors.stretches import Stretches, find_stretches
+from scalana.detectors.summing import sum_stretches
 from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
+from scalana.graphs.hashing import distinct
+from scalana.graphs.metrics import own_first
+from scalana.graphs.portions import each
+from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 EXPLAINED = 0.8
@@ -51,19 +56,22 @@ class BlameTable:
     """Rank-seconds of waiting caused ``[entries]``."""
     groups: Groups
     stretches: Stretches
-    sums: Sums
     shares: Shares
+    share_entry: IntArray
+    """Entry of this table to which each of the shares that come to rest belongs, -1 for none ``[rows of Shares]``."""
     flow_s: FloatArray
     """Rank-seconds that passed through each wait group, its own and those handed on to it ``[wait groups]``."""
+    row_of_gap: IntArray
+    """Start of the rows of own work of every gap ``[gaps + 1]``."""
 
 
 def blame(timeline: Timeline, waits: WaitStates) -> BlameTable:
     """Split all waiting of a run. The blame adds up to the waiting (to rounding)."""
     numbering = Numbering.of(timeline)
+    row_of_gap = own_first(timeline)
     stretches = find_stretches(timeline, waits)
-    groups = group_waits(timeline, stretches)
-    sums = sum_stretches(timeline, waits, stretches, groups, numbering)
-    shares = split(groups, sums, numbering, timeline.period_s)
+    groups, runs = group_waits(timeline, stretches)
+    shares = split(timeline, waits, row_of_gap, stretches, groups, runs, numbering)
     flow, left = propagate(groups.group_wait_s, shares)
     culprit = groups.comparison_culprit[groups.group_comparison]
     late_vertex = groups.comparison_vertex[groups.group_comparison]
@@ -71,11 +79,23 @@ def blame(timeline: Timeline, waits: WaitStates) -> BlameTable:
     target = np.concatenate([shares.target, numbering.unresolved + late_vertex])
     seconds = np.concatenate([flow[shares.group] * shares.share, left])
     width = numbering.wait + 1
-    keys, summed = sum_by_key(location * width + target, seconds)
+    keys, _, number = distinct(location * width + target)
+    summed = weighted_count(number, seconds, len(keys))
     order = np.argsort(-summed, kind="stable")
     order = order[summed[order] > 0.0]
+    entry = np.full(len(keys), -1, dtype=stretches.call.dtype)
+    entry[order] = np.arange(len(order))
     return BlameTable(
-        numbering, keys[order] // width, keys[order] % width, summed[order], groups, stretches, sums, shares, flow
+        numbering,
+        location=keys[order] // width,
+        target=keys[order] % width,
+        seconds=summed[order],
+        groups=groups,
+        stretches=stretches,
+        shares=shares,
+        share_entry=entry[number[: len(shares.group)]],
+        flow_s=flow,
+        row_of_gap=row_of_gap,
     )
 
 
@@ -97,43 +117,51 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
     return flow, moving
 
 
-def split(groups: Groups, sums: Sums, numbering: Numbering, period_s: float) -> Shares:
+def split(
+    timeline: Timeline,
+    waits: WaitStates,
+    row_of_gap: IntArray,
+    stretches: Stretches,
+    groups: Groups,
+    runs: Runs,
+    numbering: Numbering,
+) -> Shares:
     """Split each wait group by the excess of its culprit (BACKTRACKING, section 2).
 
-    Cost: per comparison, members (sampled ones, of a pool) times activities of the culprit.
+    Cost: that of summing the stretches; and per comparison, members (sampled ones, of a pool) times activities of the
+    culprit.
     """
-    comparisons = len(groups.comparison_culprit)
-    if not comparisons or not len(groups.group_wait_s):
-        none, zero = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return Shares(none, none, zero, none, none, zero)
-    edges = np.arange(comparisons + 1)
-    group, target, share = split_comparisons(
-        np.searchsorted(sums.comparison, edges),
-        sums.location,
-        sums.target,
-        sums.seconds,
-        groups.comparison_culprit,
-        groups.comparison_vertex,
-        groups.comparison_count,
-        np.searchsorted(groups.group_comparison, edges),
-        groups.group_waiter,
-        groups.group_waiters,
-        groups.group_wait_s,
-        groups.present_first,
-        groups.present_location,
-        groups.present_waits,
-        numbering.transfer,
-        numbering.unresolved,
-        numbering.wait,
-        period_s,
-        EXPLAINED,
-    )
-    handed = target >= numbering.wait
-    return Shares(
-        group[~handed],
-        target[~handed],
-        share[~handed],
-        group[handed],
-        target[handed] - numbering.wait,
-        share[handed],
-    )
+    group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
+
+    call_s = timeline.calls.exit_s - timeline.calls.enter_s
+
+    def part(at: slice) -> Shares:
+        sums = sum_stretches(timeline, waits, call_s, row_of_gap, stretches, groups, runs, numbering, at)
+        group, target, share = split_comparisons(
+            at.start,
+            at.stop,
+            runs.first,
+            runs.location,
+            runs.waits,
+            sums.first,
+            sums.target,
+            sums.seconds,
+            groups.comparison_vertex,
+            groups.comparison_count,
+            group_first,
+            groups.group_waiter,
+            groups.group_waiters,
+            groups.group_wait_s,
+            numbering.transfer,
+            numbering.unresolved,
+            numbering.wait,
+            timeline.period_s,
+            EXPLAINED,
+        )
+        handed = target >= numbering.wait
+        kept = ~handed
+        return Shares(
+            group[kept], target[kept], share[kept], group[handed], target[handed] - numbering.wait, share[handed]
+        )
+
+    return concatenate(each(part, portions_of(runs.begins[runs.first])), Shares)

@@ -53,11 +53,9 @@ class Candidate:
 
 def shares_of(candidate: Candidate, table: BlameTable) -> np.ndarray:
     """Which rows of the table's shares come to rest on a candidate ``[rows of Shares]``."""
-    groups, shares = table.groups, table.shares
-    width = table.numbering.wait + 1
-    wanted = np.unique(table.location[candidate.entries] * width + table.target[candidate.entries])
-    culprit = groups.comparison_culprit[groups.group_comparison[shares.group]]
-    return np.isin(culprit * width + shares.target, wanted)
+    hit = np.zeros(len(table.target) + 1, dtype=bool)  # the last for no entry
+    hit[candidate.entries] = True
+    return np.asarray(hit[table.share_entry])
 
 
 def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
@@ -223,20 +221,27 @@ def library_place(vertex: int, psg: PSG) -> Place | None:
 
 def _join_small_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
     """Let parts of a library's call that are small on their own ranks stand for the call itself."""
+    calls = {call for candidate in candidates for call, inside in [_whole_call(candidate.spot, psg)] if inside}
     whole: dict[tuple[int, int, int], float] = defaultdict(float)
     for candidate in candidates:
-        call, line = _whole_call(candidate.spot, psg)
+        call, _ = _whole_call(candidate.spot, psg)
+        if call not in calls:
+            continue
         entries = candidate.entries
         for on, seconds in zip(rank[entries].tolist(), table.seconds[entries].tolist(), strict=True):
-            whole[call, line, on] += seconds
+            whole[call, candidate.spot.line, on] += seconds
     for candidate in candidates:
-        call, line = _whole_call(candidate.spot, psg)
+        call, inside = _whole_call(candidate.spot, psg)
+        if not inside:
+            continue
+        line = candidate.spot.line
         there = sum(whole[call, line, on] for on in candidate.ranks)
-        if call != candidate.spot.vertex and candidate.lost_s < LARGE * there:
+        if candidate.lost_s < LARGE * there:
             candidate.spot = Spot(candidate.spot.kind, call, line)
     return candidates
 
 
-def _whole_call(spot: Spot, psg: PSG) -> tuple[int, int]:
+def _whole_call(spot: Spot, psg: PSG) -> tuple[int, bool]:
+    """The vertex of a library's call to which a spot belongs, and whether the spot is but a part of it."""
     inside = spot.vertex < len(psg) and library_place(spot.vertex, psg) is not None
-    return psg[spot.vertex].parent if inside else spot.vertex, spot.line
+    return (psg[spot.vertex].parent if inside else spot.vertex), inside

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, library_place
-from scalana.detectors.savings import stretch_excess
+from scalana.detectors.savings import StretchExcess, comparisons_blamed
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
@@ -31,16 +31,21 @@ class PlaceTime:
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> PlaceTime:
     """Sum the own work of every rank in the activities of a candidate."""
     own, calls = timeline.own, timeline.calls
-    location = np.concatenate([calls.location, np.arange(len(timeline.locations))])[own.gap]
+    wanted = np.zeros(len(timeline.activities.helper), dtype=bool)
+    if candidate.spot.kind == TargetKind.OWN:
+        wanted[table.target[candidate.entries]] = True
+    rows = np.flatnonzero(wanted[own.activity])
+    gap, seconds = own.gap[rows], own.seconds[rows]
+    after = gap >= len(calls.location)  # the last call of its location
+    location = np.where(after, gap - len(calls.location), 0)
+    location[~after] = calls.location[gap[~after]]
     rank = timeline.locations.rank[location]
-    targets = np.unique(table.target[candidate.entries])
-    hit = np.isin(own.activity, targets) & (candidate.spot.kind == TargetKind.OWN)
 
     def by_rank(seconds: FloatArray) -> FloatArray:
-        return weighted_count(rank[hit], seconds[hit], timeline.ranks)
+        return weighted_count(rank, seconds, timeline.ranks)
 
-    helper = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
-    return PlaceTime(by_rank(own.seconds), by_rank(helper), by_rank(own.cpu_s))
+    helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
+    return PlaceTime(by_rank(seconds), by_rank(helper), by_rank(own.cpu_s[rows]))
 
 
 def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
@@ -55,19 +60,21 @@ def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline) -
 
 def occurrences(candidate: Candidate, table: BlameTable) -> int:
     """Instances in which the candidate was blamed."""
-    groups, shares = table.groups, table.shares
-    targets = np.unique(table.target[candidate.entries])
-    locations = np.unique(table.location[candidate.entries])
-    comparison = groups.group_comparison[shares.group[np.isin(shares.target, targets)]]
-    comparison = np.unique(comparison[np.isin(groups.comparison_culprit[comparison], locations)])
-    rows = np.isin(groups.comparison, comparison)
-    return len(np.unique(table.stretches.instance[rows]))
+    groups = table.groups
+    blamed = comparisons_blamed(np.unique(table.target[candidate.entries]), table)
+    blamed &= np.isin(groups.comparison_culprit, table.location[candidate.entries])
+    return len(np.unique(table.stretches.instance[blamed[groups.comparison]]))
 
 
-def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object]:
-    """Evidence for the report. Seconds are means over the finding's ranks, and over the others."""
+def describe(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: StretchExcess | None
+) -> dict[str, object]:
+    """Evidence for the report. Seconds are means over the finding's ranks, and over the others.
+
+    ``excess`` is the candidate's, of one on own work.
+    """
     evidence: dict[str, object] = {"occurrences": occurrences(candidate, table)}
-    if candidate.spot.kind != TargetKind.OWN:
+    if candidate.spot.kind != TargetKind.OWN or excess is None:
         return evidence
     time = place_time(candidate, table, timeline)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
@@ -77,7 +84,6 @@ def describe(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
-    excess = stretch_excess(candidate, table, timeline)
     over = excess.over_s > 0.0
     total = float(excess.over_s[over].sum())
     if total > 0.0:

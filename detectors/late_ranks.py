@@ -12,10 +12,11 @@ from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
-from scalana.detectors.savings import saving_s
+from scalana.detectors.savings import StretchExcess, end_s, stretch_excess
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
+from scalana.graphs.portions import each
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
@@ -44,20 +45,27 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     if total <= 0.0 or recorded <= 0.0:
         return []
-    judged = significance(table, timeline, replay)
-    measured_end = float(replay.end_s().max())
-    findings: list[Finding] = []
-    for candidate in join_entries(table, timeline, psg):
-        if candidate.lost_s < max(DEAD_BAND * total, WORTH * recorded) or len(findings) == MOST_FINDINGS:
-            break
+    large = [c for c in join_entries(table, timeline, psg) if c.lost_s >= max(DEAD_BAND * total, WORTH * recorded)]
+    hit = np.zeros(len(table.shares.group), dtype=bool)
+    for candidate in large:
+        hit |= shares_of(candidate, table)
+    judged = significance(table, timeline, replay, table.shares.group[hit])
+    found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
+    for candidate in large:
         if _signal(candidate, table, judged.part) < 0.5:
             continue
-        finding = _finding(candidate, table, timeline, psg, total)
+        excess = stretch_excess(candidate, table, timeline) if candidate.spot.kind == TargetKind.OWN else None
+        finding = _finding(candidate, table, timeline, psg, total, excess)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
-        if _is_noise(finding, timeline, recorded):
-            continue
-        finding.saving_s = saving_s(candidate, table, timeline, replay, measured_end)
+        if not _is_noise(finding, timeline, recorded):
+            found.append((candidate, finding, excess))
+    # The run as it was, and without each of them.
+    changes = [None, *((candidate, excess) for candidate, _, excess in found)]
+    measured_end, *ends = each(lambda change: end_s(replay, table, timeline, change), changes)
+    findings: list[Finding] = []
+    for (candidate, finding, _), end in zip(found, ends, strict=True):
+        finding.saving_s = max(0.0, measured_end - end)
         if finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded:
             continue
         _name_hidden(finding, candidate, table, timeline, psg, replay)
@@ -65,6 +73,8 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
         finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
         finding.advice = advise(finding)
         findings.append(finding)
+        if len(findings) == MOST_FINDINGS:
+            break
     return findings
 
 
@@ -114,9 +124,16 @@ def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
     return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
 
 
-def _finding(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, total_s: float) -> Finding:
+def _finding(
+    candidate: Candidate,
+    table: BlameTable,
+    timeline: Timeline,
+    psg: PSG,
+    total_s: float,
+    excess: StretchExcess | None,
+) -> Finding:
     spot = candidate.spot
-    evidence = describe(candidate, table, timeline, psg)
+    evidence = describe(candidate, table, timeline, psg, excess)
     vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
     place = psg[max(vertex, 0)].place
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
@@ -159,11 +176,12 @@ def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> boo
     """Whether most of what waited did so in rooted operations, for their root."""
     shares, groups = table.shares, table.groups
     targets = np.unique(table.target[candidate.entries])
-    group = np.unique(shares.group[np.isin(shares.target, targets)])
-    rows = np.isin(groups.wait_group, group)
-    operation = timeline.instances.operation[table.stretches.instance[rows]]
+    hit = np.zeros(len(groups.group_wait_s) + 1, dtype=bool)  # the last for no group
+    hit[shares.group[np.isin(shares.target, targets)]] = True
+    rows = np.flatnonzero(hit[groups.wait_group])
+    operation = timeline.instances.operation[table.stretches.instance_of(rows)]
     rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
-    return bool(rows.any()) and float(np.isin(operation, rooted).mean()) > 0.5
+    return len(rows) > 0 and float(np.isin(operation, rooted).mean()) > 0.5
 
 
 def _is_noise(finding: Finding, timeline: Timeline, recorded_s: float) -> bool:

@@ -11,7 +11,7 @@ from scalana.detectors.candidates import Candidate, shares_of
 from scalana.detectors.findings import Hop
 from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.graphs.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE
 
 LONGEST_PATH = 12
@@ -31,7 +31,6 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
     if reaching.max(initial=0.0) <= 0.0:
         return [root]
     culprit = groups.comparison_culprit[groups.group_comparison]
-    operation_of = _operations(table, timeline)
     arriving = groups.group_wait_s * reaching
     next_ = arriving  # of this the next hop is the largest
     hops: list[Hop] = []
@@ -57,7 +56,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if group in seen:
             break
         seen.add(group)
-        name = _name(int(operation_of[group]), psg[vertex])
+        name = _name(int(groups.group_operation[group]), psg[vertex])
         hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum())))
         late = int(culprit[group])
         if not goes_on:
@@ -84,14 +83,6 @@ def _reaching(candidate: Candidate, table: BlameTable) -> tuple[FloatArray, Floa
             break
         reaching = following
     return direct, np.asarray(np.minimum(reaching, 1.0))
-
-
-def _operations(table: BlameTable, timeline: Timeline) -> IntArray:
-    """Code of the operation that each wait group waited in: of a completion, that of what it completed."""
-    waited = np.nonzero(table.groups.wait_group >= 0)[0][::-1]
-    codes = np.full(len(table.groups.group_wait_s), -1, dtype=np.int64)
-    codes[table.groups.wait_group[waited]] = timeline.instances.operation[table.stretches.instance[waited]]
-    return codes
 
 
 def _name(code: int, here: Vertex) -> str:

@@ -7,14 +7,17 @@ replay gives the measured times back exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.segments import row_type
 from scalana.detectors.waits import Dependencies, find_dependencies
-from scalana.graphs.tables import narrow
+from scalana.graphs.portions import each
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 _FEW = 1 << 15
@@ -57,6 +60,8 @@ class Replay:
     """Row here of the call that a pair depends on, where it is one ``[pairs]``."""
     gap_s: FloatArray
     """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
+    gap_in_order_s: FloatArray
+    """Length of the gap before every call ``[calls]``."""
 
     def end_s(
         self,
@@ -86,10 +91,16 @@ class Replay:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The same, calls in the order in which they are here."""
         timeline, count = self.timeline, len(self.order)
-        calls, locations = timeline.calls, timeline.locations
-        gap = self.gap_s if removed_s is None else np.maximum(self.gap_s - removed_s, 0.0)
+        locations = timeline.locations
+        gap, end_gap = self.gap_in_order_s, self.gap_s[count:]
+        if removed_s is not None:
+            gap, end_gap = np.maximum(gap, 0.0), np.maximum(end_gap - removed_s[count:], 0.0)
+            rows = np.flatnonzero(removed_s[:count])
+            gap[self.place[rows]] = np.maximum(self.gap_s[rows] - removed_s[rows], 0.0)
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
-        less = np.zeros(count) if shorter_transfer_s is None else shorter_transfer_s[self.order]
+        less = np.zeros(0)
+        if shorter_transfer_s is not None and shorter_transfer_s.any():
+            less = shorter_transfer_s[self.order]
         enter, leave, end = _replay(
             self.exits,
             self.location,
@@ -105,11 +116,11 @@ class Replay:
             timeline.instances.members,
             self.place,
             locations.rank,
-            gap[self.order],
+            gap,
             start,
             less,
         )
-        return np.asarray(enter), np.asarray(leave), np.asarray(end) + gap[len(calls) :]
+        return np.asarray(enter), np.asarray(leave), np.asarray(end) + end_gap
 
 
 def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Replay:
@@ -117,38 +128,46 @@ def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Rep
     calls, locations = timeline.calls, timeline.locations
     pairs = dependencies or find_dependencies(timeline)
     count = len(calls)
-    order = time_order(calls.enter_s)
-    place = np.empty(count, order.dtype)
+    order, exits = each(time_order, [calls.enter_s, calls.exit_s])
+    kind = order.dtype
+    place = np.empty(count, kind)
     place[order] = np.arange(count)
-    exits = time_order(calls.exit_s)
     size = np.diff(calls.wait_first)[order]
-    wait_first = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
-    pair = np.repeat(calls.wait_first[:-1][order] - wait_first[:-1], size) + np.arange(int(wait_first[-1]))
-    on = pairs.on[pair]
+    wait_first = np.concatenate(([0], np.cumsum(size))).astype(row_type(len(calls.waits)))
     previous = np.empty(count)
     if count:
         previous[1:] = calls.exit_s[:-1]
-    begins = calls.first[:-1][np.diff(calls.first) > 0]
-    previous[begins] = locations.start_s[calls.location[begins]]
-    last = locations.start_s.copy()
     filled = np.diff(calls.first) > 0
+    previous[calls.first[:-1][filled]] = locations.start_s[filled]
+    last = locations.start_s.copy()
     last[filled] = calls.exit_s[calls.first[1:][filled] - 1]
-    return Replay(
-        timeline=timeline,
-        order=order,
-        place=place,
-        exits=place[exits],
-        location=narrow(calls.location[order]),
-        enter_s=calls.enter_s[order],
-        exit_s=calls.exit_s[order],
-        posts=narrow(calls.posts[order]),
-        earliest=pairs.earliest[order],
-        wait_first=narrow(wait_first),
-        waits=narrow(calls.waits[pair]),
-        rule=narrow(pairs.rule[pair]),
-        on=narrow(np.where(on >= 0, place[on], -1).astype(np.int64)) if count else on,
-        gap_s=np.concatenate([calls.enter_s - previous, locations.end_s - last]),
-    )
+    gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
+    one_each = len(calls.waits) == count and bool((size == 1).all())
+    pair = order if one_each else _ranges(calls.wait_first[:-1][order], size)
+
+    def on() -> IntArray:
+        call = pairs.on[pair]
+        return np.where(call >= 0, place[call], -1).astype(kind) if count else call
+
+    columns: dict[str, Callable[[], npt.NDArray[Any]]] = {
+        "exits": lambda: place[exits],
+        "location": lambda: calls.location[order].astype(np.int32),
+        "enter_s": lambda: calls.enter_s[order],
+        "exit_s": lambda: calls.exit_s[order],
+        "posts": lambda: calls.posts[order].astype(kind),
+        "earliest": lambda: pairs.earliest[order],
+        "waits": lambda: calls.waits[pair].astype(kind),
+        "rule": lambda: pairs.rule[pair],
+        "on": on,
+        "gap_in_order_s": lambda: gap_s[order],
+    }
+    made = dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
+    return Replay(timeline=timeline, order=order, place=place, wait_first=wait_first, gap_s=gap_s, **made)
+
+
+def _ranges(first: IntArray, size: IntArray) -> IntArray:
+    """Rows of ranges that begin at ``first`` and have ``size`` rows, one after the other."""
+    return np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
 
 
 def time_order(time_s: FloatArray) -> IntArray:
@@ -156,10 +175,9 @@ def time_order(time_s: FloatArray) -> IntArray:
     count = len(time_s)
     low, high = float(np.min(time_s, initial=np.inf)), float(np.max(time_s, initial=-np.inf))
     if count <= _FEW or not low < high:
-        return np.argsort(time_s, kind="stable").astype(np.int64)
-    kind = np.int32 if count < 1 << 31 else np.int64
+        return np.argsort(time_s, kind="stable").astype(row_type(count))
     buckets = count // _IN_BUCKET
-    return np.asarray(_time_order(time_s, low, buckets / (high - low), buckets, np.empty(count, kind)))
+    return np.asarray(_time_order(time_s, low, buckets / (high - low), buckets, np.empty(count, row_type(count))))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -257,7 +275,8 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 then, this = max(then, was), max(this, will)
             any_rule = True
         then = min(then, exit_s[call])
-        transfer = max(exit_s[call] - max(then, enter_s[call]) - less_s[call], 0.0)
+        less = less_s[call] if len(less_s) else 0.0
+        transfer = max(exit_s[call] - max(then, enter_s[call]) - less, 0.0)
         if posts[call] < 0 and then > enter_s[call]:
             # The completion of an operation posted before: it goes on by itself from its release.
             left = max(this + transfer, enter[call])

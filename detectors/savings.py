@@ -6,31 +6,37 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Replay
 from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
-from scalana.graphs.hashing import number_columns
-from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 ASLEEP = 0.7
 """Part of the time at a place from which its work is sleep: of the program's making, and not of a busy machine's."""
 
 
-def saving_s(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay, measured_end_s: float
+def end_s(
+    replay: Replay,
+    table: BlameTable,
+    timeline: Timeline,
+    without: tuple[Candidate, StretchExcess | None] | None = None,
 ) -> float:
-    """Seconds of wall-clock time that come back when the excess of ``candidate`` vanishes."""
-    removed, earlier, shorter = excess_of(candidate, table, timeline)
-    end = replay.end_s(removed, earlier, shorter)
-    return max(0.0, measured_end_s - float(end.max()))
+    """When the last location ends as the run was, or without the excess of a candidate; see :func:`excess_of`."""
+    change = () if without is None else excess_of(without[0], table, timeline, without[1])
+    return float(replay.end_s(*change).max())
 
 
-def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds)."""
+def excess_of(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds).
+
+    ``excess`` is that of the candidate's stretches, where it is known already.
+    """
     calls, locations = timeline.calls, timeline.locations
     gaps = len(calls) + len(locations)
     removed, earlier, shorter = np.zeros(gaps), np.zeros(len(locations)), np.zeros(len(calls))
@@ -42,8 +48,8 @@ def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tu
         return removed, np.maximum(earlier, 0.0), shorter
     if kind == TargetKind.TRANSFER:
         return removed, earlier, _transfer_excess(candidate, timeline, guilty)
-    excess = stretch_excess(candidate, table, timeline)
-    if not len(excess.call):
+    excess = excess or stretch_excess(candidate, table, timeline)
+    if not len(excess.first):
         return removed, earlier, shorter
     # What sampling adds to single stretches by chance cancels over all of a rank's.
     over = excess.over_s
@@ -57,8 +63,7 @@ def excess_of(candidate: Candidate, table: BlameTable, timeline: Timeline) -> tu
     if kind == TargetKind.UNRESOLVED:
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
         ratio *= min(1.0, share)
-    hit = excess.mask[timeline.own.activity]
-    _spread(excess.call, excess.begin, ratio, own_first(timeline), hit, timeline.own.gap, timeline.own.seconds, removed)
+    _spread(excess.first, excess.end, ratio, excess.gap, excess.seconds, removed)
     return removed, earlier, shorter
 
 
@@ -70,12 +75,14 @@ class StretchExcess:
     place are mended together. One row per participant and event.
     """
 
-    mask: np.ndarray
-    """The candidate's activities ``[activities]``."""
-    call: IntArray
-    """Call that ends the stretch ``[rows]``."""
-    begin: IntArray
-    """First gap of the stretch ``[rows]``."""
+    gap: IntArray
+    """Gap of every row of own work in the candidate's activities ``[rows of work]``."""
+    seconds: FloatArray
+    """Its seconds ``[rows of work]``."""
+    first: IntArray
+    """The first of these rows that is of the stretch, or comes after it ``[rows]``."""
+    end: IntArray
+    """The first that comes after it ``[rows]``."""
     location: IntArray
     """``[rows]``"""
     did_s: FloatArray
@@ -96,37 +103,42 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
     if candidate.spot.kind == TargetKind.OWN:
         mask[:] = False
         mask[targets] = True
-    rows = _stretches_blamed(targets, table)
     stretches = table.stretches
-    number, first = number_columns(stretches.instance[rows], stretches.culprit[rows], stretches.since_culprit[rows])
-    call = np.concatenate([stretches.call[rows], stretches.culprit[rows][first]])
-    since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[rows][first]])
-    event_of = np.concatenate([number, np.arange(len(first))])
+    blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
+    rows, culprit = stretches.rows_of(blamed), stretches.culprit[blamed]
+    call = np.concatenate([stretches.call[rows], culprit])
+    since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[blamed]])
+    count = np.arange(len(blamed))
+    event_of = np.concatenate([np.repeat(count, stretches.first[blamed + 1] - stretches.first[blamed]), count])
     location = calls.location[call]
-    begin = np.where(since >= 0, since + 1, calls.first[location])
     guilty = np.isin(timeline.locations.rank, candidate.ranks)[location]
-    row_of_gap = own_first(timeline)
-    hit = mask[own.activity]
+    work = np.flatnonzero(mask[own.activity])
+    gap = own.gap[work]
+    seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
+    first = np.searchsorted(gap, np.where(since >= 0, since + 1, calls.first[location]))
+    end = np.searchsorted(gap, call, side="right")
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
-    busy_s = float((own.cpu_s + own.core_wait_s)[hit].sum())
-    middle = 0.5 if busy_s > (1.0 - ASLEEP) * float(own.seconds[hit].sum()) else 0.0
+    busy_s = float((cpu_s + core_wait_s).sum())
+    middle = 0.5 if busy_s > (1.0 - ASLEEP) * float(seconds.sum()) else 0.0
 
     def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        cumulative = np.concatenate([[0.0], np.cumsum(np.where(hit, seconds, 0.0))])
-        did = cumulative[row_of_gap[call + 1]] - cumulative[row_of_gap[begin]]
+        cumulative = np.concatenate([[0.0], np.cumsum(seconds)])
+        did = cumulative[end] - cumulative[first]
         return did, np.where(guilty, did - _usual(event_of, did, guilty, middle), 0.0)
 
-    did, over_s = over(own.seconds)
-    return StretchExcess(mask, call, begin, location, did, over_s, over(own.cpu_s)[1], over(own.core_wait_s)[1])
+    did, over_s = over(seconds)
+    return StretchExcess(gap, seconds, first, end, location, did, over_s, over(cpu_s)[1], over(core_wait_s)[1])
 
 
-def _stretches_blamed(targets: IntArray, table: BlameTable) -> np.ndarray:
-    """Rows of the stretches whose comparison put a share on one of the targets."""
+def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.bool_]:
+    """The comparisons that put a share on one of the targets ``[comparisons]``."""
     groups, shares = table.groups, table.shares
+    wanted = np.zeros(table.numbering.wait + 1, dtype=bool)
+    wanted[targets] = True
     blamed = np.zeros(len(groups.comparison_culprit), dtype=bool)
-    blamed[groups.group_comparison[shares.group[np.isin(shares.target, targets)]]] = True
-    return np.asarray(blamed[groups.comparison])
+    blamed[groups.group_comparison[shares.group[wanted[shares.target]]]] = True
+    return blamed
 
 
 def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray, middle: float) -> FloatArray:
@@ -150,19 +162,17 @@ def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarra
     return np.where(here & guilty[calls.location], np.maximum(duration - reference, 0.0), 0.0)
 
 
-@numba.njit(cache=True)
-def _spread(call, begin, ratio, row_of_gap, hit, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
+@numba.njit(cache=True, nogil=True)
+def _spread(first, end, ratio, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Spread each stretch's excess over its gaps in proportion; of overlapping stretches the larger counts."""
-    for row in range(len(call)):
+    for row in range(len(first)):
         if ratio[row] <= 0.0:
             continue
-        own = row_of_gap[begin[row]]
-        last = row_of_gap[call[row] + 1]
-        while own < last:
+        own = first[row]
+        while own < end[row]:
             here = gap[own]
             total = 0.0
-            while own < last and gap[own] == here:
-                if hit[own]:
-                    total += seconds[own]
+            while own < end[row] and gap[own] == here:
+                total += seconds[own]
                 own += 1
             removed[here] = max(removed[here], total * ratio[row])

@@ -8,8 +8,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from scalana.graphs.hashing import distinct, number_columns
+from scalana.graphs.hashing import distinct, ordered
+from scalana.graphs.portions import ROWS
 from scalana.graphs.timeline import FloatArray, IntArray
+
+_SHORT = 256
+"""Values up to which a segment is sorted by a compiled loop rather than by numpy."""
 
 
 def sum_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -25,30 +29,52 @@ def weighted_count(index: IntArray, weight: FloatArray, length: int) -> FloatArr
 
 def median_by_key(key: IntArray, value: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the distinct keys in order, and the median of the values of each."""
-    keys, (low, high) = quantiles_by_key(key, value, (0.5, 0.5), (False, True))
+    keys, _, number = distinct(key)
+    low, high = quantiles(number, value, (0.5, 0.5), (False, True))
     return keys, (low + high) / 2.0
 
 
-def quantile_by_key(key: IntArray, value: FloatArray, q: float, *, upper: bool = False) -> tuple[IntArray, FloatArray]:
+def quantile_by_key(key: IntArray, value: FloatArray, q: float) -> tuple[IntArray, FloatArray]:
     """Return the distinct keys in order, and a value of each at the quantile ``q``, no interpolation."""
-    keys, (result,) = quantiles_by_key(key, value, (q,), (upper,))
-    return keys, result
-
-
-def quantiles_by_key(
-    key: IntArray, value: FloatArray, q: tuple[float, ...], upper: tuple[bool, ...]
-) -> tuple[IntArray, list[FloatArray]]:
-    """Return the distinct keys in order, and the values of each at several quantiles, no interpolation."""
     keys, _, number = distinct(key)
-    if not len(keys):
-        return keys, [np.zeros(0) for _ in q]
-    first = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(keys)))])
-    ordered = _sorted_segments(number, np.asarray(value, dtype=np.float64), first)
+    return keys, quantiles(number, value, (q,), (False,))[0]
+
+
+def quantiles(number: IntArray, value: FloatArray, q: tuple[float, ...], upper: tuple[bool, ...]) -> list[FloatArray]:
+    """The values of each number at several quantiles, no interpolation. Every number from 0 on occurs."""
+    size = np.bincount(number)
+    first = np.concatenate(([0], np.cumsum(size)))
+    return at_quantiles(first, sort_segments(first, value[ordered(number, len(size))]), q, upper)
+
+
+def medians(first: IntArray, value: FloatArray) -> FloatArray:
+    """Median of every segment, of which none is empty. ``first`` is ``[segments + 1]``."""
+    low, high = at_quantiles(first, sort_segments(first, value.copy()), (0.5, 0.5), (False, True))
+    return (low + high) / 2.0
+
+
+def at_quantiles(first: IntArray, value: FloatArray, q: tuple[float, ...], upper: tuple[bool, ...]) -> list[FloatArray]:
+    """The values of sorted segments at several quantiles, each ``[segments]``."""
     result = []
     for part, up in zip(q, upper, strict=True):
         rank = part * (np.diff(first) - 1)
-        result.append(ordered[first[:-1] + (np.ceil(rank) if up else np.floor(rank)).astype(np.int64)])
-    return keys, result
+        result.append(value[first[:-1] + (np.ceil(rank) if up else np.floor(rank)).astype(np.int64)])
+    return result
+
+
+def sort_segments(first: IntArray, value: FloatArray) -> FloatArray:
+    """Sort the values of every segment, in place; returns them."""
+    _sort_short(first, value, _SHORT)
+    for segment in np.flatnonzero(np.diff(first) > _SHORT).tolist():
+        value[first[segment] : first[segment + 1]].sort()
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_short(first, value, most):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for segment in range(len(first) - 1):
+        if 1 < first[segment + 1] - first[segment] <= most:
+            sort_values(value[first[segment] : first[segment + 1]])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -76,30 +102,14 @@ def grown(values, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     return result
 
 
-@numba.njit(cache=True, nogil=True)
-def _sorted_segments(number, value, first):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Values by segment, each segment sorted."""
-    at = first[:-1].copy()
-    result = np.empty(len(value), dtype=np.float64)
-    for row in range(len(value)):
-        segment = number[row]
-        result[at[segment]] = value[row]
-        at[segment] += 1
-    for segment in range(len(first) - 1):
-        low, high = first[segment], first[segment + 1]
-        if high - low > 24:
-            result[low:high].sort()
-            continue
-        for row in range(low + 1, high):
-            held = result[row]
-            place = row
-            while place > low and result[place - 1] > held:
-                result[place] = result[place - 1]
-                place -= 1
-            result[place] = held
-    return result
+def row_type(count: int) -> type[np.signedinteger]:
+    """Type of the row numbers of a table; of one alone, that kernels are compiled but once."""
+    return np.int32 if count < 1 << 31 else np.int64
 
 
-def number_rows(table: IntArray) -> tuple[IntArray, IntArray]:
-    """Number the distinct rows of a table in their order; return the number of each row, and a first row of each."""
-    return number_columns(*table.T) if len(table) else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+def portions_of(first: IntArray, size: int = ROWS) -> list[slice]:
+    """Segments that follow each other, in portions of about ``size`` rows. ``first`` is ``[segments + 1]``."""
+    if len(first) < 2:
+        return []
+    edges = np.unique(np.append(np.searchsorted(first, np.arange(0, int(first[-1]), size)), [0, len(first) - 1]))
+    return [slice(low, high) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.replay import Replay
-from scalana.detectors.segments import median_by_key, quantile_by_key, quantiles_by_key, sum_by_key, weighted_count
-from scalana.graphs.hashing import number_columns
+from scalana.detectors.segments import at_quantiles, medians, portions_of, quantiles, sort_segments, weighted_count
+from scalana.detectors.stretches import Stretches
+from scalana.graphs.hashing import number_columns, ordered
+from scalana.graphs.portions import each
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 DEAD_BAND = 0.05
@@ -43,110 +46,154 @@ class Significance:
     """Part that comes from places with instances enough to tell ``[wait groups]``."""
 
 
-def significance(table: BlameTable, timeline: Timeline, replay: Replay) -> Significance:
-    """Judge each wait group by exact times: the own time of every member's stretch, less what it waited for a core.
+def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: IntArray) -> Significance:
+    """Judge wait groups by exact times: the own time of every member's stretch, less what it waited for a core.
 
     A wait is significant where its culprit is late *on average over all instances of the place*, or where this
     lateness is an outlier among ordinary stretches there; in both cases only above the dead band.
+
+    Only what concerns the groups ``wanted`` is looked at; of others all is 0.
     """
-    stretches, groups, calls = table.stretches, table.groups, timeline.calls
+    stretches, groups = table.stretches, table.groups
     count = len(groups.group_wait_s)
-    if not len(stretches):
-        return Significance(np.zeros(count), np.zeros(count), np.zeros(count))
-    own = timeline.own
+    asked = np.zeros(len(groups.comparison_culprit), dtype=bool)
+    asked[groups.group_comparison[wanted]] = True
+    site = _sites(table, timeline)
+    here = np.zeros(int(site.max(initial=-1)) + 1, dtype=bool)
+    here[site[asked[groups.comparison]]] = True
+    latenesses = np.flatnonzero(here[site])
+    latenesses = latenesses[ordered(site[latenesses], len(here))]
+    changes = np.append(True, np.diff(site[latenesses]) != 0)[: len(latenesses)]
+    site = np.cumsum(changes) - 1
+    seconds = _Seconds.of(timeline, replay)
+    begins = np.append(np.flatnonzero(changes), len(site))
+    size = stretches.first[latenesses + 1] - stretches.first[latenesses]
+    rows = np.concatenate(([0], np.cumsum(size)))[begins]
 
-    def by_gap(seconds: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(own.gap, weights=seconds, minlength=len(replay.gap_s)), dtype=np.float64)
+    def judge(sites: slice) -> tuple[npt.NDArray[np.bool_], ...]:
+        at = slice(begins[sites.start], begins[sites.stop])
+        return _judge(timeline, seconds, stretches, latenesses[at], site[at] - site[at.start])
 
-    def of_stretch(seconds: FloatArray, call: IntArray, since: IntArray) -> FloatArray:
-        cumulative = np.concatenate([[0.0], np.cumsum(seconds[: len(calls)])])
-        begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
-        return np.asarray(cumulative[call + 1] - cumulative[begin])
+    judged = [np.zeros(len(stretches.culprit), dtype=bool) for _ in range(3)]
+    for column, parts in zip(judged, zip(*each(judge, portions_of(rows)), strict=True), strict=False):
+        column[latenesses] = np.concatenate(parts)
+    row = stretches.rows_of(latenesses)
+    lateness = np.repeat(latenesses, size)
+    waited = stretches.wait_s[row] > 0.0
+    row, lateness = row[waited], lateness[waited]
+    group, wait_s = groups.wait_group[row], stretches.wait_s[row]
+    whole = np.maximum(weighted_count(group, wait_s, count), 1e-300)
+    return Significance(*(weighted_count(group, wait_s * kept[lateness], count) / whole for kept in judged))
+
+
+@dataclass(slots=True)
+class _Seconds:
+    """Sums over the gaps of a run, from its first on; each ``[calls + 1]``."""
+
+    own: FloatArray
+    """Own time, less what was waited for a core."""
+    stall: FloatArray
+    """Time neither on a CPU nor waiting for one, other than for a helper."""
+    starved: FloatArray
+    """Time waiting for a core."""
+    carried_s: FloatArray
+    """How much later than the first the record of a location begins ``[locations]``."""
+
+    @classmethod
+    def of(cls, timeline: Timeline, replay: Replay) -> _Seconds:
+        """Add them up."""
+        own, count = timeline.own, len(timeline.calls)
+        start_s = timeline.locations.start_s
+
+        def by_gap(seconds: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(own.gap, weights=seconds, minlength=len(replay.gap_s))[:count])
+
+        def cumulative(seconds: FloatArray) -> FloatArray:
+            result = np.zeros(count + 1)
+            np.cumsum(seconds, out=result[1:])
+            return result
+
+        starved = by_gap(own.core_wait_s)
+        stall = own.seconds - own.cpu_s - own.core_wait_s
+        stall[timeline.activities.helper[own.activity]] = 0.0
+        return cls(
+            cumulative(replay.gap_s[:count] - starved),
+            cumulative(by_gap(stall)),
+            cumulative(starved),
+            start_s - start_s.min(initial=np.inf),
+        )
+
+
+def _judge(
+    timeline: Timeline, seconds: _Seconds, stretches: Stretches, latenesses: IntArray, site: IntArray
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Tell of all latenesses of some sites whether they stand above noise, those of these due to ranks that are late on
+    average, and whether the site has instances enough to tell, each ``[latenesses]``."""
+    calls = timeline.calls
+    size = stretches.first[latenesses + 1] - stretches.first[latenesses]
+    # Every participant is a row: the members of a lateness, and then its culprit.
+    member_first = np.concatenate(([0], np.cumsum(size)))
+    first = member_first + np.arange(len(member_first))
+    culprit = first[1:] - 1
+    member = np.delete(np.arange(first[-1]), culprit)
+    call, since = np.empty(first[-1], stretches.call.dtype), np.empty(first[-1], stretches.call.dtype)
+    row = stretches.rows_of(latenesses)
+    call[member], since[member] = stretches.call[row], stretches.since_call[row]
+    call[culprit], since[culprit] = stretches.culprit[latenesses], stretches.since_culprit[latenesses]
+    location = calls.location[call]
+    begin = np.where(since >= 0, since + 1, calls.first[location])
+    call += 1  # where the gaps end
 
     # What is compared of stretches that reach back to the start includes how late their record began.
-    start_s = timeline.locations.start_s
-    carried_s = start_s - start_s.min(initial=np.inf)
+    own_s = seconds.own[call] - seconds.own[begin] + np.where(since < 0, seconds.carried_s[location], 0.0)
+    stall_s = seconds.stall[call] - seconds.stall[begin]
+    culprit_s = own_s[culprit]
+    median = medians(member_first, own_s[member])
+    late_s = culprit_s - median
+    in_band = late_s >= DEAD_BAND * np.maximum(culprit_s, 1e-12)
 
-    def with_start(call: IntArray, since: IntArray) -> FloatArray:
-        return of_stretch(own_s, call, since) + np.where(since < 0, carried_s[calls.location[call]], 0.0)
-
-    own_s = replay.gap_s - by_gap(own.core_wait_s)
-    member_s = with_start(stretches.call, stretches.since_call)
-    culprit_s = with_start(stretches.culprit, stretches.since_culprit)
-    site = _sites(table, timeline)
-    event, first = number_columns(stretches.instance, stretches.culprit, stretches.since_culprit)
-    events = np.arange(len(first))
-    _, median = median_by_key(event, member_s)
-    late_s = culprit_s[first] - median
-    event_site = site[first]
-    event_location = calls.location[stretches.culprit[first]]
-    in_band = late_s >= DEAD_BAND * np.maximum(culprit_s[first], 1e-12)
-
-    # From here on every participant is a row, the culprit once per event.
-    all_event = np.concatenate([event, events])
-    all_site = np.concatenate([site, event_site])
-    all_location = np.concatenate([calls.location[stretches.call], event_location])
-    all_s = np.concatenate([member_s, culprit_s[first]])
-    spread = _ordinary_spread(all_site, all_location, all_s)
-    outlying = late_s > OUTLYING * np.maximum(spread[event_site], 1e-4)
-    width = len(timeline.locations)
-    late_locations = _persistently_late(
-        all_site * width + all_location, all_s - median_by_key(all_event, all_s)[1][all_event]
-    )
-    persistent = np.isin(event_site * width + event_location, late_locations)
-    per_site = np.bincount(event_site, minlength=int(site.max()) + 1)
-    enough = per_site[event_site] >= REPEATED
+    pair, _ = number_columns(np.repeat(site, size + 1), location)
+    spread = _ordinary_spread(site, size + 1, pair, own_s)
+    outlying = late_s > OUTLYING * np.maximum(spread[site], 1e-4)
+    over_s = own_s - np.repeat(medians(first, own_s), size + 1)
+    persistent = _persistently_late(pair, over_s)[pair[culprit]]
+    enough = np.bincount(site)[site] >= REPEATED
     # Nothing that shares cores with others makes a rank sleep or wait for a disk or a lock: where that is what makes it
     # late, and it hardly waited for a core (what throttles a core shows as sleep), the turns are the program's doing.
-    helper = timeline.activities.helper[own.activity]
-    stall_s = by_gap(np.where(helper, 0.0, own.seconds - own.cpu_s - own.core_wait_s))
-    _, usual_stall = median_by_key(event, of_stretch(stall_s, stretches.call, stretches.since_call))
-    culprit_stall, starved = (
-        of_stretch(seconds, stretches.culprit[first], stretches.since_culprit[first])
-        for seconds in (stall_s, by_gap(own.core_wait_s))
-    )
+    usual_stall = medians(member_first, stall_s[member])
+    starved = seconds.starved[call[culprit]] - seconds.starved[begin[culprit]]
     stalled = (late_s > STANDS_OUT * np.maximum(median, 1e-12)) & (starved <= (1.0 - STALLED) * late_s)
-    stalled &= culprit_stall - usual_stall >= STALLED * late_s
-    since_start = stretches.since_culprit[first] < 0
-    needed = np.where(since_start, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
+    stalled &= stall_s[culprit] - usual_stall >= STALLED * late_s
+    needed = np.where(since[culprit] < 0, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
     signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)
-
-    waited = stretches.wait_s > 0.0
-    group = groups.wait_group[waited]
-    seconds = weighted_count(group, stretches.wait_s[waited], count)
-    row = event[waited]
-
-    def part(kept: np.ndarray) -> FloatArray:
-        return weighted_count(group, stretches.wait_s[waited] * kept[row], count) / np.maximum(seconds, 1e-300)
-
-    return Significance(part(signal), part(signal & persistent), part(enough))
+    return signal, signal & persistent, enough
 
 
 def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
-    """Number of (vertex of the late call, communicator, vertex of the last common one) ``[rows]``."""
+    """Number of (vertex of the late call, communicator, vertex of the last common one) ``[latenesses]``."""
     stretches, calls = table.stretches, timeline.calls
     since = np.where(stretches.since_culprit >= 0, calls.vertex[np.maximum(stretches.since_culprit, 0)], -1)
     communicator = timeline.instances.communicator[stretches.instance]
     return number_columns(calls.vertex[stretches.culprit], communicator, since)[0]
 
 
-def _ordinary_spread(site: IntArray, location: IntArray, own_s: FloatArray) -> FloatArray:
+def _ordinary_spread(site: IntArray, size: IntArray, pair: IntArray, own_s: FloatArray) -> FloatArray:
     """Standard deviation of ordinary stretches at each site, from its lower quantiles: outliers are all late.
 
     For a normal distribution the 10 % and 40 % quantiles are 1.028 standard deviations apart. Each location is first
-    measured from its own lower quartile, since ranks may have different roles.
+    measured from its own lower quartile, since ranks may have different roles: ``pair`` is (site, location).
     """
-    pair = number_columns(site, location)[0]
-    centred = own_s - quantile_by_key(pair, own_s, 0.25)[1][pair]
-    _, (low, high) = quantiles_by_key(site, centred, (0.10, 0.40), (False, False))
+    (usual,) = quantiles(pair, own_s, (0.25,), (False,))
+    centred = own_s - usual[pair]
+    first = np.concatenate(([0], np.cumsum(np.bincount(site, size)))).astype(np.int64)
+    low, high = at_quantiles(first, sort_segments(first, centred), (0.10, 0.40), (False, False))
     return np.asarray((high - low) / 1.028)
 
 
-def _persistently_late(key: IntArray, late_s: FloatArray) -> IntArray:
-    """Keys whose mean lateness, over all their rows, is above zero by many standard errors."""
-    keys, total = sum_by_key(key, late_s)
-    _, squares = sum_by_key(key, late_s * late_s)
-    _, number = sum_by_key(key, np.ones(len(late_s)))
-    mean = total / number
+def _persistently_late(pair: IntArray, late_s: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether the mean lateness of a location at a site is above zero by many standard errors ``[pairs]``."""
+    number = np.bincount(pair)
+    mean = weighted_count(pair, late_s, len(number)) / number
+    squares = weighted_count(pair, late_s * late_s, len(number))
     error = np.sqrt(np.maximum(squares / number - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
-    return np.asarray(keys[(number >= REPEATED) & (mean > PERSISTENT * error)])
+    return np.asarray((number >= REPEATED) & (mean > PERSISTENT * error))

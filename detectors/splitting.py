@@ -8,108 +8,88 @@ import numpy as np
 from scalana.detectors.segments import grown, sort_values
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
+    low,
+    high,
+    run_first,
+    run_location,
+    run_waits,
     sum_first,
-    sum_location,
     sum_target,
     sum_s,
-    culprit,
     vertex,
     count,
     group_first,
     group_waiter,
     group_waiters,
     group_wait_s,
-    present_first,
-    present_location,
-    present_waits,
     transfer,
     unresolved,
     wait_base,
     period_s,
     explained,
 ):
-    """Split every wait group; returns its (group, target, share) rows.
+    """Split the wait groups of the comparisons from ``low`` to ``high``; returns (group, target, share) rows.
 
-    ``sum_first``, ``group_first`` and ``present_first`` ``[comparisons + 1]`` say which rows are of a comparison; the
-    other columns are those of ``Sums`` and ``Groups``, in their order.
+    ``run_first`` and ``group_first`` ``[comparisons + 1]`` say which runs and groups are of a comparison. The sums are
+    of these comparisons alone; the other columns are those of ``Runs`` and ``Groups``.
     """
-    capacity = max(1024, 4 * len(group_wait_s))
-    out_group = np.empty(capacity, dtype=np.int64)
-    out_target = np.empty(capacity, dtype=np.int64)
-    out_share = np.empty(capacity, dtype=np.float64)
+    capacity = max(1024, 4 * (group_first[high] - group_first[low]))
+    out_group = np.empty(capacity, sum_target.dtype)
+    out_target = np.empty(capacity, sum_target.dtype)
+    out_share = np.empty(capacity, np.float64)
     used = 0
-    usual = np.empty(1024, dtype=np.float64)
-    for comparison in range(len(culprit)):
-        low, high = sum_first[comparison], sum_first[comparison + 1]
+    usual = np.empty(1024, np.float64)
+    start = run_first[low]
+    for comparison in range(low, high):
         # The culprit's own rows: activities first, then its waits, compared as one total in the last column.
-        begin = low
-        while begin < high and sum_location[begin] != culprit[comparison]:
-            begin += 1
-        end = begin
-        while end < high and sum_location[end] == culprit[comparison]:
-            end += 1
+        runs = run_first[comparison] - start
+        begin, end = sum_first[runs], sum_first[runs + 1]
         columns = 0
         while begin + columns < end and sum_target[begin + columns] < wait_base:
             columns += 1
         width = columns + 1
-        did = np.zeros(width, dtype=np.float64)
+        did = np.zeros(width, np.float64)
+        noise = np.zeros(width, np.float64)
         for column in range(columns):
             did[column] = sum_s[begin + column]
-        for row in range(begin + columns, end):
-            did[columns] += sum_s[row]
-        first_present = present_first[comparison]
-        members = present_first[comparison + 1] - first_present
-        if members * width > len(usual):
-            usual = np.empty(2 * members * width, dtype=np.float64)
-        for at in range(members * width):
-            usual[at] = 0.0
-        _fill(
-            usual, low, high, sum_location, sum_target, sum_s, culprit[comparison],
-            present_location[first_present : first_present + members], sum_target[begin : begin + columns], wait_base,
-        )  # fmt: skip
-        median = np.zeros(width, dtype=np.float64)
-        if members >= 2:
-            for column in range(width):
-                median[column] = _median(usual, column, width, members)
-        noise = np.zeros(width, dtype=np.float64)
-        for column in range(columns):
             if sum_target[begin + column] < transfer:  # calls are timed, not sampled
                 noise[column] = _sampling_noise(did[column], count[comparison], period_s)
-        mean = np.zeros(width, dtype=np.float64)
-        _mean_of_waiters(usual, mean, width, members, present_waits, first_present)
-        excess = np.empty(width, dtype=np.float64)
+        for row in range(begin + columns, end):
+            did[columns] += sum_s[row]
+        first_run = run_first[comparison] + 1
+        members = run_first[comparison + 1] - first_run
+        if members * width > len(usual):
+            usual = np.empty(2 * members * width, np.float64)
+        _fill(usual, members, sum_first[runs + 1 :], sum_target, sum_s, begin, columns, wait_base)
+        median = np.zeros(width, np.float64)
+        mean = np.zeros(width, np.float64)
+        _typical(usual, members, run_waits[first_run:], median, mean)
+        excess = np.empty(width, np.float64)
         for group in range(group_first[comparison], group_first[comparison + 1]):
             wait_s = group_wait_s[group] / group_waiters[group]
-            if group_waiters[group] > 1:
-                mine = mean
-            else:
+            mine = mean
+            if group_waiters[group] == 1:
                 place = 0
-                while place < members - 1 and present_location[first_present + place] < group_waiter[group]:
+                while place < members - 1 and run_location[first_run + place] < group_waiter[group]:
                     place += 1
                 mine = usual[place * width : (place + 1) * width]
             total = _excess(excess, did, mine, median, noise, explained * wait_s)
             whole = total if total >= explained * wait_s else max(wait_s, total)
             if used + end - begin + 1 > capacity:
-                size = 2 * capacity + end - begin + 1
-                out_group = grown(out_group, size)
-                out_target = grown(out_target, size)
-                out_share = grown(out_share, size)
-                capacity = size
+                capacity = 2 * capacity + end - begin + 1
+                out_group, out_target = grown(out_group, capacity), grown(out_target, capacity)
+                out_share = grown(out_share, capacity)
             told = 0.0
-            for column in range(columns):
+            for row in range(begin, end):
+                column = min(row - begin, columns)
                 if excess[column] > 0.0:
-                    out_group[used], out_target[used] = group, sum_target[begin + column]
-                    out_share[used] = excess[column] / whole
-                    told += out_share[used]
-                    used += 1
-            if excess[columns] > 0.0:
-                part = excess[columns] / whole
-                told += part
-                for row in range(begin + columns, end):
+                    share = excess[column] / whole
+                    if column < columns or row == begin + columns:
+                        told += share
                     out_group[used], out_target[used] = group, sum_target[row]
-                    out_share[used] = part * sum_s[row] / did[columns]
+                    out_share[used] = share if column < columns else share * sum_s[row] / did[columns]
                     used += 1
             if total < explained * wait_s and told < 1.0:
                 out_group[used], out_target[used] = group, unresolved + vertex[comparison]
@@ -118,33 +98,43 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
     return out_group[:used].copy(), out_target[:used].copy(), out_share[:used].copy()
 
 
-@numba.njit(cache=True)
-def _fill(usual, low, high, location, target, seconds, culprit, present, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """What the members did in the culprit's activities, and waited, as rows of ``usual``."""
-    width = len(columns) + 1
-    member = 0
-    column = 0
-    last = -1
-    for row in range(low, high):
-        here = location[row]
-        if here == culprit:
-            continue
-        if here != last:
-            while present[member] < here:
-                member += 1
-            last = here
-            column = 0
-        what = target[row]
-        if what >= wait_base:
-            usual[member * width + width - 1] += seconds[row]
-            continue
-        while column < len(columns) and columns[column] < what:
-            column += 1
-        if column < len(columns) and columns[column] == what:
-            usual[member * width + column] += seconds[row]
+@numba.njit(cache=True, nogil=True)
+def _fill(usual, members, first, target, seconds, begin, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What each member did in the culprit's activities, and waited, as a row of ``usual``. The culprit's activities are
+    the targets from ``begin`` on."""
+    width = columns + 1
+    usual[: members * width] = 0.0
+    for member in range(members):
+        column = 0
+        for row in range(first[member], first[member + 1]):
+            what = target[row]
+            if what >= wait_base:
+                usual[member * width + columns] += seconds[row]
+                continue
+            while column < columns and target[begin + column] < what:
+                column += 1
+            if column < columns and target[begin + column] == what:
+                usual[member * width + column] += seconds[row]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
+def _typical(usual, members, waits, median, mean):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of every column of ``usual`` the median over all members, if there are two, and the mean over those that wait."""
+    width = len(mean)
+    waiters = 0
+    for member in range(members):
+        if waits[member]:
+            waiters += 1
+            for column in range(width):
+                mean[column] += usual[member * width + column]
+    for column in range(width):
+        if waiters:
+            mean[column] /= waiters
+        if members >= 2:
+            median[column] = _median(usual, column, width, members)
+
+
+@numba.njit(cache=True, nogil=True)
 def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Median of a column of non-negative numbers."""
     values = np.empty(members, dtype=np.float64)
@@ -166,19 +156,7 @@ def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # p
     return 0.5 * (low + high)
 
 
-@numba.njit(cache=True)
-def _mean_of_waiters(usual, mean, width, members, waits, first):  # type: ignore[no-untyped-def]  # pragma: no cover
-    waiters = 0
-    for member in range(members):
-        if waits[first + member]:
-            waiters += 1
-            for column in range(width):
-                mean[column] += usual[member * width + column]
-    for column in range(width if waiters else 0):
-        mean[column] /= waiters
-
-
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _excess(excess, did, mine, median, noise, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
     than the waiter alone; then without regard to sampling noise. The last that is tried stands. Returns its sum."""
@@ -196,7 +174,7 @@ def _excess(excess, did, mine, median, noise, wanted):  # type: ignore[no-untype
     return total
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _sampling_noise(seconds, count, period_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Two standard deviations of the difference of two sampled sums of ``count`` stretches.
 

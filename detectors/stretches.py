@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
+from scalana.detectors.segments import portions_of
 from scalana.detectors.waits import WaitStates, waits_table
-from scalana.graphs.hashing import number_columns, ordered
-from scalana.graphs.portions import chunks, each
+from scalana.graphs.hashing import ordered
+from scalana.graphs.portions import each
+from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
@@ -23,33 +27,48 @@ SEARCH_FURTHER = 256
 
 @dataclass(slots=True)
 class Stretches:
-    """One row per (member of an instance, culprit of that instance).
+    """What is compared to explain the waits, in two levels: *latenesses*, and in each the members of its instance.
 
-    Members that did not wait have a row too (with ``wait_s`` 0): they are what is ordinary there.
+    A lateness is a culprit that comes late to an instance, as it is for the members that it last met in one and the
+    same operation. Members that did not wait have a row too (with ``wait_s`` 0): they are what is ordinary there.
     """
 
-    call: IntArray
-    """Call of the member: the one that waits, or the one in which it took part ``[rows]``."""
     culprit: IntArray
-    """Call whose arrival released the instance ``[rows]``."""
+    """Call whose arrival released the instance ``[latenesses]``."""
     instance: IntArray
-    """``[rows]``"""
-    wait_s: FloatArray
-    """Seconds waited ``[rows]``."""
-    since_call: IntArray
-    """Call with which the member left the last common operation, -1 where the record begins ``[rows]``.
+    """``[latenesses]``"""
+    since_culprit: IntArray
+    """Call with which the culprit's location left the last common operation, -1 where the record begins
+    ``[latenesses]``.
 
     Where the culprit left that one so much later than the waiter that this alone explains half of the wait, it had been
     late before: then it is the last operation that they left together, or the beginning, if one of them is near.
     """
-    since_culprit: IntArray
-    """The same of the culprit's location ``[rows]``."""
+    event: IntArray
+    """Number of (instance, culprit), in ascending order ``[latenesses]``."""
+    first: IntArray
+    """Start of each lateness' rows ``[latenesses + 1]``."""
+    call: IntArray
+    """Call of the member: the one that waits, or the one in which it took part ``[rows]``."""
+    wait_s: FloatArray
+    """Seconds waited ``[rows]``."""
+    since_call: IntArray
+    """Call with which the member left the last common operation, -1 where the record begins ``[rows]``."""
     met_s: FloatArray
     """When both were there, in a common operation that they need not leave together: of what either waited in it for
     others, the part from then on belongs to the stretch. Infinite where they left together ``[rows]``."""
 
     def __len__(self) -> int:
         return len(self.call)
+
+    def instance_of(self, rows: IntArray) -> IntArray:
+        """Instance of some rows."""
+        return self.instance[np.searchsorted(self.first, rows, side="right") - 1]
+
+    def rows_of(self, latenesses: IntArray) -> IntArray:
+        """Rows of some latenesses, one after the other."""
+        first, size = self.first[latenesses], self.first[latenesses + 1] - self.first[latenesses]
+        return np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
 
 
 def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
@@ -58,65 +77,122 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     Cost: linear in the rows, where ranks meet often.
     """
     calls, instances = timeline.calls, timeline.instances
+    waiting, first_wait = _by_event(waits)
     done = _done_calls(timeline)
     left = _left_calls(timeline, done)
-    waiting = np.nonzero(waits.wait_s > 0.0)[0]
-    call = waiting
-    culprit = waits.culprit[waiting]
-    instance = waits.instance[waiting]
-    # The members that did not wait for this culprit.
-    _, first = number_columns(instance, culprit)
-    events = np.stack([instance[first], culprit[first]], axis=1)
-    sizes = instances.first[events[:, 0] + 1] - instances.first[events[:, 0]]
-    events = events[sizes > 2]
-    sizes = sizes[sizes > 2]
-    event_of = np.repeat(np.arange(len(events)), sizes)
-    offset = np.arange(len(event_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    entry = instances.first[events[event_of, 0]] + offset
-    other_call, other_culprit, other_instance = done[entry], events[event_of, 1], events[event_of, 0]
-    keep = calls.location[other_call] != calls.location[other_culprit]
-    keep &= waits.instance[other_call] != other_instance
-    # In an epoch a member may have waited with one call and completed with another.
-    twice = np.nonzero(keep & (_waits_of(instances.operation[other_instance]) == Waits.NAMED))[0]
-    if len(twice):
-        width = len(timeline.locations)
-        waited = instance * width + calls.location[call]
-        keep[twice] = ~np.isin(other_instance[twice] * width + calls.location[other_call[twice]], waited)
-    call = np.concatenate([call, other_call[keep]])
-    culprit = np.concatenate([culprit, other_culprit[keep]])
-    instance = np.concatenate([instance, other_instance[keep]])
-    wait_s = np.concatenate([waits.wait_s[waiting], np.zeros(int(keep.sum()))])
-    row_of, member_location = ordered(culprit, len(calls)), calls.location[instances.members]
-    member_enter_s, apart = calls.enter_s[instances.members], _apart(instances.operation)
-    since_call, since_culprit, entry_call, entry_culprit = (np.full(len(call), -1, dtype=np.int64) for _ in range(4))
+    member_location, member_enter_s = calls.location[instances.members], calls.enter_s[instances.members]
+    waited = _waited(timeline, waits, waiting, done)
+    apart = _apart(instances.operation)
+    instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
+    most = np.diff(first_wait) + np.diff(instances.first)[instance]
+    first_row = np.concatenate(([0], np.cumsum(most)))
 
-    def search(rows: IntArray) -> None:
-        _common_operations(
-            rows, call, culprit, instance, calls.location, calls.first, calls.posts, calls.wait_first, calls.waits,
-            instances.first, member_location, left, wait_s, member_enter_s, calls.exit_s, apart, SEARCH_LIMIT,
-            SEARCH_FURTHER, since_call, since_culprit, entry_call, entry_culprit,
+    def find(at: slice) -> Stretches:
+        first, call, wait_s = _participants(
+            instance[at], culprit[at], first_wait[at.start : at.stop + 1], waiting, waits.wait_s, waits.instance,
+            waited, instances.first, done, calls.location, int(first_row[at.stop] - first_row[at.start]),
+        )  # fmt: skip
+        since_call, since_culprit, met_s = _common_operations(
+            first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
+            calls.waits, instances.first, member_location, left, wait_s, member_enter_s, calls.exit_s, apart,
+            SEARCH_LIMIT, SEARCH_FURTHER,
+        )  # fmt: skip
+        begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
+        event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
+        return Stretches(
+            culprit[event], instance[event], since_culprit[begins[:-1]], event.astype(call.dtype), begins, call, wait_s,
+            since_call, met_s,
         )  # fmt: skip
 
-    # Rows of one culprit after each other: they look at the same calls.
-    each(search, (row_of[at] for at in chunks(len(call))))
-    met_s = _met(timeline, since_call, since_culprit, entry_call, entry_culprit)
-    return Stretches(call, culprit, instance, wait_s, since_call, since_culprit, met_s)
+    parts = each(find, portions_of(first_row))
+    before = 0
+    for part in parts:
+        part.first, before = (part.first if part is parts[-1] else part.first[:-1]) + before, before + len(part)
+    if not parts:
+        none: npt.NDArray[Any] = np.zeros(0, dtype=np.int32)
+        return Stretches(none, none, none, none, np.zeros(1, dtype=np.int64), none, np.zeros(0), none, np.zeros(0))
+    return concatenate(parts, Stretches)
 
 
-def _met(
-    timeline: Timeline, since_call: IntArray, since_culprit: IntArray, entry_call: IntArray, entry_culprit: IntArray
-) -> FloatArray:
-    """See :attr:`Stretches.met_s`; the entries are those of the common operation in the table of members."""
+def _by_event(waits: WaitStates) -> tuple[IntArray, IntArray]:
+    """Calls that wait ``[waits]``, by instance and culprit, and where those of each pair of these begin
+    ``[events + 1]``."""
+    waiting = np.flatnonzero(waits.wait_s > 0.0).astype(waits.culprit.dtype)
+    if not len(waiting):
+        return waiting, np.zeros(1, dtype=np.int64)
+    instance = waits.instance[waiting]
+    order = ordered(instance, int(instance.max()) + 1)
+    waiting, instance = waiting[order], instance[order]
+    culprit = waits.culprit[waiting]
+    same = instance[1:] == instance[:-1]
+    mixed = instance[1:][same & (culprit[1:] < culprit[:-1])]
+    if len(mixed):  # most instances have one culprit
+        rows = np.flatnonzero(np.isin(instance, mixed))
+        order = rows[np.lexsort((culprit[rows], instance[rows]))]
+        waiting[rows], culprit[rows] = waiting[order], culprit[order]
+    begins = np.flatnonzero(~same | (culprit[1:] != culprit[:-1])) + 1
+    return waiting, np.concatenate(([0], begins, [len(waiting)]))
+
+
+def _waited(timeline: Timeline, waits: WaitStates, waiting: IntArray, done: IntArray) -> npt.NDArray[np.bool_]:
+    """Members of epochs that waited with another call than the one with which they completed ``[members]``."""
     calls, instances = timeline.calls, timeline.instances
-    met = np.full(len(since_call), np.inf)
-    rows = np.nonzero(since_call >= 0)[0]
-    instance = np.searchsorted(instances.first, entry_call[rows], side="right") - 1
-    rows = rows[_apart(instances.operation[instance])]
-    enter = calls.enter_s[instances.members]
-    both = np.maximum(enter[entry_call[rows]], enter[entry_culprit[rows]])
-    there = calls.exit_s[since_culprit[rows]] >= both  # the member may have left before, with what it had to hand over
-    met[rows[there]] = both[there]
-    return met
+    result = np.zeros(len(done), dtype=bool)
+    named = _waits_of(instances.operation) == Waits.NAMED
+    if named.any():
+        width = len(timeline.locations)
+        waiting = waiting[named[waits.instance[waiting]]]
+        entries = np.flatnonzero(np.repeat(named, np.diff(instances.first)))
+        instance = np.searchsorted(instances.first, entries, side="right") - 1
+        of_waiter = waits.instance[waiting].astype(np.int64) * width + calls.location[waiting]
+        result[entries] = np.isin(instance * width + calls.location[done[entries]], of_waiter)
+    return result
+
+
+def _sort_by_meeting(first: IntArray, since: IntArray, columns: tuple[np.ndarray, ...]) -> IntArray:
+    """Sort the rows of each event by the last common operation, in place; returns where each lateness begins, and the
+    end."""
+    begins = np.zeros(len(since) + 1, dtype=bool)
+    begins[first] = True
+    changes = since[1:] != since[:-1]
+    inside = np.flatnonzero(changes & ~begins[1:-1]) + 1
+    if len(inside):
+        mixed = np.unique(np.searchsorted(first, inside, side="right") - 1)
+        sizes = first[mixed + 1] - first[mixed]
+        event = np.repeat(mixed, sizes)
+        rows = np.arange(len(event)) + np.repeat(first[mixed] - np.cumsum(sizes) + sizes, sizes)
+        order = rows[np.lexsort((since[rows], event))]
+        for column in (since, *columns):
+            column[rows] = column[order]
+        begins[1:-1] |= since[1:] != since[:-1]
+    return np.flatnonzero(begins)
+
+
+@numba.njit(cache=True, nogil=True)
+def _participants(  # type: ignore[no-untyped-def]  # pragma: no cover
+    instance, culprit, first_wait, waiting, wait_s, instance_of, waited, member_first, done, location, most
+):
+    """Calls of who takes part in each event: those that wait for its culprit, and the members that waited for none."""
+    first = np.zeros(len(instance) + 1, np.int64)
+    call = np.empty(most, waiting.dtype)
+    seconds = np.zeros(most, np.float64)
+    used = 0
+    for event in range(len(instance)):
+        for at in range(first_wait[event], first_wait[event + 1]):
+            call[used] = waiting[at]
+            seconds[used] = wait_s[waiting[at]]
+            used += 1
+        here = instance[event]
+        begin, end = member_first[here], member_first[here + 1]
+        if end - begin > 2:
+            late = location[culprit[event]]
+            for entry in range(begin, end):
+                other = done[entry]
+                if location[other] != late and instance_of[other] != here and not waited[entry]:
+                    call[used] = other
+                    used += 1
+        first[event + 1] = used
+    return first, call[:used].copy(), seconds[:used].copy()
 
 
 def _waits_of(operation: IntArray) -> IntArray:
@@ -205,7 +281,7 @@ def _member_at(instance, location, first, member_location):  # type: ignore[no-u
 
 @numba.njit(cache=True, nogil=True)
 def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
-    rows,
+    first_row,
     call,
     culprit,
     instance,
@@ -223,48 +299,52 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     apart,
     limit,
     further,
-    since_call,
-    since_culprit,
-    entry_call,
-    entry_culprit,
 ):
-    """For each of ``rows``, walk the culprit's calls back to the last instance that both locations have left.
+    """For each row of each event, walk the culprit's calls back to the last instance that both locations have left.
 
-    Fills in the calls with which each left it, and the entry of each in the table of members.
+    Returns the calls with which each left it, and when both were there (see :attr:`Stretches.met_s`).
     """
-    for row in rows:
-        mine, late = call[row], culprit[row]
-        here, there = location[mine], location[late]
-        begin = max(first[there], late - limit)
-        at = late - 1
-        together = False
-        while at >= begin and not together:
-            touched = wait_first[at + 1] - wait_first[at]
-            for t in range(touched + 1):
-                other = waits[wait_first[at] + t] if t < touched else posts[at]
-                if other < 0 or other == instance[row]:
-                    continue
-                entry = _member_at(other, here, member_first, member_location)
-                if entry < 0 or left[entry] >= mine:
-                    continue
-                own = _member_at(other, there, member_first, member_location)
-                if own < 0 or left[own] >= late:
-                    continue
-                both_s = max(member_enter_s[entry], member_enter_s[own])
-                together = (
-                    not apart[other]
-                    or exit_s[left[own]] - exit_s[left[entry]] <= 0.5 * wait_s[row]
-                    or min(exit_s[left[entry]], exit_s[left[own]]) >= both_s
-                    or wait_s[row] <= 0.0
-                )
-                if together or since_culprit[row] < 0:
-                    begin = max(begin, at - further)
-                    since_call[row] = left[entry]
-                    since_culprit[row] = left[own]
-                    entry_call[row] = entry
-                    entry_culprit[row] = own
-                if together:
-                    break
-            at -= 1
-        if not together and begin == first[there]:  # as late as it is since the record began
-            since_call[row] = since_culprit[row] = entry_call[row] = entry_culprit[row] = -1
+    since_call = np.full(len(call), -1, call.dtype)
+    since_culprit = np.full(len(call), -1, call.dtype)
+    met_s = np.full(len(call), np.inf)
+    for event in range(len(culprit)):
+        late = culprit[event]
+        there = location[late]
+        for row in range(first_row[event], first_row[event + 1]):
+            mine = call[row]
+            here = location[mine]
+            begin = max(first[there], late - limit)
+            at = late - 1
+            together = False
+            while at >= begin and not together:
+                touched = wait_first[at + 1] - wait_first[at]
+                for t in range(touched + 1):
+                    other = waits[wait_first[at] + t] if t < touched else posts[at]
+                    if other < 0 or other == instance[event]:
+                        continue
+                    entry = _member_at(other, here, member_first, member_location)
+                    if entry < 0 or left[entry] >= mine:
+                        continue
+                    own = _member_at(other, there, member_first, member_location)
+                    if own < 0 or left[own] >= late:
+                        continue
+                    both_s = max(member_enter_s[entry], member_enter_s[own])
+                    together = (
+                        not apart[other]
+                        or exit_s[left[own]] - exit_s[left[entry]] <= 0.5 * wait_s[row]
+                        or min(exit_s[left[entry]], exit_s[left[own]]) >= both_s
+                        or wait_s[row] <= 0.0
+                    )
+                    if together or since_culprit[row] < 0:
+                        begin = max(begin, at - further)
+                        since_call[row] = left[entry]
+                        since_culprit[row] = left[own]
+                        # The member may have left before, with what it had to hand over.
+                        met_s[row] = both_s if apart[other] and exit_s[left[own]] >= both_s else np.inf
+                    if together:
+                        break
+                at -= 1
+            if not together and begin == first[there]:  # as late as it is since the record began
+                since_call[row] = since_culprit[row] = -1
+                met_s[row] = np.inf
+    return since_call, since_culprit, met_s

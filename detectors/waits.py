@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.segments import portions_of, row_type
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Timeline
@@ -51,12 +53,16 @@ class Rule(IntEnum):
     """The latest arrival of a lower rank."""
 
 
+_ROOTED = np.isin(range(max(Waits) + 1), (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS, Waits.NAMED))
+_MESSAGE = np.isin(range(max(Waits) + 1), (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
+_RULES = np.full(max(Waits) + 1, Rule.NONE, dtype=np.int8)
+_RULES[[Waits.ALL, Waits.LOWER]] = Rule.LAST, Rule.LOWER
+
+
 @dataclass(slots=True)
 class Dependencies:
     """One row per (call, instance it waits for), in the order of ``Calls.waits``: who releases it."""
 
-    call: IntArray
-    instance: IntArray
     rule: IntArray
     """See :class:`Rule` ``[pairs]``."""
     on: IntArray
@@ -65,9 +71,9 @@ class Dependencies:
     """Whether the call returns with the earliest of its instances rather than the latest ``[calls]``."""
 
 
-def waits_table() -> IntArray:
+def waits_table() -> npt.NDArray[Any]:
     """Return what each operation code waits for, as an array indexed by code."""
-    table = np.zeros(max(BY_CODE) + 1, dtype=np.int64)
+    table = np.zeros(max(BY_CODE) + 1, dtype=np.int8)
     for code, operation in BY_CODE.items():
         table[code] = int(operation.waits)
     return table
@@ -79,35 +85,32 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
     Only instances whose members are all recorded are used: of the others the last arrival is not known. Cost is linear
     in the members of all instances.
     """
-    calls, instances = timeline.calls, timeline.instances
     pairs = dependencies or find_dependencies(timeline)
-    last = _last_member(calls.enter_s[instances.members], instances.first)
-    parts = each(lambda at: _waits_of(timeline, pairs, last, at), chunks(len(calls)))
-    return concatenate(parts, WaitStates) if parts else WaitStates(np.zeros(0), *(np.zeros((2, 0), dtype=np.int64)))
+    last = _last_member(timeline)
+    parts = each(lambda at: _waits_of(timeline, pairs, last, at), chunks(len(timeline.calls)))
+    return concatenate(parts, WaitStates) if parts else WaitStates(np.zeros(0), *(np.zeros((2, 0), dtype=np.int32)))
 
 
 def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> WaitStates:
     """The waits of some calls. ``last`` is the entry of the latest arrival in the table of members ``[instances]``."""
     calls = timeline.calls
-    count = at.stop - at.start
+    count, kind = at.stop - at.start, row_type(len(calls))
     release = np.full(count, -np.inf)
-    culprit = np.full(count, -1, dtype=np.int64)
-    instance_of = np.full(count, -1, dtype=np.int64)
+    culprit, instance_of = np.full(count, -1, dtype=kind), np.full(count, -1, dtype=kind)
     rows = slice(int(calls.wait_first[at.start]), int(calls.wait_first[at.stop]))
-    call, instance = pairs.call[rows] - at.start, pairs.instance[rows]
+    call, instance = _expand(calls.wait_first[at.start : at.stop + 1]), calls.waits[rows]
     enter, leave = calls.enter_s[at], calls.exit_s[at]
-    pair_release, pair_culprit = _pair_releases(timeline, pairs, last, rows)
+    pair_release, pair_culprit = _pair_releases(timeline, call + at.start, instance, pairs, last, rows)
     # Of several requests the latest decides, or the earliest where the call returns with any of them.
-    key = np.where(pairs.earliest[at][call], -pair_release, pair_release)
     order = np.flatnonzero(pair_culprit >= 0)
     if (np.diff(call[order]) <= 0).any():  # some calls wait for several
+        key = np.where(pairs.earliest[at][call], -pair_release, pair_release)
         order = order[np.lexsort((key[order], call[order]))]
-    decides = np.ones(len(order), dtype=bool)
-    decides[:-1] = call[order][1:] != call[order][:-1]
-    chosen = order[decides]
-    release[call[chosen]] = pair_release[chosen]
-    culprit[call[chosen]] = pair_culprit[chosen]
-    instance_of[call[chosen]] = instance[chosen]
+        order = order[np.append(np.diff(call[order]) != 0, True)]
+    chosen = call[order]
+    release[chosen] = pair_release[order]
+    culprit[chosen] = pair_culprit[order]
+    instance_of[chosen] = instance[order]
     wait = np.maximum(0.0, np.minimum(release, leave) - enter)
     own = culprit >= 0
     own[own] = calls.location[culprit[own]] == calls.location[at][own]
@@ -121,20 +124,24 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     """Tell for every (call, instance) pair whose arrival releases it, by the table of operations."""
     calls, instances = timeline.calls, timeline.instances
     table = waits_table()
-    enter = calls.enter_s[instances.members]
-    location = calls.location[instances.members]
+    kind = table[np.clip(instances.operation, 0, len(table) - 1)]
     known = _Members(
-        kind=table[np.clip(instances.operation, 0, len(table) - 1)],
-        root=_root_member(timeline.locations.rank[location], instances.root, instances.first),
-        last=_last_member(enter, instances.first),
+        kind=kind,
+        root=_root_member(timeline, _ROOTED[kind]),
+        last=_last_member(timeline),
         arrivals=_Arrivals.of(timeline, table),
     )
-    call, instance = _expand(calls.wait_first), calls.waits
-    parts = each(lambda at: _dependencies_of(timeline, known, call[at], instance[at]), chunks(len(call)))
-    nothing = np.zeros(0, dtype=np.int64)
-    rule, on = (np.concatenate([nothing, *columns]) for columns in (zip(*parts, strict=True) if parts else ((), ())))
+
+    def find(at: slice) -> tuple[IntArray, IntArray]:
+        first, end = np.searchsorted(calls.wait_first, [at.start, at.stop - 1], side="right") - 1
+        pairs_first = np.clip(calls.wait_first[first : end + 2], at.start, at.stop)
+        return _dependencies_of(timeline, known, first + _expand(pairs_first), calls.waits[at])
+
+    parts = each(find, chunks(len(calls.waits)))
+    none = np.zeros(0, dtype=np.int8), np.zeros(0, dtype=row_type(len(calls)))
+    rule, on = (np.concatenate(columns) for columns in zip(none, *parts, strict=True))
     earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
-    return Dependencies(call, instance, rule, on, earliest)
+    return Dependencies(rule, on, earliest)
 
 
 @dataclass(slots=True)
@@ -154,16 +161,41 @@ def _dependencies_of(
     timeline: Timeline, known: _Members, call: IntArray, instance: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Rule and call that it is about of some pairs ``[pairs]``."""
+    instances = timeline.instances
+    kind, usable = known.kind[instance], instances.complete[instance]
+    rule = np.where(usable, _RULES[kind], np.int8(Rule.NONE))
+    on = np.full(len(call), -1, dtype=row_type(len(timeline.calls)))
+    rooted = np.flatnonzero(usable & _ROOTED[kind])
+    if len(rooted):
+        rule[rooted], on[rooted] = _of_rooted(timeline, known, call[rooted], instance[rooted])
+    # A message: its instance carries the operation of the send, and its members are the send and the receive.
+    message = np.flatnonzero(usable & _MESSAGE[kind])
+    message = message[instances.first[instance[message] + 1] - instances.first[instance[message]] == 2]
+    if len(message):
+        rule[message], on[message] = _of_messages(timeline, call[message], instance[message])
+    return rule, on
+
+
+def _of_messages(timeline: Timeline, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:
+    """The same of pairs that are messages."""
+    calls, instances = timeline.calls, timeline.instances
+    send, receive = (instances.members[instances.first[instance] + side] for side in (0, 1))
+    is_sender = calls.location[send] == calls.location[call]
+    # A send that lasted until its receiver was there has waited for it (late receiver); one that returned before was
+    # buffered, and waited for nobody.
+    waits = ~is_sender | (calls.exit_s[call] >= calls.enter_s[receive])
+    on = np.where(is_sender, receive, send)
+    return np.where(waits, np.int8(Rule.ONE), np.int8(Rule.NONE)), np.where(waits, on, -1)
+
+
+def _of_rooted(timeline: Timeline, known: _Members, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:
+    """The same of pairs whose operation has a root."""
     calls, instances = timeline.calls, timeline.instances
     rank = timeline.locations.rank[calls.location[call]]
-    kind, root, last = known.kind[instance], known.root[instance], known.last
-    usable = instances.complete[instance]
-    rule = np.full(len(call), int(Rule.NONE), dtype=np.int64)
-    on = np.full(len(call), -1, dtype=np.int64)
+    kind, root, last = known.kind[instance], known.root[instance], known.last[instance]
     is_root = rank == instances.root[instance]
-    rule[usable & (kind == Waits.ALL)] = Rule.LAST
-    rule[usable & (kind == Waits.AT_ROOT) & is_root] = Rule.LAST
-    rule[usable & (kind == Waits.LOWER)] = Rule.LOWER
+    rule = np.where((kind == Waits.AT_ROOT) & is_root, np.int8(Rule.LAST), np.int8(Rule.NONE))
+    on = np.full(len(call), -1, dtype=np.int64)
 
     def depend(rows: np.ndarray, member: IntArray) -> None:
         rows = rows & (member >= 0)
@@ -171,39 +203,24 @@ def _dependencies_of(
         on[rows] = instances.members[member[rows]]
 
     # Of an instance that is a signal (graphs/signals.py) the root is who gives it.
-    depend(usable & np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root)
+    depend(np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root)
     # Where messages are not buffered, who hands its part to a root waits until the root is there to take it: told, as
     # for a send below, by its leaving only then.
-    handing = usable & (kind == Waits.AT_ROOT) & ~is_root & (root >= 0)
+    handing = (kind == Waits.AT_ROOT) & ~is_root & (root >= 0)
     rows = np.nonzero(handing)[0]
     handing[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[root[rows]]]
     depend(handing, root)
-    # A message: its instance carries the operation of the send, and its members are the send and the receive.
-    message = usable & np.isin(kind, (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
-    message &= (instances.first[instance + 1] - instances.first[instance]) == 2
-    send = np.where(message, instances.first[instance], -1)
-    receive = np.where(message, instances.first[instance] + 1, -1)
-    is_sender = np.zeros(len(call), dtype=bool)
-    rows = np.nonzero(message)[0]
-    is_sender[rows] = calls.location[instances.members[send[rows]]] == calls.location[call[rows]]
-    depend(message & ~is_sender, send)
-    # A send that lasted until its receiver was there has waited for it (late receiver); one that returned before was
-    # buffered, and waited for nobody.
-    late = message & is_sender
-    rows = np.nonzero(late)[0]
-    late[rows] = calls.exit_s[call[rows]] >= calls.enter_s[instances.members[receive[rows]]]
-    depend(late, receive)
     # The root of a broadcast, likewise: where it stayed until a receiver came, it has waited for that one. Trees and
     # rings, in which some libraries do it, make members wait for others than the root.
-    to_all = usable & (kind == Waits.ROOT)
-    to_neighbours = usable & (kind == Waits.NEIGHBOURS) & is_root
-    to_root = usable & (kind == Waits.AT_ROOT) & ~is_root
+    to_all = kind == Waits.ROOT
+    to_neighbours = (kind == Waits.NEIGHBOURS) & is_root
+    to_root = (kind == Waits.AT_ROOT) & ~is_root
     came = known.arrivals.latest_during(calls, call, instance, to_all | to_root | to_neighbours)
     depend((to_all & is_root) | to_neighbours, came)
     beside = _stays_for_others(timeline, call, np.where(is_root, -1, came), rule, on)
     depend(beside, came)
     # Who hands to a root but stays for the last of all is in a ring with all of them.
-    rule[beside & to_root & (last[instance] == came) & (came != root)] = Rule.LAST
+    rule[beside & to_root & (last == came) & (came != root)] = Rule.LAST
     return rule, on
 
 
@@ -287,13 +304,15 @@ def _expand(first: IntArray) -> IntArray:
     return np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(first))
 
 
-def _pair_releases(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> tuple[FloatArray, IntArray]:
+def _pair_releases(
+    timeline: Timeline, call: IntArray, instance: IntArray, pairs: Dependencies, last: IntArray, at: slice
+) -> tuple[FloatArray, IntArray]:
     """Release and culprit call of some (call, instance) pairs, -inf and -1 where they wait for nobody."""
     calls, instances = timeline.calls, timeline.instances
-    call, instance, rule = pairs.call[at], pairs.instance[at], pairs.rule[at]
+    rule = pairs.rule[at]
     release = np.full(len(call), -np.inf)
     culprit = pairs.on[at].copy()
-    rows = np.nonzero(rule == Rule.LAST)[0]
+    rows = np.flatnonzero(rule == Rule.LAST)
     culprit[rows] = instances.members[last[instance[rows]]]
     rank = timeline.locations.rank
     for row in np.nonzero(rule == Rule.LOWER)[0]:  # scans are rare and their members few: a plain loop
@@ -306,28 +325,38 @@ def _pair_releases(timeline: Timeline, pairs: Dependencies, last: IntArray, at: 
     return release, culprit
 
 
-def _last_member(enter: FloatArray, first: IntArray) -> IntArray:
+def _last_member(timeline: Timeline) -> IntArray:
     """Index into the member table of the latest arrival of each instance (-1 without members)."""
-    if not len(enter):
+    first = timeline.instances.first
+    if not len(timeline.instances.members):
         return np.full(len(first) - 1, -1, dtype=np.int64)
-    return np.asarray(_latest(enter, first))
-
-
-@numba.njit(cache=True, nogil=True)
-def _latest(enter, first):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Of several that are equally late the last."""
-    last = np.full(len(first) - 1, -1, dtype=np.int64)
-    for instance in range(len(last)):
-        for member in range(first[instance], first[instance + 1]):
-            if last[instance] < 0 or enter[member] >= enter[last[instance]]:
-                last[instance] = member
+    last = np.empty(len(first) - 1, dtype=row_type(int(first[-1])))
+    each(
+        lambda at: _latest(timeline.calls.enter_s, timeline.instances.members, first, at.start, at.stop, last),
+        portions_of(first),
+    )
     return last
 
 
-def _root_member(rank: IntArray, root: IntArray, first: IntArray) -> IntArray:
-    """Index into the member table of the root of each instance (-1 where it has none)."""
-    result = np.full(len(first) - 1, -1, dtype=np.int64)
-    instance = _expand(first)
-    hits = np.nonzero(rank == root[instance])[0]
-    result[instance[hits]] = hits
+@numba.njit(cache=True, nogil=True)
+def _latest(enter_s, members, first, low, high, last):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of several that are equally late the last; of the instances from ``low`` to ``high``."""
+    for instance in range(low, high):
+        last[instance] = -1
+        latest_s = -np.inf
+        for member in range(first[instance], first[instance + 1]):
+            if enter_s[members[member]] >= latest_s:
+                last[instance], latest_s = member, enter_s[members[member]]
+
+
+def _root_member(timeline: Timeline, rooted: npt.NDArray[np.bool_]) -> IntArray:
+    """Index into the member table of the root of each instance that is ``rooted`` (-1 where it has none)."""
+    instances = timeline.instances
+    result = np.full(len(instances), -1, dtype=row_type(len(instances.members)))
+    which = np.flatnonzero(rooted)
+    size = instances.first[which + 1] - instances.first[which]
+    entry = np.repeat(instances.first[which] - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+    instance = np.repeat(which, size)
+    hits = timeline.locations.rank[timeline.calls.location[instances.members[entry]]] == instances.root[instance]
+    result[instance[hits]] = entry[hits]
     return result
