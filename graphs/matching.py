@@ -23,9 +23,10 @@ from scalana.graphs.timeline import Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, EVENT_NUMBERED
 
-BoolArray = npt.NDArray[np.bool_]
+Ints = npt.NDArray[Any]
+"""Integers that may be narrow."""
 
-Slots = tuple[npt.NDArray[np.int32], int]
+Slots = tuple[Ints, int]
 """The slot of every post, and how many slots there are."""
 
 _COLLECTIVE, _SEND, _RECEIVE = 1, 2, 3
@@ -54,20 +55,20 @@ class Matching:
     """Instances, and where every event went."""
 
     instances: Instances
-    of_event: npt.NDArray[Any]
+    of_event: Ints
     """Instance to which an event contributes, -1 for none ``[events]``."""
     mixed: int
     """Instances whose members called different operations."""
 
 
-def match(events: Events, rank: npt.NDArray[Any], call_of_event: npt.NDArray[Any], size: IntArray) -> Matching:
+def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Matching:
     """Match the posts of all ranks.
 
     ``rank`` ``[events]`` is the world rank of each event, ``call_of_event`` the call by which it arrives (-1 for
     events that are no post), ``size`` ``[communicators]`` how many members a communicator has (0 where unknown; then
     nothing in it is complete). Integers may be narrow.
     """
-    posts = np.flatnonzero((call_of_event >= 0) & (KINDS[events.operation] > 0) & (events.communicator >= 0))
+    posts: Ints = np.flatnonzero((call_of_event >= 0) & (KINDS[events.operation] > 0) & (events.communicator >= 0))
     if (rank[posts[1:]] < rank[posts[:-1]]).any():
         posts = posts[np.argsort(rank[posts], kind="stable")]
     posts = posts.astype(np.int32)
@@ -92,7 +93,7 @@ def match(events: Events, rank: npt.NDArray[Any], call_of_event: npt.NDArray[Any
     collective = KINDS[operation] == _COLLECTIVE
     instance_of_slot = np.empty(slots // 2, np.int32)
     instance_of_slot[used] = np.arange(len(used), dtype=np.int32)
-    of_event: npt.NDArray[Any] = np.full(len(events), -1, np.int32)
+    of_event: Ints = np.full(len(events), -1, np.int32)
     mixed = np.zeros(len(used), np.bool_)
 
     def enter(rows: slice) -> None:
@@ -121,9 +122,7 @@ def match(events: Events, rank: npt.NDArray[Any], call_of_event: npt.NDArray[Any
     return Matching(instances, of_event, int(mixed.sum()))
 
 
-def _channels(
-    events: Events, posts: npt.NDArray[Any], kind: npt.NDArray[Any], rank: npt.NDArray[Any]
-) -> npt.NDArray[np.int32]:
+def _channels(events: Events, posts: Ints, kind: Ints, rank: Ints) -> Ints:
     """One number per post, equal for those of one channel: the collectives of a communicator, or its messages from one
     rank to another with one tag. In that order."""
     low = int(events.tag.min(initial=0))
@@ -146,7 +145,7 @@ def _channels(
     # Most channels are of few ranks: those of some posts are few, and the table of them stays in a cache.
     parts = chunks(len(posts)) if not too_wide else [slice(0, len(posts))]
 
-    def numbered(rows: slice) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    def numbered(rows: slice) -> tuple[IntArray, Ints]:
         values, _, number = distinct(key(rows))
         return values, number.astype(np.int32)
 
@@ -158,7 +157,7 @@ def _channels(
     return channel
 
 
-def _slots(channel: npt.NDArray[np.int32], seq: npt.NDArray[Any], kind: npt.NDArray[Any]) -> Slots:
+def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
     """A slot for every number in every channel, in order: an even one, and the next for receives.
 
     Returns the slot of each post, and how many slots there are.
@@ -182,9 +181,7 @@ def _slots(channel: npt.NDArray[np.int32], seq: npt.NDArray[Any], kind: npt.NDAr
     return slot, 2 * int(begin[-1])
 
 
-def _is_used_again(
-    order: npt.NDArray[np.int32], slot: npt.NDArray[np.int32], rank: npt.NDArray[Any], posts: npt.NDArray[np.int32]
-) -> bool:
+def _is_used_again(order: Ints, slot: Ints, rank: Ints, posts: Ints) -> bool:
     """Whether a rank has a slot twice. ``order`` are the posts by slot and rank."""
 
     def again(rows: slice) -> bool:
@@ -195,7 +192,7 @@ def _is_used_again(
     return any(each(again, chunks(len(order))))
 
 
-def _slots_of_uses(slot: npt.NDArray[np.int32], rank: npt.NDArray[Any], enter_ns: IntArray) -> Slots:
+def _slots_of_uses(slot: Ints, rank: Ints, enter_ns: IntArray) -> Slots:
     """Slots anew, where ranks use some more than once.
 
     A communicator that was taken down and set up again counts from the start: the nth use of a slot by a member meets
@@ -231,7 +228,7 @@ def _arranged(slot, slots):  # type: ignore[no-untyped-def]  # pragma: no cover
     return order, begin[: slots + 1]
 
 
-def _any_source_numbers(events: Events, posts: IntArray, kind: IntArray, channel: IntArray, seq: IntArray) -> IntArray:
+def _any_source_numbers(events: Events, posts: Ints, kind: Ints, channel: IntArray, seq: IntArray) -> IntArray:
     """Count the receives of channels with any-source receives anew, in the order in which they were posted.
 
     Which channel such a receive belongs to is known only when it is complete, so nobody could count it before.
@@ -263,7 +260,7 @@ def _running_count(sorted_keys: IntArray) -> IntArray:
     return np.arange(n) - np.repeat(first, np.diff(np.r_[first, n]))
 
 
-def _numbered(*columns: IntArray) -> IntArray:
+def _numbered(*columns: Ints) -> IntArray:
     """One number per distinct row of the columns, as small as need be; order follows the columns."""
     key = np.zeros(len(columns[0]), np.int64)
     width = 1
