@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,6 +62,7 @@ _BEGINNINGS = re.compile(
     r"(libc|libpthread|ld-linux[\w-]*|libgomp|libiomp5|libomp|libtbb|libstdc\+\+)[-.\w]*\.so[.\d]*$"
 )
 """Libraries that start programs and threads: what they call is what counts."""
+_MINOR = attrgetter("minor")
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _FOREIGN = re.compile(r"lib(mpi|mpich|mpifort|open-(pal|rte)|pmix|prrte|event|hwloc|ucp|ucs|uct|fabric|psm2)[-_.\w]*$")
 _FOREIGN_SOURCES = ("/usr/include", "/usr/lib", "/usr/local/include/c++")
@@ -102,6 +104,8 @@ def with_sources(record: ProcessRecord, frames: Frames) -> ProcessRecord:
 
 
 def _modules(record: ProcessRecord) -> dict[int, Code]:
+    if NATIVE_MODULE not in map(_MINOR, record.codes.values()):
+        return {}
     return {number: code for number, code in record.codes.items() if code.minor == NATIVE_MODULE}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,19 +124,35 @@ def analyze(
         reason = "not a folder" if os.path.exists(path) else "no such folder"
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
+    from scalana.graphs import tables
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
+    tables.keep_freed()
+    with _no_collections():
+        try:
+            folder = RunFolder(path)
+            with connected(scheduler) as cluster:
+                reader = cluster.read if cluster is not None else read_here
+                ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=_symbols, progress=progress)
+        except RecordError as error:
+            raise RunDataError(str(error)) from error
+        except OSError as error:
+            raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+        return Report(detectors.analyze(ppg))
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Leave out the search for garbage in cycles, of which an analysis leaves little: it would look at the many objects
+    of a large run's records over and over."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        folder = RunFolder(path)
-        with connected(scheduler) as cluster:
-            reader = cluster.read if cluster is not None else read_here
-            ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=_symbols, progress=progress)
-    except RecordError as error:
-        raise RunDataError(str(error)) from error
-    except OSError as error:
-        raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
-    return Report(detectors.analyze(ppg))
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager
