@@ -9,8 +9,9 @@ import numpy as np
 from scalana.detectors.candidates import Spot
 from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.findings import Analysis, Finding
-from scalana.detectors.scaling.loss import ERRATIC, FLOOR, group_rows
+from scalana.detectors.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
 from scalana.detectors.scaling.models import NOISE
+from scalana.detectors.segments import sum_by_key, weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.align import align
 from scalana.graphs.psg import PSG
@@ -27,6 +28,7 @@ EVERYWHERE = 0.03
 """Relative change of nearly all places from which the machine itself is suspected."""
 
 BEFORE, AFTER = 0, 1
+Blurs = tuple[FloatArray, FloatArray]
 PARTS = {TargetKind.OWN: "work", TargetKind.TRANSFER: "transfer"}
 
 
@@ -105,7 +107,8 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     groups = [(after.psg, spot, rows, "") for spot, rows in group_rows(table, np.abs(delta), after.psg).items()]
     groups += _gone(table)
     matched = align(after.psg, before.psg)
-    changes = [_change(table, psg, spot, rows, only, matched) for psg, spot, rows, only in groups]
+    blurs = (_blurred(analyses[BEFORE]), _blurred(analyses[AFTER]))
+    changes = [_change(table, psg, spot, rows, only, matched, blurs) for psg, spot, rows, only in groups]
     scale = float(per_rank.sum(axis=0).max(initial=0.0))
     told = [change for change in changes if _is_worthy(change, scale)]
     told = sorted(told, key=lambda change: -abs(change.change_s))[:MOST_CHANGES]
@@ -140,8 +143,23 @@ def _gone(table: CostTable) -> list[tuple[PSG, Spot, list[int], str]]:
     return [(run.psg, spot, rows, "before") for spot, rows in groups.values()]
 
 
-def _change(table: CostTable, psg: PSG, spot: Spot, rows: list[int], only: str, matched: IntArray) -> Change:
-    """``matched`` are the later graph's vertices that the earlier one has too."""
+def _blurred(analysis: Analysis) -> FloatArray:
+    """Variance of the seconds of an average rank that wait for each target, by the sampling ``[targets]``: each time
+    that a rank is late, the samples say how long to about half a period."""
+    table, ranks = analysis.blame, max(analysis.ppg.run.ranks, 1)
+    groups, shares, size = table.groups, table.shares, table.numbering.wait
+    key, seconds = sum_by_key(
+        groups.group_comparison[shares.group] * size + shares.target, table.flow_s[shares.group] * shares.share / ranks
+    )
+    times = np.sqrt(groups.comparison_count[key // size])
+    error = np.minimum(0.5 * analysis.ppg.timeline.period_s * times, seconds)
+    return weighted_count(key % size, error**2, size)
+
+
+def _change(
+    table: CostTable, psg: PSG, spot: Spot, rows: list[int], only: str, matched: IntArray, blurs: Blurs
+) -> Change:
+    """``matched`` are the later graph's vertices that the earlier one has too, ``blurs`` as of :func:`_blurred`."""
     parts = [part[rows].sum(axis=0) / table.ranks for part in (table.work_s, table.caused_s, table.transfer_s)]
     total = sum(parts, np.zeros(2))
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / table.ranks
@@ -149,8 +167,13 @@ def _change(table: CostTable, psg: PSG, spot: Spot, rows: list[int], only: str, 
     assumed = NOISE * (parts[1] + np.where(error > 0.0, 0.0, parts[0] + parts[2]))
     if spot.kind is TargetKind.UNRESOLVED:
         assumed = ERRATIC * parts[1]
+    targets = targets_of(table, rows, AFTER) if only != "before" else np.zeros(0, dtype=np.int64)
+    old = np.array([table.origin[row][1] for row in rows if table.origin[row][0] == BEFORE], dtype=np.int64)
+    after = float(blurs[AFTER][targets].sum())
+    # Targets of both runs are known by their number in the later one.
+    blur = after + (float(blurs[BEFORE][old].sum()) if len(old) else min(after, float(parts[1][BEFORE]) ** 2))
     floor = FLOOR * table.cost_s.sum(axis=0) / table.ranks
-    noise = float(np.sqrt((error**2 + assumed**2 + floor**2).sum()))
+    noise = float(np.sqrt((error**2 + assumed**2 + floor**2).sum() + blur))
     place = psg[spot.vertex].place
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
     is_new = not only and total[BEFORE] == 0.0 and not np.isin(table.vertex[rows], matched).any()

@@ -79,7 +79,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     calls, instances = timeline.calls, timeline.instances
     waiting, first_wait = _by_event(waits)
     done = _done_calls(timeline)
-    left = _left_calls(timeline, done)
+    left, early = _left_calls(timeline, done)
     member_location, member_enter_s = calls.location[instances.members], calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(instances.operation)
@@ -94,8 +94,8 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         )  # fmt: skip
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
-            calls.waits, instances.first, member_location, left, wait_s, member_enter_s, calls.exit_s, apart,
-            SEARCH_LIMIT, SEARCH_FURTHER,
+            calls.waits, instances.first, instances.members, member_location, left, early, wait_s, member_enter_s,
+            calls.exit_s, apart, SEARCH_LIMIT, SEARCH_FURTHER,
         )  # fmt: skip
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
@@ -227,24 +227,30 @@ def _wait_calls(wait_first, waits, posts, location, first, member_location, done
                     done[entry] = max(done[entry], call)
 
 
-def _left_calls(timeline: Timeline, done: IntArray) -> IntArray:
+def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Call after which each member of each instance had left it for the comparison of stretches ``[members]``.
 
-    That is the call in which it completed. A message, though, that was complete before anybody asked for it was left
-    when both sides had posted it: what its sender or receiver then waited for came after it.
+    That is the call in which it completed. What was complete before a member asked for it, though (a message, or a
+    collective that waits for all), was left when all had posted it: what the member did from then on came after it.
+    The second result tells where that holds for a collective ``[members]``.
     """
     calls, instances = timeline.calls, timeline.instances
     sizes = np.diff(instances.first)
-    message = np.isin(instances.operation, MESSAGES) & (sizes == 2) & instances.complete
-    entry = np.nonzero(np.repeat(message, sizes) & (done > instances.members))[0]
+    message = np.isin(instances.operation, MESSAGES) & (sizes == 2)
+    wanted = (message | ~_apart(instances.operation)) & instances.complete
+    entry = np.nonzero(np.repeat(wanted, sizes) & (done > instances.members))[0]
     instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), sizes)[entry]
-    enter = calls.enter_s[instances.members]
-    both_s = np.maximum(enter[instances.first[instance_of]], enter[instances.first[instance_of] + 1])
-    left = done.copy()
-    early = both_s <= calls.enter_s[done[entry]]
-    entry, both_s = entry[early], both_s[early]
-    left[entry] = _last_before(instances.members[entry], done[entry], both_s, calls.exit_s)
-    return left
+    all_s = np.full(len(instances), -np.inf)
+    filled = np.flatnonzero(sizes > 0)
+    if len(entry):
+        all_s[filled] = np.maximum.reduceat(calls.enter_s[instances.members], instances.first[filled])
+    posted_s = all_s[instance_of]
+    before = posted_s <= calls.enter_s[done[entry]]
+    entry, posted_s, instance_of = entry[before], posted_s[before], instance_of[before]
+    left, early = done.copy(), np.zeros(len(done), dtype=np.bool_)
+    left[entry] = _last_before(instances.members[entry], done[entry], posted_s, calls.exit_s)
+    early[entry] = ~message[instance_of]
+    return left, early
 
 
 @numba.njit(cache=True, nogil=True)
@@ -291,8 +297,10 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     wait_first,
     waits,
     member_first,
+    posted,
     member_location,
     left,
+    early,
     wait_s,
     member_enter_s,
     exit_s,
@@ -314,6 +322,8 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
             mine = call[row]
             here = location[mine]
             begin = max(first[there], late - limit)
+            mine_in = _member_at(instance[event], here, member_first, member_location)
+            posted_here = posted[mine_in] if mine_in >= 0 else mine
             at = late - 1
             together = False
             while at >= begin and not together:
@@ -327,6 +337,9 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                         continue
                     own = _member_at(other, there, member_first, member_location)
                     if own < 0 or left[own] >= late:
+                        continue
+                    # The member was still in it when it went on to this one.
+                    if early[own] and left[entry] >= posted_here:
                         continue
                     both_s = max(member_enter_s[entry], member_enter_s[own])
                     together = (

@@ -104,3 +104,17 @@ def test_a_slower_machine_is_suspected():
 
     assert any("20%" in warning for warning in diff(before, everything).warnings)
     assert diff(before, before).warnings == []
+
+
+def test_a_change_that_sampling_cannot_tell_is_none():
+    """In 12 steps, 4 or 6 ms more are about as many samples of 5 ms."""
+
+    def changes(period_s):
+        runs = []
+        for ms in (4, 6):
+            extra = {"solve": 20, "table": 10}, {"solve": 20, "table": 10 + ms}
+            runs.append(analyse(program(4, lambda rank, _, extra=extra: extra[rank == 2]), period_s=period_s))
+        return compare(run_costs(runs[0], "before"), run_costs(runs[1], "after"), (runs[0], runs[1])).changes
+
+    assert [change.line for change in changes(0.0)] == [LINES["table"] + 1]
+    assert changes(0.005) == []
