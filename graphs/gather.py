@@ -216,17 +216,22 @@ def on_one_axis(collected: Collected) -> Gathered:
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
     host_of_thread = host[threads.process]
-    for rows in chunks(len(samples)):
+    events.done_ns = events.done_ns.astype(np.int64) if (events.done_ns >= 0).any() else events.done_ns
+
+    def align_samples(rows: slice) -> None:
         of_sample = host_of_thread[samples.thread[rows]]
         samples.time_ns[rows] = clocks.align(of_sample, samples.time_ns[rows]) - origin
-    events.done_ns = events.done_ns.astype(np.int64) if (events.done_ns >= 0).any() else events.done_ns
-    for rows in chunks(len(events)):
+
+    def align_events(rows: slice) -> None:
         of_event = host[events.process[rows]]
         events.enter_ns[rows] = clocks.align(of_event, events.enter_ns[rows]) - origin
         events.exit_ns[rows] = clocks.align(of_event, events.exit_ns[rows]) - origin
         done = events.done_ns[rows]
         if (done >= 0).any():
             events.done_ns[rows] = np.where(done >= 0, clocks.align(of_event, done) - origin, -1)
+
+    each(align_samples, chunks(len(samples)))
+    each(align_events, chunks(len(events)))
     of_interval = host[threads.process[intervals.thread]]
     intervals.start_ns = clocks.align(of_interval, intervals.start_ns) - origin
     intervals.end_ns = clocks.align(of_interval, intervals.end_ns) - origin
@@ -260,31 +265,28 @@ def on_one_axis(collected: Collected) -> Gathered:
 
 def _in_order(samples: Samples) -> bool:
     """Whether samples are sorted by (thread, time)."""
-    thread, time = samples.thread, samples.time_ns
-    return all(
-        bool(((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & (time[1:] >= time[:-1]))).all())
-        for thread, time in (
-            (thread[max(rows.start - 1, 0) : rows.stop], time[max(rows.start - 1, 0) : rows.stop])
-            for rows in chunks(len(samples))
-        )
-    )
+
+    def ascend(rows: slice) -> bool:
+        rows = slice(max(rows.start - 1, 0), rows.stop)
+        thread, time = samples.thread[rows], samples.time_ns[rows]
+        return bool(((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & (time[1:] >= time[:-1]))).all())
+
+    return all(each(ascend, chunks(len(samples))))
 
 
 def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
     """Free the columns of all records, which have been copied: they are most of what a large run takes."""
-    nothing = EventColumns(*[memoryview(b"")] * 15)
+    nothing = memoryview(b"")
+    no_samples, no_events, no_done = (
+        SampleColumns(*[nothing] * 6),
+        EventColumns(*[nothing] * 15),
+        DoneColumns(*[nothing] * 4),
+    )
     number = 0
     for entry in chosen.ranks:
         for place in range(1 + len(entry.children)):
             record = records[number]
-            small = replace(
-                record,
-                samples=SampleColumns(*[memoryview(b"")] * 6),
-                events=nothing,
-                done=DoneColumns(*[memoryview(b"")] * 4),
-                codes={},
-                groups={},
-            )
+            small = replace(record, samples=no_samples, events=no_events, done=no_done, codes={}, groups={})
             records[number] = small
             if place == 0:
                 entry.record = small
