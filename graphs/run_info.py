@@ -12,6 +12,7 @@ from scalana.graphs.load import RankRecords
 from scalana.graphs.timeline import Timeline
 
 if TYPE_CHECKING:
+    from scalana.graphs.call_tree import CallTree
     from scalana.runtime.record_format import ProcessRecord, RunFolder
 
 _SHOWN = 3
@@ -139,13 +140,32 @@ def _notes(folder: RunFolder, data: Gathered) -> list[str]:
 
 
 def _unseen(data: Gathered) -> list[str]:
-    """Libraries that communicate by ways of their own, in which samples were taken."""
-    files = {file.replace("\\", "/") for code, file in data.tree.codes if code.name != "<module>"}
+    """Libraries that communicate by ways of their own, in which samples were taken, other than when imported."""
+    tree = data.tree
+    name_of = {
+        number: name
+        for number, (_, file) in enumerate(tree.codes)
+        for folder, name in _OWN_WAYS.items()
+        if folder in file.replace("\\", "/")
+    }
+    imports = {number for number, (_, file) in enumerate(tree.codes) if file.startswith("<frozen importlib")}
+    used = {
+        name_of[int(tree.code[path])]
+        for path in np.flatnonzero(np.isin(tree.code, list(name_of))).tolist()
+        if not _lies_in(tree, path, imports)
+    }
     return [
         f"what ranks send each other by {name} is not recorded, nor what they wait for there"
-        for folder, name in _OWN_WAYS.items()
-        if any(folder in file for file in files)
+        for name in _OWN_WAYS.values()
+        if name in used
     ]
+
+
+def _lies_in(tree: CallTree, path: int, codes: set[int]) -> bool:
+    """Whether one of some codes is on a call path."""
+    while path > 0 and int(tree.code[path]) not in codes:
+        path = int(tree.parent[path])
+    return path > 0
 
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
