@@ -20,6 +20,8 @@ class HotPlace:
 
     file: str
     line: int
+    end_line: int
+    """The last line of a stretch of straight-line code; else the same."""
     name: str
     """What stands there: the enclosing function, or for communication the operation."""
     kind: str
@@ -37,11 +39,11 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
     """All places that took any time, longest first. O(vertices x ranks)."""
     time_s = ppg.metrics["time_s"]
     parts = [ppg.metrics[name] for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
-    rows: dict[tuple[str, int, str, str], list[int]] = {}
+    rows: dict[tuple[str, int, int, str, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
         rows.setdefault(_place(ppg, int(index)), []).append(int(index))
     places = []
-    for (file, line, name, kind), indices in rows.items():
+    for (file, line, end_line, name, kind), indices in rows.items():
         per_rank = time_s[indices].sum(axis=0)
         stall_s, core_wait_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
         time = float(per_rank.mean())
@@ -49,6 +51,7 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
             HotPlace(
                 file,
                 line,
+                end_line,
                 name,
                 kind,
                 time_s=time,
@@ -63,8 +66,10 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
     return sorted(places, key=lambda place: (-place.time_s, place.file, place.line))
 
 
-def _place(ppg: PPG, index: int) -> tuple[str, int, str, str]:
+def _place(ppg: PPG, index: int) -> tuple[str, int, int, str, str]:
     vertex = ppg.psg.vertices[index]
     kind = str(vertex.kind.value)
     name = vertex.place.name if kind in ("comm", "call", "op", "region") else ppg.psg.function_of(index)
-    return vertex.place.file, vertex.place.line, name or vertex.place.name, kind
+    place = vertex.place
+    end_line = place.end_line if kind == "comp" else place.line
+    return place.file, place.line, max(place.line, end_line), name or place.name, kind

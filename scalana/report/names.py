@@ -32,13 +32,15 @@ def shortest(files: Iterable[str]) -> dict[str, str]:
     return {file: base if bases.count(base) == 1 else file for file, base in zip(different, bases, strict=True)}
 
 
-def place(file: str, line: int) -> str:
+def place(file: str, line: int, end_line: int = 0) -> str:
     """``file:line``, as editors and terminals make links of; the file alone where the line is unknown.
 
     >>> place("train.py", 84)
     'train.py:84'
+    >>> place("train.py", 84, 86)
+    'train.py:84-86'
     """
-    return f"{file}:{line}" if line > 0 else (file or "(no place)")
+    return f"{file}:{line}{f'-{end_line}' if end_line > line else ''}" if line > 0 else (file or "(no place)")
 
 
 def ranks(numbers: Iterable[int], total: int = 0) -> str:

@@ -156,7 +156,7 @@ def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
     files = names.shortest(names.relative(place.file, ppg.run.cwd) for place in shown)
     rows = []
     for place in shown:
-        where = names.place(files[names.relative(place.file, ppg.run.cwd)], place.line)
+        where = names.place(files[names.relative(place.file, ppg.run.cwd)], place.line, place.end_line)
         rows.append(_hot_row(place, where, place.time_s / whole, ppg.run.ranks, width, paint))
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
