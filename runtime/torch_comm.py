@@ -5,7 +5,8 @@ functional collectives, compiled code), goes through an operator of the dispatch
 on the ``BackendSelect`` key, which no c10d operator uses, sees each call before its backend does and sends it on with
 ``redispatch_boxed``, which releases the interpreter lock while the backend works. That call is the *post* of the
 operation. The wait that completes it is seen in ``Work.wait`` or ``_c10d_functional::wait_tensor``, or reconstructed
-where it happens in C++ (:mod:`scalana.runtime.torch_blocked`).
+where it happens in C++ (``_core/torch_posts.h``). Where kernels in C++ have been compiled
+(:mod:`scalana.runtime.torch_native`), they stand in front of these and leave to them what they do not know.
 
 What fails in here is noted in the record and switched off; the user's call itself always runs, exactly once.
 """
@@ -15,31 +16,22 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import recorder, torch_futures, torch_native
-from scalana.runtime.operations import BY_NAME, BY_TORCH_OP
-from scalana.runtime.torch_blocked import Post, Scope
-from scalana.runtime.torch_groups import Group, address
-from scalana.runtime.torch_state import (
-    ANY_SOURCE,
-    BLOCKING,
-    FROM_CPP,
-    POST,
-    WAIT,
-    Pending,
-    recording,
-)
+from scalana.runtime.operations import BY_TORCH_OP
+from scalana.runtime.torch_state import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_WAIT_OPERATION = BY_NAME["wait"].code
-_MAX_PENDING = 1 << 16
+_MESSAGE, _ANY_SOURCE, _HAS_WORK, _WAITS, _FROM_CPP = 1, 2, 4, 8, 16
+"""Bits of a call for ``_core.torch_enter``."""
 
 # Of several candidates the first that an operator has is what this rank puts in (or, of a scatter, gets).
 _PAYLOAD = ("tensors", "input_tensors", "input_tensor", "input_list", "inputs", "input")
 _PAYLOAD_OF = {"scatter_": ("output_tensors",)}
 _NO_PAYLOAD = ("barrier", "monitored_barrier_")
+_FROM_ANYBODY = "recv_any_source_"
 
 
 _library: list[Any] = []  # keeps the registrations alive
@@ -57,7 +49,7 @@ def install(c10d: Any) -> None:
     recorder.when_started(recording.restart)
     _register_kernels(torch)
     _patch_work(c10d.Work)
-    torch_futures.patch(c10d.Work, torch._C.Future, _enter_wait, _leave_wait)
+    torch_futures.patch(c10d.Work, torch._C.Future)
     _patch_cpp_calls(sys.modules["torch.distributed"], torch._C._distributed_c10d)
 
 
@@ -67,10 +59,10 @@ def install(c10d: Any) -> None:
 def _register_kernels(torch: Any) -> None:
     library = torch.library.Library("c10d", "IMPL")
     _library.append(library)
-    waiting: list[torch_native.Operator] = []
+    operators: list[torch_native.Operator] = []
     for name in _operator_names(torch, "c10d"):
         try:
-            waiting += _register(torch, library, name)
+            operators += _register(torch, library, name)
         except Exception as failure:
             recording.failed(f"operator c10d::{name} is not recorded", failure)
     try:
@@ -81,7 +73,7 @@ def _register_kernels(torch: Any) -> None:
     except Exception as failure:
         recording.failed("waits of functional collectives are not recorded", failure)
     try:
-        recording.groups.known_to_kernels = torch_native.attach(torch, recording.core, recording.groups.c10d, waiting)
+        torch_native.attach(torch, recording.core, recording.groups.c10d, operators)
     except Exception as failure:
         recording.failed("kernels in C++", failure)
 
@@ -93,7 +85,7 @@ def _operator_names(torch: Any, namespace: str) -> list[str]:
 
 
 def _register(torch: Any, library: Any, name: str) -> list[torch_native.Operator]:
-    """Put our kernel in front of ``c10d::name``, if it communicates; what a kernel in C++ is to know if it may wait."""
+    """Put our kernel in front of ``c10d::name``, if it communicates; what a kernel in C++ is to know of it."""
     operator = getattr(torch.ops.c10d, name).default
     places = {argument.name: place for place, argument in enumerate(operator._schema.arguments)}
     if "process_group" not in places:
@@ -103,15 +95,15 @@ def _register(torch: Any, library: Any, name: str) -> list[torch_native.Operator
         recorder.note(f"torch: c10d::{name} is not in the table of operations")
     kernel = _kernel(torch, operator, name, row.code if row is not None else 0, places)
     library.impl(name, kernel, "BackendSelect", with_keyset=True)
-    message = "tag" in places
-    if row is None or not _has_work(operator) or name == "recv_any_source_" or not (message or "async_op" in places):
+    if row is None:
         return []
-    places = {"dst": -1, "src": -1, "tag": -1, "root_rank": -1, "async_op": -1, **places}
-    peer = max(places["dst"], places["src"]) if message else places["root_rank"]
+    message = "tag" in places
+    payload = _payload_place(name, places)
+    peer = max(places.get("dst", -1), places.get("src", -1)) if message else places.get("root_rank", -1)
     return [
         torch_native.Operator(
-            name.encode(), row.code, places["process_group"], _payload_place(name, places), peer, places["tag"],
-            places["async_op"], message,
+            f"c10d::{name}".encode(), row.code, places["process_group"], payload, _result_place(places, payload), peer,
+            places.get("tag", -1), places.get("async_op", -1), message, name == _FROM_ANYBODY, _has_work(operator),
         )
     ]  # fmt: skip
 
@@ -158,79 +150,57 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
     group_place = places["process_group"]
     payload_place = _payload_place(name, places)
     result_place = _result_place(places, payload_place)
-    root_place = places.get("root_rank", -1)
-    peer_place = places.get("dst", places.get("src", -1))
-    tag_place = places.get("tag", -1)
+    peer_place = places.get("dst", places.get("src", -1)) if "tag" in places else places.get("root_rank", -1)
+    tag_place = places.get("tag", 1 << 30)
     async_place = places.get("async_op", 1 << 30)
     message = "tag" in places
-    any_source = name == "recv_any_source_"
     has_work = _has_work(operator)
-    base_flags = ANY_SOURCE if any_source else 0
-    by_name = recording.groups
+    base_bits = message * _MESSAGE | (name == _FROM_ANYBODY) * _ANY_SOURCE | has_work * _HAS_WORK
     shared = recording
 
     def kernel(keyset: Any, *args: Any) -> Any:
         event = 0
-        scope = None
         try:
-            core = shared.core
-            process_group = unbox_group(args[group_place])
-            torch_name = process_group.group_name
-            group = by_name.by_name.get(torch_name) or by_name.lookup(process_group, torch_name)
             payload = args[payload_place] if payload_place >= 0 else None
             tensor = _first_tensor(payload)
             if tensor is None or not tensor.is_meta:
+                core = shared.core
                 nbytes = _nbytes(payload) if tensor is not None else 0
-                if message:
-                    tag = args[tag_place] if tag_place < len(args) else 0
-                    peer = group.world_rank(args[peer_place]) if peer_place >= 0 else -1
-                    seq = 0 if any_source else group.message_number(code, peer, tag)
-                else:
-                    tag = 0
-                    peer = group.world_rank(args[root_place]) if root_place >= 0 else -1
-                    seq = group.collective_number()
                 caller = frame_of().f_back
                 from_api = caller is not None and caller.f_globals is api
-                flags = base_flags | POST
-                thread = shared.thread
-                if core.waits():
-                    _leave_blocking(None)  # its wait did not come
-                if not has_work:
-                    flags = base_flags | BLOCKING
-                elif from_api and (
+                bits = base_bits
+                task = -1
+                if from_api and (
                     _is_blocking_message(caller, api) if message else async_place < len(args) and not args[async_place]
                 ):
-                    flags = base_flags | BLOCKING
-                elif thread.scope is not None or graph_task() != -1:
-                    scope, from_cpp = _scope_of_post(torch, graph_task(), caller)
-                    if from_cpp:
-                        flags |= FROM_CPP
-                entered = core.now() if scope is not None else 0
-                event = core.begin(code, group.id, seq, peer, tag, nbytes, flags)
+                    bits |= _WAITS
+                elif has_work:
+                    task = graph_task()
+                    if task != -1:
+                        _look_after_backward(torch, task)
+                        bits |= _is_engine(caller) * _FROM_CPP
+                process_group = unbox_group(args[group_place])
+                peer = args[peer_place] if peer_place >= 0 else -1
+                tag = args[tag_place] if tag_place < len(args) else 0
+                event = core.torch_enter(process_group, code, bits, peer, tag, nbytes, task)
+                if not event and shared.groups.learn(process_group):
+                    event = core.torch_enter(process_group, code, bits, peer, tag, nbytes, task)
         except Exception as failure:
             shared.failed(f"a call of c10d::{name} was not recorded", failure)
         if not event:
             return redispatch(keyset.remove(backend_select), *args)
-        over = True
+        work = None
         try:
             result = redispatch(keyset.remove(backend_select), *args)
-            if flags & BLOCKING and has_work:
-                # Without a Work the backend has waited by itself.
-                over = (result[-1] if type(result) is tuple else result) is None
-        finally:
-            if over:
-                core.end(event)
-        try:
-            if not over:
-                core.wait_follows(event)
-                if any_source:
-                    thread.any_source = (event, group)
-            elif flags & POST:
+            if has_work:
                 work = result[-1] if type(result) is tuple else result
-                if work is not None:
-                    pending = Pending(event, group, seq, peer, tag, nbytes, any_source, None)
-                    results = args[result_place] if not from_api and result_place >= 0 else None
-                    _posted(torch, core, work, pending, name, tensor, results, scope, entered)
+        finally:
+            # Without a Work the backend has waited by itself.
+            core.torch_leave(event, work is not None and bool(bits & _WAITS))
+        try:
+            if work is not None and not bits & _WAITS:
+                results = args[result_place] if not from_api and result_place >= 0 else None
+                _posted(torch, core, event, work, results, tensor is None or tensor.is_cpu)
         except Exception as failure:
             shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)
         return result
@@ -257,61 +227,34 @@ def _is_blocking_message(caller: Any, api: dict[str, Any]) -> bool:
     return False
 
 
-def _posted(
-    torch: Any,
-    core: Any,
-    boxed_work: Any,
-    pending: Pending,
-    name: str,
-    tensor: Any,
-    results: Any,
-    scope: Scope | None,
-    entered: int,
-) -> None:
+def _posted(torch: Any, core: Any, event: int, boxed_work: Any, results: Any, on_host: bool) -> None:
     """Connect a post with whatever will tell of its completion."""
     work = torch._C._distributed_c10d.Work.unbox(boxed_work)
-    key = address(work)
     # torch hands out one C++ Work here and, later, to the user; the Python objects around it need not be the same, and
     # keeping one alive would keep its tensors alive.
-    _remember(recording.works, key, pending)
+    has_future = core.torch_posted(event, work)
     if results is not None:
         for result in results if isinstance(results, (list, tuple)) else (results,):
             if not isinstance(result, (list, tuple)):
-                _remember(recording.storages, _storage(result), pending)
-    callback: Callable[[Any], None] | None = None
-    if scope is not None:
-        post = pending.post = Post(pending.event, entered)
-        post.exit = core.now()
-        post.cpu_at_exit = core.thread_cpu()
-        post.key = key
-        post.pending = pending
-        scope.posts.append(post)
-        callback = scope.completion(post, core.done)
+                core.torch_posted_result(event, _storage(result))
     # A work of a device completes, as far as the host can see, when its kernel is enqueued: that says nothing.
-    if (tensor is None or tensor.is_cpu) and (name, pending.group.name) not in recording.no_future:
+    if has_future and on_host:
         try:
             future = torch_futures.future_of(work)
         except RuntimeError:  # gloo's messages have none
-            recording.no_future.add((name, pending.group.name))
+            core.torch_without_future(event)
             return
-        future.add_done_callback(callback or _completion(core.done, pending.event))
+        future.add_done_callback(_completion(core.torch_completed, event))
 
 
-def _remember(table: dict[int, Pending], key: int, pending: Pending) -> None:
-    """Enter a post by address, which overrides what was there before; the oldest are dropped if too many pile up."""
-    table[key] = pending
-    if len(table) > _MAX_PENDING:
-        table.pop(next(iter(table)), None)
-
-
-def _completion(done: Callable[[int], Any], event: int) -> Callable[[Any], None]:
-    def completed(_: Any) -> None:
+def _completion(completed: Callable[[int], Any], event: int) -> Callable[[Any], None]:
+    def done(_: Any) -> None:
         try:
-            done(event)
+            completed(event)
         except Exception:
             pass
 
-    return completed
+    return done
 
 
 # ---- waits in Python ----
@@ -322,81 +265,7 @@ def _patch_work(work_class: Any) -> None:
         for name in ("wait", "synchronize"):
             original = vars(owner).get(name)
             if original is not None:
-                setattr(owner, name, _recorded_wait(original, name))
-
-
-def _recorded_wait(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    shared = recording
-
-    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if shared.core.waits():
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                _leave_blocking(self)
-        pending = None
-        try:
-            if shared.works:
-                key = address(self)
-                pending = shared.works.pop(key, None)
-        except Exception as failure:
-            shared.failed("a wait was not recorded", failure)
-        if pending is None:
-            return original(self, *args, **kwargs)
-        event = _enter_wait(pending)
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException:
-            shared.works[key] = pending  # it may be tried again
-            raise
-        finally:
-            _leave_wait(event)
-        if pending.any_source:
-            _found_source(pending.event, pending.group, self)
-        return result
-
-    wait.__name__ = name
-    wait.__qualname__ = "Work." + name
-    wait.__doc__ = original.__doc__
-    wait.__wrapped__ = original  # type: ignore[attr-defined]
-    return wait
-
-
-def _enter_wait(pending: Pending) -> int:
-    try:
-        if pending.post is not None:
-            pending.post.waited = True
-        group = pending.group
-        event: int = recording.core.begin(
-            _WAIT_OPERATION, group.id, pending.seq, pending.peer, pending.tag, pending.nbytes, WAIT, pending.event
-        )
-        return event
-    except Exception as failure:
-        recording.failed("a wait was not recorded", failure)
-        return 0
-
-
-def _leave_wait(event: int) -> None:
-    if event:
-        recording.core.end(event)
-
-
-def _leave_blocking(work: Any) -> None:
-    """The blocking call of this thread is over; ``work`` is what it waited for."""
-    try:
-        event = recording.core.waited()
-        source, recording.thread.any_source = recording.thread.any_source, None
-        if source is not None and source[0] == event and work is not None:
-            _found_source(event, source[1], work)
-    except Exception as failure:
-        recording.failed("a blocking call was not recorded", failure)
-
-
-def _found_source(event: int, group: Group, work: Any) -> None:
-    try:
-        recording.core.done(event, group.world_rank(work._source_rank()))
-    except Exception as failure:
-        recording.failed("the source of a receive is not recorded", failure)
+                setattr(owner, name, recording.core.torch_recorded_wait(original, owner.__name__, name))
 
 
 # ---- functional collectives ----
@@ -413,19 +282,16 @@ def _wait_tensor_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
     shared = recording
 
     def kernel(keyset: Any, *args: Any) -> Any:
-        pending = None
+        event = 0
         try:
-            if shared.storages:
-                pending = shared.storages.pop(_storage(args[0]), None)
+            event = shared.core.torch_wait_for_storage(_storage(args[0]))
         except Exception as failure:
             shared.failed("a wait for a tensor was not recorded", failure)
-        if pending is None:
-            return redispatch(keyset.remove(backend_select), *args)
-        event = _enter_wait(pending)
         try:
             return redispatch(keyset.remove(backend_select), *args)
         finally:
-            _leave_wait(event)
+            if event:
+                shared.core.torch_leave(event, False)
 
     return kernel
 
@@ -433,67 +299,44 @@ def _wait_tensor_kernel(torch: Any, operator: Any) -> Callable[..., Any]:
 # ---- waits in C++ ----
 
 
-def _scope_of_post(torch: Any, task: int, caller: Any) -> tuple[Scope | None, bool]:
-    """Where the waits of the post that is being made are collected, and whether C++ made it."""
-    thread = recording.thread
-    if thread.scope is not None:
-        return thread.scope, True
-    backward = thread.backward
-    if backward is None or backward[0] != task:
-        try:
-            thread.backward = backward = (task, _scope_of_backward(torch))
-        except Exception as failure:  # not every engine takes final callbacks
-            recording.failed("waits of a backward pass are not recorded", failure)
-            return None, False
-    # In a hook written in Python, that hook is our caller; the reducer's caller is the engine, which Python entered in
-    # torch.autograd, or nobody on a thread of the engine.
-    from_cpp = caller is None or caller.f_globals.get("__name__", "").startswith("torch.autograd")
-    return backward[1], from_cpp
+def _is_engine(caller: Any) -> bool:
+    """Whether a call during a backward pass is one of C++.
+
+    In a hook written in Python, that hook is our caller; the reducer's caller is the engine, which Python entered in
+    torch.autograd, or nobody on a thread of the engine."""
+    return caller is None or caller.f_globals.get("__name__", "").startswith("torch.autograd")
 
 
-def _scope_of_backward(torch: Any) -> Scope:
+def _look_after_backward(torch: Any, task: int) -> None:
     """Collect posts until the backward pass of this thread is over.
 
     Final callbacks run in the order in which they were queued. The reducer queues its own, which waits, when its last
-    bucket has been posted, so after our first one, and before the one that our first one queues. (In the first step
-    with ``static_graph`` the reducer even posts in its callback; the waits of that step are not seen.)
+    bucket has been posted, so after our first one, and before the one that our first one queues. In the first step of a
+    static graph it posts and waits within one final callback, where no node of the graph is at work.
     """
-    thread = recording.thread
-    scope = Scope(recording.core.now, recording.core.thread_cpu)
+    core = recording.core
+    node = getattr(torch._C, "_current_autograd_node", None)
+    scope = core.torch_open_scope(task, node is not None and node() is None)
+    if not scope:
+        return
     queue = torch.autograd.Variable._execution_engine.queue_callback
 
     def graph_is_done() -> None:
         try:
-            scope.mark_begin()
+            core.torch_begin_scope(scope)
             queue(waited)
         except Exception as failure:
+            core.torch_drop_scope(scope)
             recording.failed("waits of a backward pass are not recorded", failure)
 
     def waited() -> None:
-        if thread.backward is not None and thread.backward[1] is scope:
-            thread.backward = None
-        _record_waits(scope)
+        core.torch_close_scope(scope)
 
-    queue(graph_is_done)
-    return scope
-
-
-def _record_waits(scope: Scope) -> None:
-    """Write the waits of ``scope`` that no Python saw."""
     try:
-        core = recording.core
-        for wait in scope.waits():
-            pending = wait.post.pending
-            group = pending.group
-            core.event_at(
-                _WAIT_OPERATION, group.id, pending.seq, pending.peer, pending.tag, pending.nbytes, WAIT | FROM_CPP,
-                pending.event, wait.enter, wait.exit, wait.cpu_enter, wait.cpu_inside,
-            )  # fmt: skip
-        for post in scope.posts:
-            if not post.waited and recording.works.get(post.key) is post.pending:
-                del recording.works[post.key]
-    except Exception as failure:
-        recording.failed("waits inside C++ are not recorded", failure)
+        queue(graph_is_done)
+    except Exception as failure:  # not every engine takes final callbacks
+        core.torch_drop_scope(scope)
+        recording.failed("waits of a backward pass are not recorded", failure)
 
 
 def _patch_cpp_calls(distributed: Any, bindings: Any) -> None:
@@ -511,16 +354,11 @@ def _patch_cpp_calls(distributed: Any, bindings: Any) -> None:
 def _recorded_cpp_call(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         core = recording.core
-        thread = recording.thread
-        outer = thread.scope
-        scope = thread.scope = Scope(core.now, core.thread_cpu)
-        scope.mark_begin()
+        outer = core.torch_enter_cxx()
         try:
             return original(*args, **kwargs)
         finally:
-            thread.scope = outer
-            if scope.posts:
-                _record_waits(scope)
+            core.torch_leave_cxx(outer)
 
     call.__name__ = name
     call.__qualname__ = getattr(original, "__qualname__", name)

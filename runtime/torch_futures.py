@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from scalana.runtime.torch_groups import address
-from scalana.runtime.torch_state import Pending, recording
+from scalana.runtime.torch_state import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 _futures: Any = weakref.WeakKeyDictionary()
-"""Future in Python -> address of its Work and the post that it completes."""
+"""Future in Python -> event of the post that it completes, and address of its Work."""
 
 
-def patch(work_class: Any, future_class: Any, enter: Callable[[Pending], int], leave: Callable[[int], None]) -> None:
-    """Record ``future_class.wait`` on futures that ``work_class.get_future`` gave out, by ``enter`` and ``leave``."""
+def patch(work_class: Any, future_class: Any) -> None:
+    """Record ``future_class.wait`` on futures that ``work_class.get_future`` gave out."""
     for owner in (work_class, *work_class.__subclasses__()):
         original = vars(owner).get("get_future")
         if original is not None:
             owner.get_future = _remembering(original)
-    future_class.wait = _recorded_wait(future_class.wait, enter, leave)
+    future_class.wait = _recorded_wait(future_class.wait)
 
 
 def future_of(work: Any) -> Any:
@@ -37,9 +37,9 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
         future = original(self)
         try:
             place = address(self)
-            pending = recording.works.get(place)
-            if pending is not None:
-                _futures[future] = (place, pending)
+            event = recording.core.torch_post_of_work(place)
+            if event:
+                _futures[future] = (event, place)
         except Exception as failure:
             recording.failed("waits for futures are not recorded", failure)
         return future
@@ -50,26 +50,21 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
     return get_future
 
 
-def _recorded_wait(
-    original: Callable[..., Any], enter: Callable[[Pending], int], leave: Callable[[int], None]
-) -> Callable[..., Any]:
+def _recorded_wait(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(self: Any) -> Any:
-        found = None
+        event = 0
         try:
-            if _futures:
-                found = _futures.pop(self, None)
+            found = _futures.pop(self, None) if _futures else None
+            if found is not None:
+                event = recording.core.torch_wait_for(*found)
         except Exception as failure:
             recording.failed("waits for futures are not recorded", failure)
-        if found is None:
+        if not event:
             return original(self)
-        place, pending = found
-        if recording.works.get(place) is pending:
-            del recording.works[place]
-        event = enter(pending)
         try:
             return original(self)
         finally:
-            leave(event)
+            recording.core.torch_leave(event, False)
 
     wait.__qualname__ = "Future.wait"
     wait.__doc__ = original.__doc__

@@ -35,17 +35,9 @@ class Group:
         self.generation = -1
         """Record to which :attr:`id` belongs."""
 
-    def world_rank(self, group_rank: int) -> int:
-        """World rank of member ``group_rank``, -1 where unknown."""
-        return self.ranks[group_rank] if 0 <= group_rank < len(self.ranks) else -1
-
     def collective_number(self) -> int:
         """Number of this collective in the group."""
         return _core.number(self.key, 0, -1, 0)
-
-    def message_number(self, operation: int, peer: int, tag: int) -> int:
-        """Number of this message in its channel, on this side."""
-        return _core.number(self.key, operation, peer, tag)
 
 
 def address(wrapped: Any) -> int:
@@ -59,9 +51,6 @@ class Groups:
     def __init__(self) -> None:
         self.c10d: Any = None
         self.core: Any = None
-        self.by_name: dict[str, Group] = {}
-        self.known_to_kernels = False
-        """Whether kernels in C++ are to know the groups by address."""
         self._watched: dict[int, Any] = {}
         self._kept: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._worlds = 0
@@ -80,13 +69,15 @@ class Groups:
 
     def forget_names(self) -> None:
         """A group is being made: look names up afresh."""
-        self.by_name = {}
         self._watched.clear()
-        if self.known_to_kernels:
-            _core.forget_group(0)
+        _core.forget_group(0)
 
-    def lookup(self, process_group: Any, torch_name: str) -> Group:
-        """The communicator of ``process_group``, named ``torch_name`` by torch, defined in the record."""
+    def learn(self, process_group: Any) -> bool:
+        """Have the kernels know ``process_group`` by its address, for as long as no other can take it."""
+        place = address(process_group)
+        if not place:
+            return False
+        torch_name = process_group.group_name
         ranks = self._world_ranks(process_group)
         name = torch_name if self._worlds <= 1 else f"{torch_name}#{self._worlds}"
         key = (name, tuple(ranks))
@@ -94,22 +85,13 @@ class Groups:
         if group is None:
             group = self._kept[key] = Group(name, ranks)
         self._define(group, process_group.rank())
-        if ranks:
-            self.by_name[torch_name] = group
-            if self.known_to_kernels:
-                self._tell_kernels(process_group, group)
-        return group
-
-    def _tell_kernels(self, process_group: Any, group: Group) -> None:
-        """Have the kernels know ``group`` by its address, for as long as no other can take it."""
-        place = address(process_group)
 
         def gone(_: Any) -> None:
             _core.forget_group(place)
 
-        if place:
-            self._watched[place] = weakref.ref(process_group, gone)
-            _core.know_group(place, group.key, group.id, group.ranks)
+        self._watched[place] = weakref.ref(process_group, gone)
+        _core.know_group(place, group.key, group.id, group.ranks)
+        return True
 
     def pseudo(self, name: str, ranks: list[int], my_rank: int) -> Group:
         """A communicator for what torch does not do on a group: making groups."""

@@ -1,14 +1,16 @@
 """Kernels in C++ in front of torch's communication operators, where they have been compiled for the torch at hand.
 
-They record the calls that wait (:mod:`scalana.runtime.torch_comm` the rest, and those too where there are none) without
-the interpreter and so at a fraction of the cost. What is recorded is the same. A process that would have liked to have
-them says so in a file beside where they would be, and :mod:`scalana.runtime.torch_build` compiles what is wanted.
+They record calls without the interpreter, and so at a fraction of the cost of the kernels in Python
+(:mod:`scalana.runtime.torch_comm`), which are left with what those pass on. What is recorded is the same. A process
+that would have liked to have them says so in a file beside where they would be, and
+:mod:`scalana.runtime.torch_build` compiles what is wanted.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import zlib
 
 TYPE_CHECKING = False
@@ -32,10 +34,13 @@ class Operator(ctypes.Structure):
         ("operation", ctypes.c_uint32),
         ("group", ctypes.c_int32),
         ("payload", ctypes.c_int32),
+        ("result", ctypes.c_int32),
         ("peer", ctypes.c_int32),
         ("tag", ctypes.c_int32),
         ("async_", ctypes.c_int32),
         ("message", ctypes.c_bool),
+        ("any_source", ctypes.c_bool),
+        ("has_work", ctypes.c_bool),
     ]
 
 
@@ -73,8 +78,11 @@ def attach(torch: Any, core: Any, c10d: Any, operators: Sequence[Operator]) -> b
     functions = [_innermost(getattr(c10d, name, None)) for name in ("send", "recv")]
     codes = tuple(function.__code__ for function in functions if hasattr(function, "__code__"))
     table = (Operator * len(operators))(*operators)
-    api = core.torch_api(vars(c10d), codes)
-    _kept.append((vars(c10d), codes, table, library))
+    autograd = tuple(
+        vars(module) for name, module in list(sys.modules.items()) if f"{name}.".startswith("torch.autograd.")
+    )
+    api = core.torch_api(vars(c10d), codes, autograd)
+    _kept.append((vars(c10d), codes, autograd, table, library))
     done: int = library.scalana_torch_attach(ctypes.c_void_p(api), table, len(operators))
     core.meta("torch_kernels", str(done))
     return done > 0

@@ -448,18 +448,6 @@ static PyMethodDef methods[] = {
      "done(event, source=-1): a posted operation is complete."},
     {"interval", (PyCFunction)(void (*)(void))core_interval, METH_FASTCALL,
      "interval(type, name, start_ns, end_ns, cpu_ns): a named stretch of time of the calling thread."},
-    {"number", (PyCFunction)(void (*)(void))torch_number, METH_FASTCALL,
-     "number(group_key, operation, peer, tag): how many such calls there were before, and one more from now on."},
-    {"wait_follows", torch_wait_follows, METH_O,
-     "wait_follows(event): the calling thread's next wait is part of this call and ends it."},
-    {"waits", torch_waits, METH_NOARGS, "waits(): whether a call of the calling thread ends with its next wait."},
-    {"waited", torch_waited, METH_NOARGS, "waited(): that wait is over; returns the event, 0 if there was none."},
-    {"know_group", (PyCFunction)(void (*)(void))torch_know_group, METH_VARARGS,
-     "know_group(address, group_key, group, ranks): a process group that calls of C++ name by its address."},
-    {"forget_group", torch_forget_group, METH_O, "forget_group(address): it is gone. 0: all of them."},
-    {"torch_api", (PyCFunction)(void (*)(void))torch_api, METH_VARARGS,
-     "torch_api(globals, codes): address of what torch_kernels.cpp needs. Calls from frames with these globals wait;\n"
-     "messages do if one of these codes is near."},
     {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},
     {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
     {"sample_path", core_sample_path, METH_O,
@@ -497,7 +485,7 @@ static int core_exec(PyObject *module)
         registered = true;
         Py_AtExit(stop_at_exit);
     }
-    return 0;
+    return PyModule_AddFunctions(module, torch_methods);
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -40,6 +40,9 @@ thread_notes *own_notes(void)
         notes->index = recorder_thread(notes->tid, THREAD_PYTHON | (notes->tid == getpid() ? THREAD_MAIN : 0u));
         notes->generation = generation;
         notes->waiting = 0;
+        notes->any_source = NULL;
+        notes->torch_call = 0;
+        notes->backward = 0;
     }
     return notes;
 }
