@@ -86,9 +86,11 @@ def claim(finding: Finding, ranks: int) -> str:
         return _hang(who, finding.evidence, ranks)
     here, others, ratio = (_number(finding.evidence, key) for key in ("seconds_here", "seconds_others", "ratio"))
     if here is not None and finding.kind in ("late-ranks", "serial"):
-        text = f"{who} {'spend' if several else 'spends'} {names.seconds(here)} here"
+        text = f"{who} spends {names.seconds(here)} here"
+        if several:
+            text = f"{who} spend {names.seconds(here)} here on average"
         if others is None:
-            return f"{text} on average, and every one makes the others wait at some time." if several else f"{text}."
+            return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
         if others <= NOTHING * here:
             return f"{text}, the others next to nothing."
         if ratio is None:
