@@ -74,6 +74,14 @@ def torchrun(
     return run([*launcher, PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
 
 
+def forked(
+    ranks: int, program: str, *arguments: str | Path, record: Path | None = None, **options: object
+) -> subprocess.CompletedProcess[str]:
+    """The same with ranks that are forked from a process which has imported torch: for a third of the CPU time."""
+    launcher = [sys.executable, ROOT / "tests" / "tools" / "forked.py", str(ranks)]
+    return run([*launcher, PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
+
+
 def records(folder: Path) -> list[ProcessRecord]:
     """Everything recorded; an error if a recorder has noted a failure of its own, or a file has damage."""
     found = RunFolder(folder).processes()

@@ -129,7 +129,7 @@ def test_profile_says_when_the_folder_cannot_be_made(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_profile_in_the_midst_of_a_torch_job_sees_its_communication(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    done = jobs.torchrun(2, "profiled_part.py", tmp_path / "run", extra={"PYTHONPATH": str(jobs.ROOT)})
+    done = jobs.forked(2, "profiled_part.py", tmp_path / "run", extra={"PYTHONPATH": str(jobs.ROOT)})
     assert done.returncode == 0, done.stderr
     for record in jobs.ranks(tmp_path / "run"):
         assert record.meta["world_size"] == "2"

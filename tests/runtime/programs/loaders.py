@@ -1,4 +1,4 @@
-"""Loads data in worker processes started in every way, and works with them.
+"""Loads data twice in a worker process started in any way.
 
 Usage: loaders.py [fork|spawn|forkserver] [persistent]
 """
@@ -21,7 +21,7 @@ class Numbers(torch.utils.data.Dataset):
 if __name__ == "__main__":
     method, persistent = sys.argv[1], "persistent" in sys.argv
     loader = torch.utils.data.DataLoader(
-        Numbers(), batch_size=2, num_workers=2, multiprocessing_context=method, persistent_workers=persistent
+        Numbers(), batch_size=2, num_workers=1, multiprocessing_context=method, persistent_workers=persistent
     )
     workers = set()
     for _ in range(2):

@@ -1,0 +1,81 @@
+"""Starts a program on several ranks that are forked from one process which has imported torch.
+
+Does what ``torchrun --standalone --nproc-per-node RANKS PROGRAM`` does, without the seconds of CPU time that it and
+every rank take to import torch::
+
+    python tests/tools/forked.py RANKS PROGRAM [ARGUMENTS]
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import socket
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import torch.distributed
+
+LARGE = {
+    "DistributedDataParallel": "torch._dynamo",
+    "torch.compile": "torch._dynamo.backends.debugging",
+    "_functional_collectives": "torch.distributed._functional_collectives",
+    "init_device_mesh": "torch.distributed.tensor",
+    "fsdp": "torch.distributed.fsdp",
+}
+"""What programs that have a word in them import sooner or later; ranks share it if it is imported before."""
+
+
+def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks),
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+        TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",  # the store is not that of rank 0
+    )  # fmt: skip
+    sys.argv = arguments
+    sys.path[0] = str(Path(arguments[0]).resolve().parent)
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+def wait_for(children: set[int]) -> int:
+    """Waits for all ranks, or ends them when one fails. The exit code: that of the first that fails, or 0."""
+    failed = 0
+    while children:
+        child, status = os.wait()
+        children.discard(child)
+        if status and not failed:
+            failed = abs(os.waitstatus_to_exitcode(status))
+            for other in children:
+                os.kill(other, signal.SIGTERM)
+    return failed
+
+
+def main() -> None:
+    ranks, arguments = int(sys.argv[1]), sys.argv[2:]
+    text = Path(arguments[0]).read_text(encoding="utf-8")
+    for word, module in LARGE.items():
+        if word in text:
+            import_module(module)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = int(listener.getsockname()[1])
+    children = set()
+    for rank in range(ranks):
+        child = os.fork()
+        if not child:
+            listener.close()
+            # To end as any program does, with the interpreter: not by os._exit, as a process of multiprocessing.
+            return rank_main(rank, ranks, port, arguments)
+        children.add(child)
+    # Made after the fork: its threads would not be there in the ranks.
+    store = torch.distributed.TCPStore(
+        "127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach()
+    )
+    failed = wait_for(children)
+    del store
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
