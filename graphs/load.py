@@ -61,7 +61,10 @@ def choose_records(records: Iterable[ProcessRecord]) -> RankRecords:
             others = [record for record in others if record is not main]
             launchers = [record for record in launchers if record is not main]
     ranks = [RankRecord(rank, _last_generation(rank, own[rank], warnings)) for rank in sorted(own)]
-    _adopt(ranks, others, warnings)
+    started = {(rank.record.meta.get("host"), rank.record.meta.get("ppid")) for rank in ranks}
+    is_parent = [(record.meta.get("host"), record.meta.get("pid", "")) in started for record in others]
+    launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
+    _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
     sizes = [size for rank in ranks if (size := _integer(rank.record.meta.get("world_size"))) is not None]
     if len(set(sizes)) > 1:
         warnings.append(f"the ranks disagree about the size of the job: {sorted(set(sizes))}; the largest is taken")

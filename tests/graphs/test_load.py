@@ -1,0 +1,25 @@
+"""Which process of a run is what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from scalana.graphs.load import choose_records
+
+
+def process(pid: int, ppid: int, rank: int | None = None) -> Any:
+    meta = {"pid": str(pid), "ppid": str(ppid), "host": "a", "argv": f"process {pid}"}
+    if rank is not None:
+        meta |= {"rank": str(rank), "role": "rank", "world_size": "2"}
+    return SimpleNamespace(file=Path(f"a-{pid}-0.rec"), meta=meta, events=[], open=[])
+
+
+def test_the_process_that_spawned_the_ranks_is_a_launcher_and_a_stranger_is_left_out() -> None:
+    records = [process(9, 1), process(11, 9, 0), process(12, 9, 1)]
+    chosen = choose_records(cast(Any, records))
+    assert (len(chosen.ranks), chosen.launchers, chosen.warnings) == (2, ["process 9"], [])
+    chosen = choose_records(cast(Any, [*records, process(20, 1)]))
+    assert chosen.launchers == ["process 9"]
+    assert chosen.warnings == ["1 recorded process belongs to no rank; left out"]
