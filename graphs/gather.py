@@ -25,6 +25,7 @@ from scalana.runtime.record_format import (
     EVENT_BLOCKING,
     DoneColumns,
     EventColumns,
+    PathColumns,
     ProcessRecord,
     SampleColumns,
 )
@@ -277,7 +278,8 @@ def _in_order(samples: Samples) -> bool:
 def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
     """Free the columns of all records, which have been copied: they are most of what a large run takes."""
     nothing = memoryview(b"")
-    no_samples, no_events, no_done = (
+    no_paths, no_samples, no_events, no_done = (
+        PathColumns(*[nothing] * 3),
         SampleColumns(*[nothing] * 6),
         EventColumns(*[nothing] * 15),
         DoneColumns(*[nothing] * 4),
@@ -286,7 +288,9 @@ def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
     for entry in chosen.ranks:
         for place in range(1 + len(entry.children)):
             record = records[number]
-            small = replace(record, samples=no_samples, events=no_events, done=no_done, codes={}, groups={})
+            small = replace(
+                record, codes={}, groups={}, paths=no_paths, samples=no_samples, events=no_events, done=no_done
+            )
             records[number] = small
             if place == 0:
                 entry.record = small

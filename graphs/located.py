@@ -5,7 +5,7 @@ Everything here counts in the portion, but for the rows of events, which are tho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,13 @@ class Located:
 
     def __len__(self) -> int:
         return len(self.location)
+
+    def let_go_of_calls(self) -> None:
+        """Free what the run's table of calls holds from here on."""
+        none = np.zeros(0, np.int64)
+        self.spans = replace(
+            self.spans, thread=none, enter_ns=none, exit_ns=none, nbytes=none, post=none, wait_first=none, waits=none
+        )
 
 
 def locate(data: Gathered, portion: Portion) -> Located:

@@ -232,7 +232,7 @@ def _matched(
     for part, begin in zip(located, begins.tolist(), strict=False):
         posts = np.flatnonzero(part.spans.post >= 0)
         call_of_event[part.spans.post[posts]] = begin + posts
-    rank: npt.NDArray[Any] = data.threads.rank[data.events.thread].astype(np.int32)
+    rank: npt.NDArray[Any] = data.threads.rank.astype(np.int32)[data.events.thread]
     sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
     matching = match(data.events, rank, call_of_event, sizes)
     del rank
@@ -291,6 +291,7 @@ def _calls(
         whole.nbytes[at] = spans.nbytes
         whole.posts[at] = np.where(spans.post >= 0, instance_of_event[spans.post], -1)
         whole.wait_first[at.start + 1 : at.stop + 1] = np.diff(kept[spans.wait_first])
+        part.let_go_of_calls()
         return waits[waits >= 0]
 
     whole.waits = np.concatenate([np.zeros(0, np.int64), *each(fill, range(len(located)))])

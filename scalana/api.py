@@ -139,6 +139,7 @@ def analyze(
             raise RunDataError(str(error)) from error
         except OSError as error:
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+        tables.trim()  # what was between is more than what is left
         return Report(detectors.analyze(ppg))
 
 
