@@ -36,6 +36,10 @@ _CALLS = (
         "Writing out keeps the rank waiting: write less often, or leave it to a thread or process of its own.",
     ),
     (
+        re.compile(r"\b(all_gather_object|gather_object|\w+_object_list)\("),
+        "Objects are pickled here, and unpickled wherever they arrive: exchange less, or tensors.",
+    ),
+    (
         re.compile(r"\bempty_cache\("),
         "Memory that is given back must be had anew: call this less often.",
     ),
