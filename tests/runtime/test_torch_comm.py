@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scalana.runtime import torch_build
+from scalana.runtime.operations import BY_TORCH_OP
 
 from . import jobs
 
@@ -239,14 +240,14 @@ def test_a_failing_rank_ends_the_job_as_ever(tmp_path: Path) -> None:
 
 
 WITHOUT_PYTHON = """
-import torch, torch.distributed as dist, torch.distributed.distributed_c10d as c10d
+import torch, torch.distributed as dist, torch.distributed._functional_collectives as functional
 from torch.testing._internal.distributed.fake_pg import FakeStore
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
 from scalana.runtime import torch_state
 class Watched:
-    def __init__(self, core): self.core = core; self.begun = 0
+    def __init__(self, core): self.core = core; self.entered = 0
     def __getattr__(self, name):
-        self.begun += name == "begin"
+        self.entered += name in ("torch_enter", "torch_wait_for_storage")
         return getattr(self.core, name)
 tensor = torch.ones(4)
 dist.all_reduce(tensor)  # makes the group known
@@ -255,30 +256,29 @@ for _ in range(3):
     dist.all_reduce(tensor)
     dist.send(tensor, 1, tag=7)
     dist.barrier()
-print(watched.begun)
-work = dist.all_reduce(tensor, async_op=True)
-work.wait()
-print(watched.begun)
+print(watched.entered)
+dist.all_reduce(tensor, async_op=True).wait()
 work = dist.all_reduce(tensor, async_op=True)
 future = work.get_future()
 future.wait()
 future.wait()
 work.wait()
-print(watched.begun)
+functional.all_reduce(tensor, "sum", dist.group.WORLD).wait()
+print(watched.entered)
 with torch.inference_mode():
     dist.all_reduce(torch.ones(4))
-print(watched.begun)
+print(watched.entered)
 """
 
 
-def test_kernels_record_calls_that_wait_without_python(tmp_path: Path, kernels: dict[str, str]) -> None:
+def test_kernels_record_calls_without_python(tmp_path: Path, kernels: dict[str, str]) -> None:
     done = jobs.python(WITHOUT_PYTHON, tmp_path, extra=kernels)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["0", "2", "4", "5"]
+    assert done.stdout.split() == ["0", "0", "1"]
     (record,) = jobs.records(tmp_path)
     made = [call for call in jobs.calls(record) if call.operation != "init_process_group"]
     looped = [("allreduce", 16, 1), ("send", 16, 1), ("barrier", 0, 1)] * 3
-    expected = [("allreduce", 16, 1), *looped, *[("allreduce", 16, 2), ("wait", 16, 4)] * 2, ("allreduce", 16, 1)]
+    expected = [("allreduce", 16, 1), *looped, *[("allreduce", 16, 2), ("wait", 16, 4)] * 3, ("allreduce", 16, 1)]
     assert [(call.operation, call.nbytes, call.flags) for call in made] == expected
     collectives = [call.seq for call in made if call.operation in ("allreduce", "barrier")]
     assert collectives == list(range(len(collectives)))
@@ -324,3 +324,24 @@ def test_loader_workers_are_children_of_their_rank(tmp_path: Path, arguments: tu
         assert found[worker].role == "child" and found[worker].rank == -1
         assert found[worker].meta["parent_record"] == rank.file.name
         assert found[worker].ended or "persistent" in arguments
+
+
+@pytest.mark.parametrize("how", BOTH_WAYS)
+def test_every_layer_is_recorded_as_the_profiler_sees_it(
+    tmp_path: Path, how: str, request: pytest.FixtureRequest
+) -> None:
+    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "every_layer.py"], tmp_path, extra=_environment(how, request))
+    assert done.returncode == 0, done.stderr
+    (record,) = jobs.records(tmp_path)
+    made = jobs.calls(record)
+    complete = set(record.done.event)
+    layers = json.loads(done.stdout)
+    assert len(layers) > 60
+    for name, begin, end, operators, waits in layers:
+        calls = [call for call in made if begin <= call.enter_ns <= end and "group" not in call.operation]
+        seen = [call.operation for call in calls if not call.completes]
+        assert seen == [BY_TORCH_OP[operator].name for operator in operators], name
+        posts = {call.id for call in calls if call.flags & 2}
+        waited_for = [call.completes for call in calls if call.completes]
+        assert set(waited_for) <= posts <= complete, name
+        assert waits is None or len(waited_for) == waits, name
