@@ -10,7 +10,7 @@ from scalana.detectors.findings import Analysis
 from scalana.detectors.replay import prepare
 from scalana.detectors.rivals import name_rivals
 from scalana.detectors.time_split import split_time
-from scalana.detectors.waits import find_dependencies, find_waits
+from scalana.detectors.waits import find_dependencies, find_waits, unwritten_waits
 from scalana.graphs.metrics import add_to
 from scalana.graphs.ppg import PPG
 from scalana.graphs.timeline import Timeline
@@ -28,13 +28,15 @@ def analyze(ppg: PPG) -> Analysis:
     waits = find_waits(timeline, dependencies)
     if ppg.metrics["wait_s"].any():
         ppg.metrics["wait_s"][:] = 0.0
-    add_to(ppg.metrics["wait_s"], timeline.calls.vertex, timeline.locations.rank[timeline.calls.location], waits.wait_s)
-    replay = prepare(timeline, dependencies)
+    wait_s, rank = waits.all_s(timeline), timeline.locations.rank[timeline.calls.location]
+    add_to(ppg.metrics["wait_s"], timeline.calls.vertex, rank, wait_s)
+    replay = prepare(timeline, dependencies, unwritten_waits(timeline, waits))
     table = blame(timeline, waits)
     warnings = _warnings(ppg)
-    unbalanced = abs(float(table.seconds.sum()) - waits.total_s)
-    if unbalanced > SUM_TOLERANCE * max(waits.total_s, 1e-9):
-        warnings.append(f"the blame misses {unbalanced:.3f} s of {waits.total_s:.3f} s of waiting: please report this")
+    total_s = float(wait_s.sum())
+    unbalanced = abs(float(table.seconds.sum()) - total_s)
+    if unbalanced > SUM_TOLERANCE * max(total_s, 1e-9):
+        warnings.append(f"the blame misses {unbalanced:.3f} s of {total_s:.3f} s of waiting: please report this")
     findings = late_ranks.detect(timeline, ppg.psg, waits, table, replay)
     findings = name_rivals(findings, ppg.metrics["helper_cpu_s"], ppg.psg)
     hung = hangs.detect(timeline, ppg.psg, ppg.run)

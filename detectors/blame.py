@@ -133,10 +133,10 @@ def split(
     """
     group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
 
-    call_s = timeline.calls.exit_s - timeline.calls.enter_s
+    wait_s, call_s = waits.all_s(timeline), timeline.call_s()
 
     def part(at: slice) -> Shares:
-        sums = sum_stretches(timeline, waits, call_s, row_of_gap, stretches, groups, runs, numbering, at)
+        sums = sum_stretches(timeline, wait_s, call_s, row_of_gap, stretches, groups, runs, numbering, at)
         group, target, share = split_comparisons(
             at.start,
             at.stop,
@@ -151,7 +151,7 @@ def split(
             group_first,
             groups.group_waiter,
             groups.group_waiters,
-            groups.group_wait_s,
+            groups.group_seen_s,
             numbering.transfer,
             numbering.unresolved,
             numbering.wait,

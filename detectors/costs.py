@@ -105,7 +105,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     error[:activities] = _work_error(timeline, activities)
     calls = timeline.calls
     main = timeline.locations.is_main[calls.location]
-    inside = np.maximum(calls.exit_s - calls.enter_s - analysis.waits.wait_s, 0.0)
+    inside = np.maximum(timeline.call_s() - analysis.waits.all_s(timeline), 0.0)
     transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
     error[activities : numbering.unresolved] = _repetition_error(
         calls.vertex[main], calls.location[main], inside[main], numbering.vertices

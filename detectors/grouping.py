@@ -55,7 +55,9 @@ class Groups:
     group_operation: IntArray
     """Code of the operation that it waited in; of a completion, that of what it completed ``[wait groups]``."""
     group_wait_s: FloatArray
-    """Seconds waited ``[wait groups]``."""
+    """Seconds waited, also in calls that others stand for ``[wait groups]``."""
+    group_seen_s: FloatArray
+    """Seconds waited in written calls alone, which their stretches are to explain ``[wait groups]``."""
     group_count: IntArray
     """Waits joined ``[wait groups]``."""
     group_of_call: IntArray
@@ -98,6 +100,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
     sampled, pooled, count, runs = _choose(timeline, stretches, comparison, calls.location[culprit])
     waiting = np.flatnonzero(stretches.wait_s > 0.0)
     call, seconds = stretches.call[waiting], stretches.wait_s[waiting]
+    all_s = seconds if timeline.unwritten is None else seconds * timeline.unwritten.stands_for[call]
     of_waiting = np.repeat(comparison, np.diff(stretches.first))[waiting]
     waiter = calls.location[call]
     group, first = number_columns(of_waiting, np.where(pooled[of_waiting] > 0, -1, waiter), calls.vertex[call])
@@ -117,7 +120,8 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
         group_waiters=np.maximum(pooled[of_waiting[first]], 1),
         group_vertex=calls.vertex[call[first]],
         group_operation=instances.operation[stretches.instance_of(waiting[first])],
-        group_wait_s=weighted_count(group, seconds, len(first)),
+        group_wait_s=weighted_count(group, all_s, len(first)),
+        group_seen_s=weighted_count(group, seconds, len(first)),
         group_count=np.bincount(group, minlength=len(first)),
         group_of_call=group_of_call,
     ), runs

@@ -41,7 +41,7 @@ WORTH_ONCE = 0.05
 
 def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
-    total = waits.total_s
+    total = float(waits.all_s(timeline).sum())
     recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     if total <= 0.0 or recorded <= 0.0:
         return []

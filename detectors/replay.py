@@ -123,8 +123,15 @@ class Replay:
         return np.asarray(enter), np.asarray(leave), np.asarray(end) + end_gap
 
 
-def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Replay:
-    """Sort the entries and exits of all calls, and measure the gaps between them."""
+def prepare(
+    timeline: Timeline, dependencies: Dependencies | None = None, waiting_s: FloatArray | None = None
+) -> Replay:
+    """Sort the entries and exits of all calls, and measure the gaps between them.
+
+    ``waiting_s`` is what of the gaps was waiting in unwritten calls ``[gaps]``: it goes when what was waited for goes,
+    so that only the written calls wait in a replay. The ends are then to be compared with those of a replay without
+    changes.
+    """
     calls, locations = timeline.calls, timeline.locations
     pairs = dependencies or find_dependencies(timeline)
     count = len(calls)
@@ -142,6 +149,8 @@ def prepare(timeline: Timeline, dependencies: Dependencies | None = None) -> Rep
     last = locations.start_s.copy()
     last[filled] = calls.exit_s[calls.first[1:][filled] - 1]
     gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
+    if waiting_s is not None:
+        gap_s = np.maximum(gap_s - waiting_s, 0.0)
     one_each = len(calls.waits) == count and bool((size == 1).all())
     pair = order if one_each else _ranges(calls.wait_first[:-1][order], size)
 

@@ -15,7 +15,6 @@ from scalana.detectors.grouping import Groups, Runs
 from scalana.detectors.segments import grown, sort_values
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
-from scalana.detectors.waits import WaitStates
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 
@@ -33,7 +32,7 @@ class Sums:
 
 def sum_stretches(
     timeline: Timeline,
-    waits: WaitStates,
+    wait_s: FloatArray,
     call_s: FloatArray,
     row_of_gap: IntArray,
     stretches: Stretches,
@@ -44,8 +43,8 @@ def sum_stretches(
 ) -> Sums:
     """Sum the stretches of the comparisons ``at``. Cost: linear in the rows of own work that the stretches cover.
 
-    ``call_s`` are the seconds in every call ``[calls]``, and ``row_of_gap`` is the start of the rows of own work of
-    every gap ``[gaps + 1]``.
+    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call ``[calls]``; ``row_of_gap`` is the
+    start of the rows of own work of every gap ``[gaps + 1]``.
     """
     calls, start_s = timeline.calls, timeline.locations.start_s
     return Sums(
@@ -67,7 +66,7 @@ def sum_stretches(
             calls.location,
             calls.first,
             calls.vertex,
-            waits.wait_s,
+            wait_s,
             groups.group_of_call,
             row_of_gap,
             timeline.own.activity,

@@ -22,8 +22,11 @@ def split_time(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float
     work = float(np.minimum(own.cpu_s, own.seconds)[main_work].sum())
     outside = float(own.seconds[main_work].sum())
     main_calls = locations.is_main[calls.location]
-    wait = float(waits.wait_s[main_calls].sum())
+    wait = float(waits.all_s(timeline)[main_calls].sum())
     inside = float((calls.exit_s - calls.enter_s)[main_calls].sum())
+    if timeline.unwritten is not None:
+        inside += float(timeline.unwritten.gap_s[locations.is_main[gap_location]].sum())
+        wait = min(wait, inside)  # it is estimated
     return TimeSplit(
         work_s=work,
         stall_s=outside - work,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.segments import portions_of, row_type
+from scalana.graphs.metrics import gap_locations
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import Calls, FloatArray, IntArray, Timeline
@@ -35,9 +36,13 @@ class WaitStates:
     instance: IntArray
     """Instance that was released last, -1 likewise ``[calls]``."""
 
+    def all_s(self, timeline: Timeline) -> FloatArray:
+        """Seconds of waiting in every call and in those, not written, that it stands for ``[calls]``."""
+        return self.wait_s if timeline.unwritten is None else self.wait_s * timeline.unwritten.stands_for
+
     @property
     def total_s(self) -> float:
-        """Rank-seconds of all waiting."""
+        """Rank-seconds of waiting in the calls of the timeline alone."""
         return float(self.wait_s.sum())
 
 
@@ -89,6 +94,22 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
     last = _last_member(timeline)
     parts = each(lambda at: _waits_of(timeline, pairs, last, at), chunks(len(timeline.calls)))
     return concatenate(parts, WaitStates) if parts else WaitStates(np.zeros(0), *(np.zeros((2, 0), dtype=np.int32)))
+
+
+def unwritten_waits(timeline: Timeline, waits: WaitStates) -> FloatArray | None:
+    """Estimated seconds of waiting in the calls that were not written, by gap; None where all were ``[gaps]``.
+
+    Of every location as large a part of these calls as the written ones say of all its calls.
+    """
+    unwritten, calls = timeline.unwritten, timeline.calls
+    if unwritten is None:
+        return None
+    count = len(timeline.locations)
+    extra = np.bincount(calls.location, waits.all_s(timeline) - waits.wait_s, count)
+    location = gap_locations(timeline)
+    between = np.bincount(location, unwritten.gap_s, count)
+    part = np.divide(extra, between, out=np.zeros(count), where=between > 0.0)
+    return np.asarray(unwritten.gap_s * np.clip(part, 0.0, 1.0)[location])
 
 
 def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> WaitStates:

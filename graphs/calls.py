@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scalana.graphs.tables import Events
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_POST
+from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -53,6 +53,8 @@ class Spans:
     """Event rows that a call waits for."""
     outer: IntArray
     """Event rows left out because others inside them stand for them."""
+    level: IntArray
+    """One in 2^level of such calls was written, when this one was ``[calls]``."""
 
     def __len__(self) -> int:
         return len(self.thread)
@@ -113,6 +115,7 @@ def build_spans(events: Events) -> Spans:
         wait_first=np.searchsorted(owner[by_owner], np.arange(int(keep.sum()) + 1)).astype(np.int64),
         waits=waited[by_owner],
         outer=left_out,
+        level=events.flags[kept][keep] >> EVENT_LEVEL_SHIFT,
     )
 
 
@@ -173,11 +176,12 @@ def _joined(
     is_wait: BoolArray,
     events: Events,
 ) -> IntArray:
-    """Rows of posts that are followed at once by their own wait."""
+    """Rows of posts that are followed at once by their own wait, and by nothing in between that was not written."""
     follows = (thread[1:] == thread[:-1]) & (enter[1:] - leave[:-1] < _JOIN_NS)
     own = is_wait[1:] & (post[:-1] >= 0) & (completes[1:] == post[:-1])
     simple = np.zeros(len(post), np.bool_)
-    simple[post >= 0] = (events.flags[post[post >= 0]] & EVENT_POST) > 0
+    flags = events.flags[post[post >= 0]]
+    simple[post >= 0] = ((flags & EVENT_POST) > 0) & (flags >> EVENT_LEVEL_SHIFT == 0)
     return np.flatnonzero(follows & own & simple[:-1])
 
 
@@ -199,4 +203,5 @@ def select(spans: Spans, rows: IntArray) -> Spans:
         wait_first=starts,
         waits=spans.waits[picked],
         outer=spans.outer,
+        level=spans.level[rows],
     )

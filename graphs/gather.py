@@ -39,7 +39,7 @@ class Intervals:
     """Named stretches of time: regions, steps, phases, modules, pipeline actions."""
 
     type: IntArray
-    """1 region, 2 step, 3 phase, 4 module, 5 device, 6 pipeline action ``[intervals]``."""
+    """1 region, 2 step, 3 phase, 4 module, 5 device, 6 pipeline action, 7 stay in unwritten calls ``[intervals]``."""
     name: list[str]
     """``[intervals]``"""
     thread: IntArray

@@ -119,9 +119,15 @@ def sampled_work(
     catalogue: Catalogue,
     vertices: int,
     period_ns: int,
+    in_calls: BoolArray | None = None,
 ) -> tuple[Rows, Rows]:
-    """Rows of the gaps that hold samples, and what they tell of those that hold none (for :func:`common_profiles`)."""
-    rows = _sampled(gaps, samples, threads, places, catalogue.find(places.vertex, places.line), period_ns)
+    """Rows of the gaps that hold samples, and what they tell of those that hold none (for :func:`common_profiles`).
+
+    ``in_calls`` says which paths lead into a communication call ``[paths]``: in a gap that holds unwritten calls, a
+    sample there tells nothing of own work.
+    """
+    place_of_path = catalogue.find(places.vertex, places.line)
+    rows = _sampled(gaps, samples, threads, places, place_of_path, period_ns, in_calls)
     exact_cpu(rows, gaps.cpu_ns)
     return rows, evidence_of(gaps, rows, vertices, period_ns)
 
@@ -214,10 +220,13 @@ def _sampled(
     places: Places,
     place_of_path: IntArray,
     period_ns: int,
+    in_calls: BoolArray | None,
 ) -> Rows:
     """Rows of the gaps that hold samples, CPU as the samples have it."""
     stretches = _stretches(samples, period_ns)
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
+    if gaps.unwritten_ns is not None and in_calls is not None:
+        gap_of_sample[in_calls[samples.path] & (gaps.unwritten_ns > 0)[gap_of_sample]] = -1
     rows = np.flatnonzero(gap_of_sample >= 0)
     gap = gap_of_sample[rows]
     time = samples.time_ns[rows]
@@ -227,10 +236,14 @@ def _sampled(
     joins_last = np.zeros(len(rows), np.bool_)
     joins_last[1:] = joins_next[:-1]
     right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
-    left = np.where(joins_last, stretches.border_ns[np.maximum(rows - 1, 0)], gaps.start_ns[gap])
+    before = np.concatenate((rows[:1], rows[:-1]))  # of samples between two of a gap, the earlier one has the time
+    left = np.where(joins_last, stretches.border_ns[before], gaps.start_ns[gap])
     seconds = to_seconds(right - left)
     cpu = _integral(rows, time, left, right, stretches, samples, "cpu", period_ns)
     wait = _integral(rows, time, left, right, stretches, samples, "wait", period_ns)
+    if gaps.unwritten_ns is not None:
+        part = (gaps.own_ns() / np.maximum(gaps.end_ns - gaps.start_ns, 1))[gap]
+        seconds, cpu, wait = seconds * part, cpu * part, wait * part
     wait = np.minimum(wait, np.maximum(seconds - cpu, 0.0))
     ticks = np.clip(np.rint((right - left) / period_ns), 1, _MOST_TICKS).astype(np.int64)
 

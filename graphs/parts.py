@@ -40,6 +40,8 @@ class Totals:
     """``[totals]``"""
     wall_ns: IntArray
     """``[totals]``"""
+    cpu_ns: IntArray
+    """``[totals]``"""
 
 
 class Communicators(dict[tuple[str, bytes], int]):
@@ -166,6 +168,7 @@ class Part:
             calls=as_integers(columns.calls),
             nbytes=as_integers(columns.nbytes),
             wall_ns=as_integers(columns.wall_ns),
+            cpu_ns=as_integers(columns.cpu_ns),
         )
 
     def of_paths(self, local: object) -> Ints:

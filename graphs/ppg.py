@@ -33,9 +33,11 @@ from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
 from scalana.graphs.signals import SIGNALLING, add_signals
 from scalana.graphs.tables import Events, narrowed, take, to_ns, to_seconds, widened
-from scalana.graphs.timeline import Activities, Calls, FloatArray, IntArray, Locations, OwnWork, Timeline
+from scalana.graphs.timeline import Activities, Calls, FloatArray, IntArray, Locations, OwnWork, Timeline, Unwritten
 from scalana.graphs.unsampled import common_profiles
+from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.work_rows import Gaps, Rows
+from scalana.runtime.record_format import INTERVAL_UNWRITTEN
 
 if TYPE_CHECKING:
     import networkx
@@ -165,15 +167,23 @@ def build_ppg(
     outer = _paths_and_operations(data.events, located)
     data.events = take(data.events, slice(0))  # from here on the calls tell it all
     done("dividing own work")
-    own, activities = _own_work(located, calls, data, places, psg, period_ns)
-    del located, vertex
+    stays = Stays.of(data.intervals)
+    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, stays)
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     timeline = Timeline(ranks, locations, calls, matching.instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
+    del vertex
+    counted = _plain_totals(data, outer) if data.thinned[data.is_own].any() else None
+    if counted is not None and len(stays):
+        sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
+        timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, matching.instances, locations.rank, sums))
+    del located
     metrics = timeline_metrics(timeline, len(psg.vertices))
     each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
-    if data.thinned[data.is_own].any():
-        _add_totals(metrics, data, outer, total_vertex)
+    if counted is not None:
+        _add_totals(metrics, data, counted, total_vertex)
+    if timeline.unwritten is not None:
+        add_unwritten(metrics, timeline, sums)
     run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
     if matching.mixed:
         run.warnings.append(f"ranks called different operations at the same place {matching.mixed} times")
@@ -302,9 +312,9 @@ def _calls(
 
 
 def _own_work(
-    located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int
-) -> tuple[OwnWork, Activities]:
-    """What the locations of all portions did between their calls."""
+    located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int, stays: Stays
+) -> tuple[OwnWork, Activities, FloatArray]:
+    """What the locations of all portions did between their calls; and how long they were in unwritten ones, by gap."""
     enclosing = outside_communication(psg)
     catalogue = Catalogue(
         np.concatenate((places.vertex, enclosing[places.vertex], [0])),
@@ -314,17 +324,26 @@ def _own_work(
     numbers = range(len(located))
     first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
     first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
+    in_calls = enclosing[places.vertex] != places.vertex
+    in_calls[data.totals.path] = True
+    in_calls[0] = False
+    unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(stays) else 0)
 
     def gaps(number: int) -> Gaps:
-        at = slice(first_call[number], first_call[number + 1])
-        return gaps_of(
-            located[number], to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing
-        )
+        part, at = located[number], slice(first_call[number], first_call[number + 1])
+        made = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
+        if len(stays):
+            put_into_gaps(made, part, stays)
+        return made
 
     def sampled(number: int) -> tuple[Rows, Rows]:
-        part = located[number]
+        part, here = located[number], gaps(number)
         samples = samples_of(data, part.portion)
-        rows, told = sampled_work(gaps(number), samples, part.threads, places, catalogue, vertices, period_ns)
+        rows, told = sampled_work(here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls)
+        if here.unwritten_ns is not None:
+            behind = first_call[-1] + first_location[number] - len(part)
+            to = here.number + np.where(here.number < len(part), first_call[number], behind)
+            unwritten_s[to] = to_seconds(here.unwritten_ns)
         return narrowed(rows), told
 
     rows, told = zip(*each(sampled, numbers), strict=True) if located else ((), ())
@@ -344,7 +363,7 @@ def _own_work(
 
     del rows
     before, behind = zip(*each(inferred, numbers), strict=True) if located else ((), ())
-    return numbered([*before, *behind], catalogue)
+    return (*numbered([*before, *behind], catalogue), unwritten_s)
 
 
 def _paths_and_operations(events: Events, located: list[Located]) -> IntArray:
@@ -391,16 +410,24 @@ def _total_vertices(
     return np.asarray(known[number.reshape(-1)])
 
 
-def _add_totals(metrics: dict[str, FloatArray], data: Gathered, outer: IntArray, vertex: IntArray) -> None:
-    """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums.
+def _plain_totals(data: Gathered, outer: IntArray) -> IntArray:
+    """Rows of the totals of the ranks' own processes.
 
     ``outer`` ``[pairs, 2]`` are paths and operations of what must not be counted beside the calls that stand for it.
     """
-    thinned = data.is_own & data.thinned
     totals = data.totals
     width = int(max(totals.operation.max(initial=0), outer[:, 1].max(initial=0))) + 1
     stood_for = np.isin(totals.path * width + totals.operation, outer[:, 0] * width + outer[:, 1])
-    rows = np.flatnonzero(thinned[totals.process] & ~stood_for)
+    return np.flatnonzero(data.is_own[totals.process] & ~stood_for)
+
+
+def _add_totals(metrics: dict[str, FloatArray], data: Gathered, rows: IntArray, vertex: IntArray) -> None:
+    """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums.
+
+    ``rows`` are those of the totals that count, ``vertex`` the vertices of all.
+    """
+    thinned, totals = data.is_own & data.thinned, data.totals
+    rows = rows[thinned[totals.process[rows]]]
     for name, amount in (
         ("calls", totals.calls[rows].astype(np.float64)),
         ("bytes", totals.nbytes[rows].astype(np.float64)),
@@ -426,16 +453,17 @@ def _steps(data: Gathered) -> FloatArray:
 
 def _regions(data: Gathered, places: Places) -> list[Region]:
     intervals = data.intervals
+    rows = np.flatnonzero(intervals.type != INTERVAL_UNWRITTEN)
     return [
         Region(_INTERVAL_TYPES[kind] if kind < len(_INTERVAL_TYPES) else "", name, rank, start, end, cpu, vertex)
         for kind, name, rank, start, end, cpu, vertex in zip(
-            intervals.type.tolist(),
-            intervals.name,
-            intervals.rank.tolist(),
-            to_seconds(intervals.start_ns).tolist(),
-            to_seconds(intervals.end_ns).tolist(),
-            to_seconds(intervals.cpu_ns).tolist(),
-            places.vertex[intervals.path].tolist(),
+            intervals.type[rows].tolist(),
+            [intervals.name[row] for row in rows.tolist()],
+            intervals.rank[rows].tolist(),
+            to_seconds(intervals.start_ns[rows]).tolist(),
+            to_seconds(intervals.end_ns[rows]).tolist(),
+            to_seconds(intervals.cpu_ns[rows]).tolist(),
+            places.vertex[intervals.path[rows]].tolist(),
             strict=True,
         )
     ]

@@ -101,7 +101,7 @@ class OwnWork:
 
     Gap ``c`` is the stretch before call ``c`` (from the exit of the previous call of its location, or the start of
     the record); gap ``calls + l`` is the stretch after the last call of location ``l``. Rows are sorted by gap, and
-    the seconds of the rows of a gap add up to the length of the gap.
+    the seconds of the rows of a gap add up to the length of the gap, less what it holds of unwritten calls.
     """
 
     gap: IntArray
@@ -137,6 +137,16 @@ class Activities:
 
 
 @dataclass(slots=True)
+class Unwritten:
+    """Calls that were not written one by one, because there were too many (:mod:`~scalana.graphs.unwritten`)."""
+
+    gap_s: FloatArray
+    """Exact seconds of every gap in such calls, which are none of its own work ``[gaps]``."""
+    stands_for: FloatArray
+    """Seconds at its place for which each second of a written call stands, itself included; estimated ``[calls]``."""
+
+
+@dataclass(slots=True)
 class Timeline:
     """One run. See the module's docstring."""
 
@@ -150,3 +160,10 @@ class Timeline:
     """Sampling period: what one sample stands for."""
     steps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
     """Training steps marked by the user, rows of (location, start_s, end_s)."""
+    unwritten: Unwritten | None = None
+    """None where all calls were written."""
+
+    def call_s(self) -> FloatArray:
+        """Seconds in every call, with those that it stands for ``[calls]``."""
+        seconds = self.calls.exit_s - self.calls.enter_s
+        return seconds if self.unwritten is None else seconds * self.unwritten.stands_for

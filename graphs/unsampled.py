@@ -32,7 +32,7 @@ def unsampled(
     ``common`` are the profiles of the whole run; ``place`` gives the place of a pair of vertex and line, as half the
     number of an activity: that of a gap without any like it.
     """
-    length = gaps.end_ns - gaps.start_ns
+    length = gaps.own_ns()
     sampled = np.zeros(len(length), np.bool_)
     sampled[rows.gap] = True
     empty = np.flatnonzero(~sampled & (length > 0))

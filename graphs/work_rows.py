@@ -33,6 +33,13 @@ class Gaps:
     """Where a gap goes of which nothing is known ``[gaps]``."""
     default_line: IntArray
     """Its line, 0 where unknown ``[gaps]``."""
+    unwritten_ns: IntArray | None = None
+    """How much of it is calls that were not written; None where all were ``[gaps]``."""
+
+    def own_ns(self) -> IntArray:
+        """Length of every gap, less what it holds of unwritten calls ``[gaps]``."""
+        length = self.end_ns - self.start_ns
+        return length if self.unwritten_ns is None else length - self.unwritten_ns
 
 
 @dataclass(slots=True)

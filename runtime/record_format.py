@@ -101,6 +101,9 @@ NATIVE_MODULE = 1
 """In place of Python's minor version: the code stands for an executable or a library."""
 STATE_RUNNING, STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
 INTERVAL_REGION, INTERVAL_STEP, INTERVAL_PHASE, INTERVAL_MODULE, INTERVAL_DEVICE, INTERVAL_PIPELINE = range(1, 7)
+INTERVAL_UNWRITTEN = 7
+"""Ends where the thread's next event begins, and lasts as long as it was in calls that were not written since the last
+one that was; with their CPU time."""
 
 
 class RecordError(Exception):

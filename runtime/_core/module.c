@@ -78,7 +78,7 @@ static uint32_t path_of_self(void)
 static const recorder_api api = {
     .version = RECORDER_API_VERSION,
     .is_on = recorder_is_on,
-    .generation = recorder_generation,
+    .generation = &recorder_generation_count,
     .meta = recorder_meta,
     .note = recorder_note,
     .group = recorder_group,

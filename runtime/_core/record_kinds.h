@@ -41,6 +41,8 @@ enum event_flag {
     EVENT_LEVEL_SHIFT = 8
 };
 
+enum { INTERVAL_UNWRITTEN = 7 };
+
 enum thread_flag { THREAD_MAIN = 1, THREAD_PYTHON = 2, THREAD_NATIVE = 4 };
 
 enum thread_activity {

@@ -23,7 +23,7 @@ static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
 recording rec = {.writer = {.fd = -1, .stopped = true}};
 static block_buffer spare;
 static atomic_bool on;
-static _Atomic uint64_t generation;
+_Atomic uint64_t recorder_generation_count;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static void (*fork_hook)(void);
 static void (*flush_hook)(record_writer *writer);
@@ -73,7 +73,7 @@ static void after_fork_child(void)
     pthread_mutex_init(&state_lock, NULL);
     memset(&spare, 0, sizeof spare);
     atomic_store(&on, false);
-    atomic_fetch_add(&generation, 1);
+    atomic_fetch_add(&recorder_generation_count, 1);
     forget();
     if (fork_hook) {
         fork_hook();
@@ -116,7 +116,7 @@ bool recorder_is_on(void)
 
 uint64_t recorder_generation(void)
 {
-    return atomic_load_explicit(&generation, memory_order_relaxed);
+    return atomic_load_explicit(&recorder_generation_count, memory_order_relaxed);
 }
 
 bool recorder_is_full(void)
@@ -177,7 +177,7 @@ int recorder_start(const char *path, uint64_t budget_bytes)
         for (uint32_t i = 0; i < THREAD_BUCKETS; i++) {
             rec.buckets[i] = NO_THREAD;
         }
-        atomic_fetch_add(&generation, 1);
+        atomic_fetch_add(&recorder_generation_count, 1);
         atomic_store(&on, true);
     }
     recorder_unlock();
@@ -313,7 +313,7 @@ void recorder_stop(int64_t status)
     flush_with_io(true, true, status);
     recorder_lock();
     atomic_store(&on, false);
-    atomic_fetch_add(&generation, 1);
+    atomic_fetch_add(&recorder_generation_count, 1);
     forget();
     recorder_unlock();
     free(spare.data);

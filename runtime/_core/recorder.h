@@ -30,6 +30,7 @@ typedef struct {
     int64_t peer, tag;
     uint64_t seq, nbytes, completes;
     uint32_t operation, group, flags;
+    uint64_t unwritten_ns, unwritten_cpu_ns; /* in calls that were not written, since the thread's last that was */
 } call_arguments;
 
 /* Starts recording to a new file. Returns 0, or an errno value (EALREADY when a recording is on). */
@@ -41,6 +42,8 @@ void recorder_flush(void);
 bool recorder_is_on(void);
 /* Counts starts and forks: what was cached under another generation is void. */
 uint64_t recorder_generation(void);
+/* Where that is counted. */
+extern _Atomic uint64_t recorder_generation_count;
 /* Whether so much is pending that a flush should not wait for its time. */
 bool recorder_is_full(void);
 

@@ -7,14 +7,14 @@
 
 #include "recorder.h"
 
-#define RECORDER_API_VERSION 2u
+#define RECORDER_API_VERSION 3u
 /* void (const recorder_api *): in the preloaded library. */
 #define RECORDER_API_TAKER "scalana_native_attach"
 
 typedef struct {
     uint32_t version;
     bool (*is_on)(void);
-    uint64_t (*generation)(void);
+    const _Atomic uint64_t *generation; /* see recorder_generation; read without a call */
     void (*meta)(const char *key, size_t key_size, const char *value, size_t value_size);
     void (*note)(const char *text, size_t size);
     uint32_t (*group)(const char *name, size_t size, uint32_t my_rank, uint32_t members, const uint32_t *ranks);

@@ -120,6 +120,15 @@ static event_record ended_event(const call_arguments *call, uint32_t level, uint
     };
 }
 
+/* Before a call: how long the thread was in calls that were not written, up to there. */
+static void write_unwritten(const call_arguments *call, uint32_t thread, uint64_t enter_ns)
+{
+    if (call->unwritten_ns) {
+        record_interval(&rec.writer, INTERVAL_UNWRITTEN, thread, "", 0, enter_ns - call->unwritten_ns,
+                        call->unwritten_ns, call->unwritten_cpu_ns, 0);
+    }
+}
+
 uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t path, uint64_t enter_ns,
                            uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
 {
@@ -133,6 +142,7 @@ uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t
         e.id = id;
         e.completes = call->completes;
         if (kept) {
+            write_unwritten(call, thread, enter_ns);
             record_event(&rec.writer, &e);
         }
         if ((call->flags & EVENT_UNCOUNTED) == 0) {
@@ -151,6 +161,7 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
     if (recorder_is_on()) {
         uint32_t level = recorder_level_locked();
         event_record e = ended_event(call, level, thread, path, enter_ns, exit_ns, cpu_enter_ns, cpu_ns);
+        write_unwritten(call, thread, enter_ns);
         for (size_t i = 0; i < count; i++) {
             if ((completes[i] & 1) == 0) {
                 e.id = ++rec.serial * 2;

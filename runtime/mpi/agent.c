@@ -28,7 +28,7 @@
 #include "record_kinds.h"
 #include "sampler.h"
 
-#define CALLS_HZ 50000.0 /* written one by one */
+#define CALLS_HZ 10000.0 /* written one by one */
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Of slots.S, which is generated. */
@@ -39,7 +39,7 @@ extern const unsigned agent_slot_count;
 static const recorder_api own_recorder = {
     .version = RECORDER_API_VERSION,
     .is_on = recorder_is_on,
-    .generation = recorder_generation,
+    .generation = &recorder_generation_count,
     .meta = recorder_meta,
     .note = recorder_note,
     .group = recorder_group,
@@ -51,8 +51,6 @@ static const recorder_api own_recorder = {
     .on_flush = recorder_on_flush,
     .flush = recorder_flush,
 };
-
-static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
 static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
 
@@ -67,22 +65,18 @@ static agent_api api = {
     .version = AGENT_VERSION,
     .recorder = &own_recorder,
     .thread_self = thread_self,
-    .thread_clocks = thread_clocks,
-    .path_of_call = path_of_call,
+    .thread_place = thread_place,
+    .clock_rules = &thread_clock_rules,
+    .ask_clocks = thread_clocks_ask,
+    .unwind_call = call_site_unwound,
     .total_of = total_of,
     .forget_totals = forget_totals,
-    .rate_level = &call_rate_level,
+    .rate = &call_rate_now,
     .rate_wrote = call_rate_wrote,
     .rate_look = call_rate_look,
 };
 static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
 static bool has_python;
-
-static uint32_t path_of_call(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp)
-{
-    return api.recorder->path_of_self ? api.recorder->path_of_self()
-                                      : native_path_of_call(thread->calls, pc, sp, fp);
-}
 
 static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group)
 {

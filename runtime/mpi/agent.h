@@ -7,20 +7,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "call_rate.h"
 #include "recorder_api.h"
 #include "threads.h"
 
-#define AGENT_VERSION 2u
+#define AGENT_VERSION 3u
 
 typedef struct {
     uint32_t version;
     const recorder_api *recorder;
     native_thread *(*thread_self)(void);
-    void (*thread_clocks)(native_thread *thread, uint64_t *wall_ns, uint64_t *cpu_ns);
-    uint32_t (*path_of_call)(native_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+    native_thread **(*thread_place)(void);
+    const clock_rules *clock_rules;
+    void (*ask_clocks)(clock_readings *own);
+    /* Of a call whose site is not known, where the recorder itself does not tell paths. */
+    call_site *(*unwind_call)(call_cache *cache, uintptr_t pc, uintptr_t sp, uintptr_t fp);
     total_amount *(*total_of)(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
     void (*forget_totals)(native_thread *thread);
-    const uint32_t *rate_level;
+    const call_rate *rate;
     void (*rate_wrote)(uint64_t now_ns, uint64_t events);
     void (*rate_look)(uint64_t now_ns);
 } agent_api;

@@ -45,6 +45,7 @@ _AGENT = (
     "native_samples",
     "no_python",
     "signal_samples",
+    "thread_clocks",
     "thread_totals",
     "threads",
     "unwind",

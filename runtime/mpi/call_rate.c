@@ -9,7 +9,7 @@
 #define EVENTS_AT_ONCE 64u
 #define LOOK_NS 20000000u
 
-uint32_t call_rate_level;
+call_rate call_rate_now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t event_ns; /* what an event costs; 0: no limit */
 static uint64_t written;  /* since the latest look */
@@ -21,7 +21,7 @@ void call_rate_start(double calls_per_second)
     event_ns = (uint64_t)(1e9 / calls_per_second);
     credit_ns = CREDIT_NS;
     written = looked_ns = 0;
-    __atomic_store_n(&call_rate_level, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&call_rate_now.level, 0, __ATOMIC_RELAXED);
 }
 
 static void look(uint64_t now_ns)
@@ -33,15 +33,16 @@ static void look(uint64_t now_ns)
     uint64_t gained = credit_ns + (now_ns > before ? now_ns - before : 0);
     uint64_t spent = __atomic_exchange_n(&written, 0, __ATOMIC_RELAXED) * event_ns;
     credit_ns = gained < spent ? 0 : gained - spent < CREDIT_NS ? gained - spent : CREDIT_NS;
-    uint32_t level = call_rate_level;
+    uint32_t level = call_rate_now.level;
     while (level < LARGEST_LEVEL && credit_ns <= CREDIT_NS >> (level + 1)) {
         level++;
     }
     while (level > 0 && credit_ns >= CREDIT_NS >> (level - 1)) {
         level--;
     }
-    __atomic_store_n(&looked_ns, now_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&call_rate_level, level, __ATOMIC_RELAXED);
+    looked_ns = now_ns;
+    __atomic_store_n(&call_rate_now.look_ns, now_ns + LOOK_NS, __ATOMIC_RELAXED);
+    __atomic_store_n(&call_rate_now.level, level, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
 }
 
@@ -54,7 +55,5 @@ void call_rate_wrote(uint64_t now_ns, uint64_t events)
 
 void call_rate_look(uint64_t now_ns)
 {
-    if (now_ns > __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) + LOOK_NS) {
-        look(now_ns);
-    }
+    look(now_ns);
 }

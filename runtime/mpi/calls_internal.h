@@ -14,12 +14,6 @@ enum { WIN_POST = 31, WIN_WAIT = 34 };
 
 #define NOT_WRITTEN UINT64_C(1) /* like all odd ids of events */
 
-/* By whom and when a call was made. */
-typedef struct {
-    uint32_t thread, path;
-    uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns;
-} call_times;
-
 /* Handles and statuses of the wait that a thread is in, and a probe that no receive has followed yet. */
 typedef struct {
     MPI_Request *handles;
@@ -36,6 +30,18 @@ extern const agent_api *agent;
 
 const recorder_api *recorder(void);
 native_thread *agent_thread(void);
+
+static inline uint64_t generation_now(void)
+{
+    return __atomic_load_n(agent->recorder->generation, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t rate_level(void)
+{
+    return __atomic_load_n(&agent->rate->level, __ATOMIC_RELAXED);
+}
+
+call_times times_of(const call_state *s);
 void show(call_state *s);
 void returned(call_state *s);
 void leave(call_state *s);
@@ -54,6 +60,7 @@ void settle(call_arguments *call, const communicator *on, const MPI_Status *stat
 void resolve(call_arguments *call, const communicator *on, const MPI_Status *status);
 void write_probe(const call_state *probe, uint64_t event);
 void after_receive(const call_state *s, uint64_t event);
-request *remember(const call_state *s, uint64_t handle);
+/* Adds a request to the table; of a receive from anybody with all that its event will need. */
+request *remember(const call_state *s, uint64_t handle, uint64_t event);
 
 #endif

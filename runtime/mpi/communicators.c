@@ -301,10 +301,10 @@ int64_t world_rank(const communicator *c, int peer)
 
 uint32_t recorded_group(communicator *c)
 {
-    uint64_t generation = agent->recorder->generation();
     if (c == NULL) {
         return 0;
     }
+    uint64_t generation = __atomic_load_n(agent->recorder->generation, __ATOMIC_RELAXED);
     if (c->group == 0 || c->generation != generation) {
         c->group = agent->recorder->group(c->name, strlen(c->name), c->my_place, c->members, c->member_ranks);
         c->generation = generation;

@@ -22,7 +22,11 @@ const recorder_api *recorder(void)
 
 native_thread *agent_thread(void)
 {
-    return agent->thread_self();
+    static __thread native_thread **place __attribute__((tls_model("initial-exec")));
+    if (place == NULL) {
+        place = agent->thread_place();
+    }
+    return *place ? *place : agent->thread_self();
 }
 
 /* ---- entering and leaving ---- */
@@ -50,27 +54,64 @@ static bool has_begun(void)
     return begun;
 }
 
-bool enter_call(call_state *s, const void *return_address, const void *frame)
+static void read_clocks(native_thread *t)
 {
-    native_thread *t = agent->thread_self();
-    if (t == NULL || t->depth || !recorder()->is_on() || over || (!begun && !has_begun())) {
+    if (!thread_clocks_reckon(&t->clocks, agent->clock_rules)) {
+        agent->ask_clocks(&t->clocks);
+    }
+}
+
+/* The thread's first call in a recording. */
+static bool begin_thread(native_thread *t, uint64_t generation)
+{
+    if (!recorder()->is_on()) {
         return false;
     }
-    memset(s, 0, sizeof *s);
-    s->thread = t;
-    s->call.peer = -1;
-    t->depth = 1;
-    agent->thread_clocks(t, &s->enter_ns, &s->cpu_ns);
-    s->path = agent->path_of_call(t, (uintptr_t)return_address, (uintptr_t)frame + 2 * sizeof(uintptr_t),
-                                  *(const uintptr_t *)frame);
-    uint64_t generation = recorder()->generation();
-    if (t->generation != generation) {
-        uint32_t kind = recorder()->path_of_self ? THREAD_PYTHON : THREAD_NATIVE;
-        agent->forget_totals(t);
-        t->index = recorder()->thread(t->tid, kind | (t->tid == getpid() ? THREAD_MAIN : 0u));
-        t->generation = generation;
+    uint32_t kind = recorder()->path_of_self ? THREAD_PYTHON : THREAD_NATIVE;
+    agent->forget_totals(t);
+    t->unwritten_ns = t->unwritten_cpu_ns = 0;
+    t->index = recorder()->thread(t->tid, kind | (t->tid == getpid() ? THREAD_MAIN : 0u));
+    t->generation = generation;
+    return true;
+}
+
+static void find_path(call_state *s, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t generation)
+{
+    if (recorder()->path_of_self) {
+        s->path = recorder()->path_of_self();
+        return;
     }
-    if (__atomic_load_n(agent->rate_level, __ATOMIC_RELAXED)) {
+    s->site = call_site_at(s->thread->calls, pc, sp);
+    if (!call_site_is(s->site, pc, sp, generation)) {
+        s->site = agent->unwind_call(s->thread->calls, pc, sp, fp);
+    }
+    s->path = s->site->path;
+}
+
+bool enter_call(call_state *s, const void *return_address, const void *frame)
+{
+    native_thread *t = agent_thread();
+    uint64_t generation = generation_now();
+    if (t == NULL || t->depth || over || (!begun && !has_begun()) ||
+        (t->generation != generation && !begin_thread(t, generation))) {
+        return false;
+    }
+    /* Field by field: compilers clear a structure of this size by an instruction that takes longer than all of this. */
+    s->thread = t;
+    s->site = NULL;
+    s->call = (call_arguments){.peer = -1};
+    s->exit_ns = s->cpu_inside_ns = 0;
+    s->on = NULL;
+    s->wildcard = s->receives = false;
+    s->source = s->tag = s->handles = 0;
+    s->identity = s->second_event = 0;
+    t->depth = 1;
+    read_clocks(t);
+    s->enter_ns = t->clocks.wall_ns;
+    s->cpu_ns = t->clocks.cpu_ns;
+    find_path(s, (uintptr_t)return_address, (uintptr_t)frame + 2 * sizeof(uintptr_t), *(const uintptr_t *)frame,
+              generation);
+    if (rate_level() && s->enter_ns >= __atomic_load_n(&agent->rate->look_ns, __ATOMIC_RELAXED)) {
         agent->rate_look(s->enter_ns);
     }
     __atomic_store_n(&t->path, s->path, __ATOMIC_RELAXED);
@@ -91,9 +132,10 @@ void show(call_state *s)
 /* The library has returned. */
 void returned(call_state *s)
 {
-    uint64_t cpu;
-    agent->thread_clocks(s->thread, &s->exit_ns, &cpu);
-    s->cpu_inside_ns = cpu > s->cpu_ns ? cpu - s->cpu_ns : 0;
+    const clock_readings *now = &s->thread->clocks;
+    read_clocks(s->thread);
+    s->exit_ns = now->wall_ns;
+    s->cpu_inside_ns = now->cpu_ns > s->cpu_ns ? now->cpu_ns - s->cpu_ns : 0;
 }
 
 void leave(call_state *s)
@@ -365,22 +407,19 @@ void leave_receive(call_state *s, const MPI_Status *status)
     leave(s);
 }
 
-request *remember(const call_state *s, uint64_t handle)
+request *remember(const call_state *s, uint64_t handle, uint64_t event)
 {
     request *r = request_add(REQUESTS, handle);
     if (r) {
+        r->event = event;
         r->call = s->call;
-        r->thread = s->thread->index;
-        r->path = s->path;
-        r->enter_ns = s->enter_ns;
-        r->exit_ns = s->exit_ns;
-        r->cpu_enter_ns = s->cpu_ns;
-        r->cpu_ns = s->cpu_inside_ns;
-        r->on = s->on;
-        r->wildcard = s->wildcard;
-        r->source = s->source;
-        r->tag = s->tag;
         r->active = true;
+        if (s->wildcard) {
+            request_is_special(r);
+            r->wildcard = true;
+            r->times = times_of(s);
+            r->on = s->on;
+        }
     }
     return r;
 }
@@ -396,10 +435,7 @@ void leave_post(call_state *s, int result, MPI_Request handle)
     }
     if (result == MPI_SUCCESS && handle != MPI_REQUEST_NULL) {
         requests_lock();
-        request *r = remember(s, HANDLE(handle));
-        if (r) {
-            r->event = event;
-        }
+        remember(s, HANDLE(handle), event);
         requests_unlock();
     }
     if (s->receives) {
@@ -414,6 +450,7 @@ void leave_creation_post(call_state *s, int result, MPI_Request handle, MPI_Comm
     requests_lock();
     request *r = request_find(REQUESTS, HANDLE(handle));
     if (r) {
+        request_is_special(r);
         r->made = made;
         r->identity = s->identity;
     }

@@ -18,6 +18,7 @@ typedef struct communicator communicator;
 /* One call under way. */
 typedef struct {
     native_thread *thread;
+    call_site *site; /* NULL where paths come from elsewhere */
     call_arguments call;
     uint32_t path;
     uint64_t enter_ns, cpu_ns, exit_ns, cpu_inside_ns;

@@ -11,21 +11,21 @@ void leave_prepared(call_state *s, MPI_Request handle, MPI_Comm comm, int peer, 
                     enum prepared_kind kind)
 {
     s->on = communicator_of(comm);
-    s->source = peer;
-    s->tag = tag;
-    s->wildcard = kind == PREPARED_RECEIVE && (peer == MPI_ANY_SOURCE || tag == MPI_ANY_TAG);
     requests_lock();
-    request *r = remember(s, HANDLE(handle));
+    request *r = remember(s, HANDLE(handle), 0);
     if (r) {
+        request_is_special(r);
         r->persistent = true;
         r->active = false;
+        r->wildcard = kind == PREPARED_RECEIVE && (peer == MPI_ANY_SOURCE || tag == MPI_ANY_TAG);
         r->sends = kind == PREPARED_SEND;
         r->collective = kind == PREPARED_COLLECTIVE;
+        r->on = s->on;
         r->call.nbytes = nbytes;
         r->call.peer = world_rank(s->on, peer);
         r->call.tag = kind == PREPARED_COLLECTIVE ? 0 : tag;
         r->call.group = peer == MPI_PROC_NULL && kind != PREPARED_COLLECTIVE ? 0 : recorded_group(s->on);
-        r->call.flags = EVENT_POST | (s->wildcard ? EVENT_ANY_SOURCE : 0u);
+        r->call.flags = EVENT_POST | (r->wildcard ? EVENT_ANY_SOURCE : 0u);
     }
     requests_unlock();
     leave_counted(s);
@@ -35,15 +35,13 @@ static void start_one(const call_state *s, MPI_Request handle, uint64_t step)
 {
     requests_lock();
     request *r = request_find(REQUESTS, HANDLE(handle));
-    bool known = r && r->persistent;
+    bool known = r && r->special && r->persistent;
     request copy = {0};
     if (known) {
         r->active = true;
-        r->thread = s->thread->index;
-        r->path = s->path;
-        r->enter_ns = r->exit_ns = s->enter_ns + step;
-        r->cpu_enter_ns = s->cpu_ns;
-        r->cpu_ns = 0;
+        r->times = times_of(s);
+        r->times.enter_ns = r->times.exit_ns = s->enter_ns + step;
+        r->times.cpu_ns = 0;
         r->event = 0;
         copy = *r;
     }
@@ -157,6 +155,7 @@ void leave_mprobe(call_state *s, const MPI_Status *status, MPI_Message message)
         if (r) {
             r->event = event;
             r->call = s->call;
+            request_is_special(r);
             r->on = s->on;
         }
         requests_unlock();
@@ -210,10 +209,7 @@ void leave_imrecv(call_state *s, int result, MPI_Request handle)
     count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (result == MPI_SUCCESS && handle != MPI_REQUEST_NULL) {
         requests_lock();
-        request *r = remember(s, HANDLE(handle));
-        if (r) {
-            r->event = s->second_event;
-        }
+        remember(s, HANDLE(handle), s->second_event);
         requests_unlock();
     }
     leave(s);
@@ -246,14 +242,14 @@ void begin_wait(call_state *s, uint32_t operation, int count, const MPI_Request 
 
 MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses)
 {
-    if (statuses != MPI_STATUSES_IGNORE || s->handles < count || count == 0) {
+    if (statuses != MPI_STATUSES_IGNORE || s->handles < count || count == 0 || !requests_any_special()) {
         return statuses;
     }
     bool needed = false;
     requests_lock();
     for (int i = 0; i < count && !needed; i++) {
         request *r = scratch->handles[i] == MPI_REQUEST_NULL ? NULL : request_find(REQUESTS, HANDLE(scratch->handles[i]));
-        needed = r && (r->wildcard || r->cancelled);
+        needed = r && r->special && (r->wildcard || r->cancelled);
     }
     requests_unlock();
     return needed ? scratch->statuses : statuses;
@@ -262,21 +258,19 @@ MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses)
 /* A post that waited for its sender to be known. A persistent one was counted when it was started. */
 static uint64_t write_late_post(const call_state *s, const request *r)
 {
-    const call_times times = {r->thread, r->path, r->enter_ns, r->exit_ns, r->cpu_enter_ns, r->cpu_ns};
     if (!r->persistent) {
-        call_state post = {.thread = s->thread, .path = r->path};
-        count_call(&post, &r->call, r->exit_ns - r->enter_ns, r->cpu_ns);
+        call_state post = {.thread = s->thread, .path = r->times.path};
+        count_call(&post, &r->call, r->times.exit_ns - r->times.enter_ns, r->times.cpu_ns);
     }
-    return write_call(&r->call, r->on, &times);
+    return write_call(&r->call, r->on, &r->times);
 }
 
-/* Event of the post that a request stands for, recorded now if it waited for its sender to be known. */
-static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Status *status)
+/* Completes a request of which more is to be done than of most; unlocks the table. */
+static uint64_t completed_special(const call_state *s, MPI_Request handle, const MPI_Status *status)
 {
-    requests_lock();
-    request *found = handle == MPI_REQUEST_NULL ? NULL : request_find(REQUESTS, HANDLE(handle));
-    request r = {0};
-    bool active = found && found->active;
+    request *found = request_find(REQUESTS, HANDLE(handle));
+    request r;
+    bool active = found && found->active && found->special;
     if (active) {
         r = *found;
         if (r.persistent) {
@@ -304,6 +298,21 @@ static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Sta
         communicator_made(*r.made, r.identity);
     }
     return r.event;
+}
+
+/* Event of the post that a request stands for, recorded now if it waited for its sender to be known. */
+static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Status *status)
+{
+    if (handle == MPI_REQUEST_NULL) {
+        return 0;
+    }
+    requests_lock();
+    uint64_t event = request_complete_plain(HANDLE(handle));
+    if (event || !requests_any_special()) {
+        requests_unlock();
+        return event;
+    }
+    return completed_special(s, handle, status);
 }
 
 void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses)
@@ -344,8 +353,11 @@ void request_freed(MPI_Request handle)
 {
     requests_lock();
     request *r = request_find(REQUESTS, HANDLE(handle));
-    bool late = r && r->wildcard && r->active && r->event == 0;
-    request copy = r ? *r : (request){0};
+    bool late = r && r->special && r->wildcard && r->active && r->event == 0;
+    request copy;
+    if (late) {
+        copy = *r;
+    }
     request_remove(REQUESTS, HANDLE(handle));
     requests_unlock();
     const call_state s = {.thread = agent_thread()};
@@ -359,6 +371,7 @@ void request_cancelled(MPI_Request handle)
     requests_lock();
     request *r = request_find(REQUESTS, HANDLE(handle));
     if (r) {
+        request_is_special(r);
         r->cancelled = true;
     }
     requests_unlock();

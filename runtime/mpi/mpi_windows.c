@@ -26,7 +26,7 @@ static void in_epoch(call_state *s, uint32_t operation, communicator *on, bool e
 {
     s->call.operation = operation;
     s->call.flags = EVENT_BLOCKING;
-    if (on && on->generation == recorder()->generation()) {
+    if (on && on->generation == generation_now()) {
         s->call.group = on->epoch[exposure];
         s->call.seq = on->epochs[exposure] - 1;
     }

@@ -3,9 +3,23 @@
 
 #include "record_keys.h"
 
+/* Where the thread counts such calls; NULL where it has no sums of its own. */
+static total_amount *sum_of(const call_state *s, const call_arguments *call)
+{
+    total_amount *sum = s->site ? s->site->sum : NULL;
+    if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
+        return sum;
+    }
+    sum = agent->total_of(s->thread, s->path, call->operation, call->group);
+    if (s->site) {
+        s->site->sum = sum;
+    }
+    return sum;
+}
+
 void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
-    total_amount *sum = agent->total_of(s->thread, s->path, call->operation, call->group);
+    total_amount *sum = sum_of(s, call);
     if (sum) {
         thread_totals_grow(&sum->calls, 1);
         thread_totals_grow(&sum->nbytes, call->nbytes);
@@ -38,29 +52,52 @@ static bool is_written(const call_arguments *call, const communicator *on, uint3
     return is_kept(key_of_message(sends ? me : call->peer, sends ? call->peer : me, call->tag, call->seq), level);
 }
 
-uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times)
+/* The same for a call that comes after all that its thread has written: `own` is that thread, or NULL for any other. */
+static uint64_t write_after(const native_thread *own, const call_arguments *call, const communicator *on,
+                            const call_times *times)
 {
-    uint32_t level = __atomic_load_n(agent->rate_level, __ATOMIC_RELAXED);
+    uint32_t level = rate_level();
     if (!is_written(call, on, level)) {
         return NOT_WRITTEN;
     }
     call_arguments written = *call;
     written.flags |= EVENT_UNCOUNTED | level << EVENT_LEVEL_SHIFT;
+    written.unwritten_ns = own ? own->unwritten_ns : 0;
+    written.unwritten_cpu_ns = own ? own->unwritten_cpu_ns : 0;
     agent->rate_wrote(times->exit_ns, 1);
     return recorder()->event_at(&written, times->thread, times->path, times->enter_ns, times->exit_ns,
                                 times->cpu_enter_ns, times->cpu_ns);
 }
 
-static call_times times_of(const call_state *s)
+uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times)
+{
+    return write_after(NULL, call, on, times);
+}
+
+call_times times_of(const call_state *s)
 {
     return (call_times){s->thread->index, s->path, s->enter_ns, s->exit_ns, s->cpu_ns, s->cpu_inside_ns};
+}
+
+/* Keeps in mind how long a thread is in calls between two that are written. */
+static void note_written(const call_state *s, bool written)
+{
+    native_thread *t = s->thread;
+    if (written) {
+        t->unwritten_ns = t->unwritten_cpu_ns = 0;
+    } else {
+        t->unwritten_ns += s->exit_ns - s->enter_ns;
+        t->unwritten_cpu_ns += s->cpu_inside_ns;
+    }
 }
 
 uint64_t write_event(const call_state *s, const call_arguments *call)
 {
     const call_times times = times_of(s);
     count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
-    return write_call(call, s->on, &times);
+    uint64_t event = write_after(s->thread, call, s->on, &times);
+    note_written(s, (event & 1) == 0);
+    return event;
 }
 
 /* A post at a moment of a call that counts itself: `step` ns after its beginning. */
@@ -85,9 +122,12 @@ void write_completions(const call_state *s, uint64_t *events, size_t count)
     count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (written) {
         call_arguments call = s->call;
-        call.flags |= EVENT_UNCOUNTED | __atomic_load_n(agent->rate_level, __ATOMIC_RELAXED) << EVENT_LEVEL_SHIFT;
+        call.flags |= EVENT_UNCOUNTED | rate_level() << EVENT_LEVEL_SHIFT;
+        call.unwritten_ns = s->thread->unwritten_ns;
+        call.unwritten_cpu_ns = s->thread->unwritten_cpu_ns;
         agent->rate_wrote(s->exit_ns, written);
         recorder()->completions_at(&call, events, written, s->thread->index, s->path, s->enter_ns, s->exit_ns,
                                    s->cpu_ns, s->cpu_inside_ns);
     }
+    note_written(s, written > 0);
 }

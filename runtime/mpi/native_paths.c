@@ -8,23 +8,8 @@
 #include "modules.h"
 #include "recorder.h"
 
-#define CALLS 256u /* power of two */
-#define SLOTS 40u
 /* Where a code stands for a module, this is its "minor version of Python". */
 #define NATIVE_MODULE 1u
-
-typedef struct {
-    uintptr_t pc, sp;
-    uint64_t generation;
-    uint32_t path;
-    uint32_t count;
-    uintptr_t slot[SLOTS], value[SLOTS];
-} known_call;
-
-struct call_cache {
-    uintptr_t stack_high;
-    known_call calls[CALLS];
-};
 
 uint32_t native_path(const unwind_frame *frames, size_t count)
 {
@@ -74,43 +59,30 @@ call_cache *call_cache_new(void)
     return cache;
 }
 
-static bool is_same_call(const known_call *call)
+call_site *call_site_unwound(call_cache *cache, uintptr_t pc, uintptr_t sp, uintptr_t fp)
 {
-    for (uint32_t i = 0; i < call->count; i++) {
-        if (*(const volatile uintptr_t *)call->slot[i] != call->value[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-uint32_t native_path_of_call(call_cache *cache, uintptr_t pc, uintptr_t sp, uintptr_t fp)
-{
-    known_call *call = &cache->calls[((pc * UINT64_C(0x9E3779B97F4A7C15) >> 32) ^ (sp >> 4)) & (CALLS - 1)];
+    call_site *site = call_site_at(cache, pc, sp);
     uint64_t generation = recorder_generation();
-    if (call->pc == pc && call->sp == sp && call->generation == generation && is_same_call(call)) {
-        return call->path;
-    }
     unwind_frame frames[UNWIND_MAX];
     /* On a stack that is not the thread's (a coroutine's) nothing is known of its end: words are read with guards. */
     size_t size = sp < cache->stack_high && cache->stack_high - sp < (UINT64_C(1) << 30) ? cache->stack_high - sp : 0;
     const unwind_stack stack = {sp, size, (const uint8_t *)sp};
     size_t count = unwind((unwind_registers){pc - 1, sp, fp}, &stack, frames, UNWIND_MAX);
-    uint32_t path = native_path(frames, count);
-    call->pc = 0;
-    call->count = 0;
-    for (size_t i = 1; i < count && call->count < SLOTS && size > 0; i++) {
+    site->path = native_path(frames, count);
+    site->generation = generation;
+    site->pc = 0;
+    site->sum = NULL;
+    site->count = 0;
+    for (size_t i = 1; i < count && site->count < CALL_SLOTS && size > 0; i++) {
         uintptr_t slot = frames[i].slot;
         if (slot >= sp && slot <= cache->stack_high - sizeof slot) {
-            call->slot[call->count] = slot;
-            call->value[call->count++] = *(const uintptr_t *)slot;
+            site->above[site->count].slot = slot;
+            site->above[site->count++].value = *(const uintptr_t *)slot;
         }
     }
-    if (size > 0 && path) {
-        call->pc = pc;
-        call->sp = sp;
-        call->generation = generation;
-        call->path = path;
+    if (size > 0 && site->path) {
+        site->pc = pc;
+        site->sp = sp;
     }
-    return path;
+    return site;
 }

@@ -11,6 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static request *buckets[2][BUCKETS];
 static request *unused;
+static uint64_t special_requests;
 
 typedef struct {
     uint64_t key[2];
@@ -87,25 +88,60 @@ request *request_add(enum request_kind kind, uint64_t handle)
         if (r == NULL) {
             return NULL;
         }
-        memset(r, 0, sizeof *r);
+        r->next = NULL;
+        r->special = false;
         *at = r;
-    } else {
-        request *next = r->next;
-        memset(r, 0, sizeof *r);
-        r->next = next;
+    }
+    if (r->special) {
+        r->special = false;
+        special_requests--;
     }
     r->handle = handle;
+    r->event = 0;
+    r->active = false;
     return r;
+}
+
+void request_is_special(request *r)
+{
+    if (!r->special) {
+        const size_t from = offsetof(request, persistent);
+        memset((char *)r + from, 0, sizeof *r - from);
+        r->special = true;
+        special_requests++;
+    }
+}
+
+bool requests_any_special(void)
+{
+    return special_requests > 0;
+}
+
+static void remove_at(request **at)
+{
+    request *r = *at;
+    special_requests -= r->special;
+    *at = r->next;
+    r->next = unused;
+    unused = r;
+}
+
+uint64_t request_complete_plain(uint64_t handle)
+{
+    request **at = place_of(REQUESTS, handle);
+    if (*at == NULL || (*at)->special || !(*at)->active) {
+        return 0;
+    }
+    uint64_t event = (*at)->event;
+    remove_at(at);
+    return event;
 }
 
 void request_remove(enum request_kind kind, uint64_t handle)
 {
     request **at = place_of(kind, handle);
-    request *r = *at;
-    if (r) {
-        *at = r->next;
-        r->next = unused;
-        unused = r;
+    if (*at) {
+        remove_at(at);
     }
 }
 

@@ -4,17 +4,23 @@
 
 #include "communicators.h"
 
+/* By whom and when a call was made. */
+typedef struct {
+    uint32_t thread, path;
+    uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns;
+} call_times;
+
 typedef struct request {
     uint64_t handle;
     struct request *next;
-    uint64_t event;     /* of the post; 0 while it is not recorded */
+    uint64_t event; /* of the post; 0 while it is not recorded */
+    bool active;
+    bool special; /* there is more to its completion than its event: what follows the call is set */
     call_arguments call;
-    uint32_t thread, path;
-    uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns; /* of the post */
+    bool persistent, wildcard, sends, collective, cancelled;
+    call_times times; /* of the post */
     communicator *on;
-    int source, tag;    /* as the program gave them */
-    bool persistent, active, wildcard, sends, collective, cancelled;
-    MPI_Comm *made;     /* where a communicator will be when it is complete */
+    MPI_Comm *made; /* where a communicator will be when it is complete */
     uint64_t identity;
 } request;
 
@@ -23,6 +29,12 @@ enum request_kind { REQUESTS, MESSAGES };
 /* A request of this handle, made if there is none. The lock is the caller's, see requests_lock. */
 request *request_add(enum request_kind kind, uint64_t handle);
 request *request_find(enum request_kind kind, uint64_t handle);
+/* Clears what only special requests have. */
+void request_is_special(request *r);
+/* Whether there are special requests in the table. */
+bool requests_any_special(void);
+/* Removes an active request that is not special. Its event; 0 if there is none such. */
+uint64_t request_complete_plain(uint64_t handle);
 void request_remove(enum request_kind kind, uint64_t handle);
 /* Whether threads may call MPI at the same time; the lock is spared where they may not. */
 void requests_shared(bool shared);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "native_paths.h"
+#include "thread_clocks.h"
 #include "thread_totals.h"
 
 typedef struct {
@@ -24,13 +25,14 @@ typedef struct native_thread {
     unsigned depth;       /* calls within each other: the library's own use of MPI is not recorded */
     uint32_t path;        /* of the call that it is in, 0 outside; read by the sampler */
     current_call call;    /* read at flushes */
-    uint64_t wall_ns, cpu_ns; /* when it last entered or left a call */
-    uint64_t read_ns;         /* when the CPU clock was last asked, not reckoned */
-    uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
+    clock_readings clocks; /* when it last entered or left a call */
+    uint64_t unwritten_ns, unwritten_cpu_ns; /* in calls since the last one that was written */
 } native_thread;
 
 /* Of the calling thread; NULL when memory is short. */
 native_thread *thread_self(void);
+/* Where that is kept, for as long as the calling thread lives; NULL there before the first call and at the end. */
+native_thread **thread_place(void);
 /* The recorder that sums of threads go to. */
 void threads_use(const recorder_api *recorder);
 /* At a flush: hands on what threads have counted. */
@@ -39,9 +41,6 @@ void threads_collect(void);
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns);
 /* Calls `visit` for every thread that is in a call. */
 void threads_in_calls(void (*visit)(const native_thread *thread, void *data), void *data);
-/* Both clocks. The CPU clock is a system call, which is spared where so little time has passed that the thread can
- * hardly have lost its core: it is then reckoned from the wall clock. */
-void thread_clocks(native_thread *thread, uint64_t *wall_ns, uint64_t *cpu_ns);
 void threads_after_fork(void);
 
 #endif

@@ -1,0 +1,100 @@
+#include "thread_clocks.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#include "clocks.h"
+
+#define CPU_CLOCK_SHARE 300u /* the CPU clock may cost one in so many ns */
+#define SHORTEST_NS 20000u
+#define LONGEST_NS 400000u
+#define RECKONED_AT_MOST 4u /* times what is reckoned at once */
+#define ANCHOR_NS 20000000u
+#define SHORTEST_RATE_NS 5000000u
+
+clock_rules thread_clock_rules;
+static bool by_counter;
+
+#ifdef __x86_64__
+/* Whether the counter runs at one rate on all cores, in all states, and is cheap to read here. */
+static bool counter_is_good(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8)) {
+        return false;
+    }
+    uint64_t counter = UINT64_MAX, clock = UINT64_MAX; /* the least of several: another program may come between */
+    for (int round = 0; round < 8; round++) {
+        uint64_t begin = clock_wall_ns();
+        for (int i = 0; i < 64; i++) {
+            (void)*(volatile uint64_t *)&(uint64_t){processor_ticks()};
+        }
+        uint64_t middle = clock_wall_ns();
+        for (int i = 0; i < 64; i++) {
+            clock_wall_ns();
+        }
+        uint64_t end = clock_wall_ns();
+        counter = middle - begin < counter ? middle - begin : counter;
+        clock = end - middle < clock ? end - middle : clock;
+    }
+    return counter * 5 < clock * 4;
+}
+#else
+static bool counter_is_good(void)
+{
+    return false;
+}
+#endif
+
+void thread_clocks_prepare(void)
+{
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        uint64_t before = clock_wall_ns();
+        clock_own_cpu_ns();
+        uint64_t cost = clock_wall_ns() - before;
+        best = cost < best ? cost : best;
+    }
+    by_counter = counter_is_good();
+    uint64_t reckon = best * CPU_CLOCK_SHARE;
+    reckon = reckon < SHORTEST_NS ? SHORTEST_NS : reckon > LONGEST_NS ? LONGEST_NS : reckon;
+    thread_clock_rules.reckon_ns = reckon;
+    thread_clock_rules.longest_ns = reckon * RECKONED_AT_MOST;
+}
+
+/* The wall clock proper, with which the thread's counter is set anew when that was long ago. */
+static uint64_t wall_now(clock_readings *own)
+{
+    uint64_t now = clock_wall_ns(), ticks = processor_ticks();
+    if (!by_counter || (own->anchor_ns && now - own->anchor_ns < SHORTEST_RATE_NS)) {
+        return now; /* too soon to tell the rate */
+    }
+    if (own->anchor_ns && now - own->anchor_ns < UINT64_C(100) * ANCHOR_NS) {
+        double rate = (double)(now - own->anchor_ns) / (double)(ticks - own->anchor_ticks);
+        __atomic_store_n(&thread_clock_rules.ns_per_tick, (uint64_t)(rate * 0x1p32), __ATOMIC_RELAXED);
+        __atomic_store_n(&thread_clock_rules.most_ticks, (uint64_t)(ANCHOR_NS / rate), __ATOMIC_RELAXED);
+    }
+    own->anchor_ns = now;
+    own->anchor_ticks = ticks;
+    return now;
+}
+
+void thread_clocks_ask(clock_readings *own)
+{
+    const clock_rules *rules = &thread_clock_rules;
+    uint64_t ticks = processor_ticks() - own->anchor_ticks;
+    bool trusted = ticks < __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED);
+    uint64_t now = trusted ? own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32)
+                           : wall_now(own);
+    now = now < own->wall_ns ? own->wall_ns : now;
+    uint64_t passed = now - own->wall_ns;
+    if (passed < rules->reckon_ns && now - own->asked_ns < rules->longest_ns) {
+        own->cpu_ns += passed;
+    } else {
+        uint64_t cpu = clock_own_cpu_ns();
+        own->cpu_ns = cpu < own->cpu_ns ? own->cpu_ns : cpu; /* what was reckoned may be more than there was */
+        own->asked_ns = now;
+    }
+    __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
+}

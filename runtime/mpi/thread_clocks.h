@@ -1,0 +1,63 @@
+/* The clocks of a thread that calls MPI, read without a system call where that is good enough.
+ *
+ * Wall time comes from the processor's counter, from which the kernel makes CLOCK_MONOTONIC too, at several times the
+ * cost. The CPU clock is a system call, which is spared where so little time has passed that the thread can hardly have
+ * lost its core: it is then reckoned from the wall clock. */
+#ifndef SCALANA_THREAD_CLOCKS_H
+#define SCALANA_THREAD_CLOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
+
+typedef struct {
+    uint64_t wall_ns, cpu_ns;         /* as they were read last; never less than before */
+    uint64_t asked_ns;                /* when the CPU clock was last asked, not reckoned */
+    uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
+} clock_readings;
+
+/* What all threads go by. Changes now and then. */
+typedef struct {
+    uint64_t ns_per_tick;  /* of the counter, times 2^32 */
+    uint64_t most_ticks;   /* further from its anchor the counter is not trusted; 0 where it is not used at all */
+    uint64_t reckon_ns;    /* the CPU clock is reckoned over no more than this at once */
+    uint64_t longest_ns;   /* and for no longer than this */
+} clock_rules;
+
+extern clock_rules thread_clock_rules;
+
+/* Finds out what clocks cost here. */
+void thread_clocks_prepare(void);
+/* Reads both clocks, whatever it takes. */
+void thread_clocks_ask(clock_readings *own);
+
+static inline uint64_t processor_ticks(void)
+{
+#ifdef __x86_64__
+    return __rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* Reads both clocks without asking the kernel. False where that will not do. */
+static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *rules)
+{
+    uint64_t ticks = processor_ticks() - own->anchor_ticks;
+    if (ticks >= __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    uint64_t now = own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32);
+    uint64_t passed = now - own->wall_ns; /* very much if the clock has gone back */
+    if (passed >= rules->reckon_ns || now - own->asked_ns >= rules->longest_ns) {
+        return false;
+    }
+    __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
+    own->cpu_ns += passed;
+    return true;
+}
+
+#endif
