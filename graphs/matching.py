@@ -165,7 +165,9 @@ def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
     channels = int(channel.max(initial=-1)) + 1
     low, high = np.full(channels, np.iinfo(np.int64).max), np.full(channels, np.iinfo(np.int64).min)
     for rows in chunks(len(channel)):
-        _spans(channel[rows], seq[rows].astype(np.int64), low, high)
+        of, number = channel[rows].astype(np.int64), seq[rows].astype(np.int64)
+        np.minimum.at(low, of, number)
+        np.maximum.at(high, of, number)
     begin = np.concatenate(([0], np.cumsum(high - low + 1)))
     slot = np.empty(len(channel), np.int32)
     if int(begin[-1]) > _SPARSE * len(channel):
@@ -206,26 +208,22 @@ def _slots_of_uses(slot: Ints, rank: Ints, enter_ns: IntArray) -> Slots:
     return (2 * number + (slot & 1)).astype(np.int32), 2 * len(values)
 
 
-@numba.njit(cache=True, nogil=True)
-def _spans(channel, seq, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
-    for row in range(len(channel)):
-        low[channel[row]] = min(low[channel[row]], seq[row])
-        high[channel[row]] = max(high[channel[row]], seq[row])
-
-
-@numba.njit(cache=True, nogil=True)
-def _arranged(slot, slots):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _arranged(slot: Ints, slots: int) -> tuple[Ints, Ints]:
     """Posts by their slots, and where each slot begins ``[slots + 1]``."""
-    begin = np.zeros(slots + 2, np.int32)
+    begin, order = np.zeros(slots + 2, np.int32), np.empty(len(slot), np.int32)
+    _arrange(slot, begin, order)
+    return order, begin[:-1]
+
+
+@numba.njit(cache=True, nogil=True)
+def _arrange(slot, begin, order):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(slot)):
         begin[slot[row] + 2] += 1
-    for number in range(2, slots + 2):
+    for number in range(2, len(begin)):
         begin[number] += begin[number - 1]
-    order = np.empty(len(slot), np.int32)
     for row in range(len(slot)):
         order[begin[slot[row] + 1]] = row
         begin[slot[row] + 1] += 1
-    return order, begin[: slots + 1]
 
 
 def _any_source_numbers(events: Events, posts: Ints, kind: Ints, channel: IntArray, seq: IntArray) -> IntArray:

@@ -304,7 +304,9 @@ def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) 
     if (np.diff(rank) < 0).any() or (np.diff(calls.enter_s)[np.diff(rank) == 0] < 0).any():  # several threads of a rank
         order = np.lexsort((calls.enter_s, rank))
     first = np.searchsorted(rank[order], np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
-    return np.asarray(_last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S))
+    reach, result = np.empty(len(order)), np.full(len(waiter), -1, np.int64)
+    _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S, reach, result)
+    return result
 
 
 def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: IntArray) -> IntArray:
@@ -321,15 +323,16 @@ def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: 
     return result
 
 
-@numba.njit(cache=True)
-def _last_return(waiter, partner, order, first, rank, enter_s, exit_s, least_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+@numba.njit(cache=True, nogil=True)
+def _last_return(  # type: ignore[no-untyped-def]  # pragma: no cover
+    waiter, partner, order, first, rank, enter_s, exit_s, least_s, reach, result
+):
     """The call with which a partner came back during each waiter, after it was away, and soon before the waiter ended.
 
     Away: for at least half of the time from the waiter's entry on. Soon: within half of the time that it was away.
-    ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on.
+    ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on. ``reach`` is room ``[calls]``,
+    ``result`` what comes out ``[waiters]``, -1 everywhere before.
     """
-    result = np.full(len(waiter), -1, dtype=np.int64)
-    reach = np.empty(len(order), dtype=np.float64)
     for here in range(len(first) - 1):
         latest = -np.inf
         for place in range(first[here], first[here + 1]):
@@ -355,7 +358,6 @@ def _last_return(waiter, partner, order, first, rank, enter_s, exit_s, least_s):
                 break
             if came <= since:
                 break
-    return result
 
 
 # ---- into the timeline ----
