@@ -8,12 +8,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).resolve().parents[3]
+
+
+@cache
+def _is_open_mpi(folder: str) -> bool:
+    version = subprocess.run([f"{folder}/mpirun", "--version"], capture_output=True, text=True).stdout
+    return "Open MPI" in version or "prrte" in version
 
 
 @dataclass
@@ -30,8 +37,7 @@ class Mpi:
     @property
     def options(self) -> list[str]:
         """What its launcher needs to start more ranks than there are cores, as whoever runs the tests."""
-        version = subprocess.run([f"{self.folder}/mpirun", "--version"], capture_output=True, text=True).stdout
-        return ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in version or "prrte" in version else []
+        return ["--allow-run-as-root", "--oversubscribe"] if _is_open_mpi(self.folder) else []
 
     def compile(self, source: str | Path, *flags: str, name: str = "program") -> Path:
         """Compile a program (or, with ``-shared``, a library) with debug information."""

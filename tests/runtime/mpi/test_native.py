@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -70,16 +72,33 @@ def test_calls_and_seconds_agree_with_an_independent_count(mpi: Mpi, program: st
         assert record.ended and not record.notes and not record.troubles
 
 
-def test_all_calls_meet_their_partners(mpi: Mpi) -> None:
-    ppg = build_ppg(RunFolder(mpi.record(4, mpi.compile("every_kind.c"))))
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunFolder]:
+    """``recording(mpi.folder)`` is a run of ``every_kind.c`` on four ranks, recorded once."""
+
+    @cache
+    def record(folder: str) -> RunFolder:
+        mpi = Mpi(folder, tmp_path_factory.mktemp("every_kind"))
+        return RunFolder(mpi.record(4, mpi.compile("every_kind.c")))
+
+    return record
+
+
+@pytest.fixture
+def every_kind(mpi: Mpi, recording: Callable[[str], RunFolder]) -> RunFolder:
+    return recording(mpi.folder)
+
+
+def test_all_calls_meet_their_partners(every_kind: RunFolder) -> None:
+    ppg = build_ppg(every_kind)
     instances = ppg.timeline.instances
     assert len(instances) > 100
     odd = np.flatnonzero(~instances.complete)
     assert not len(odd), Counter(BY_CODE[int(instances.operation[row])].name for row in odd)
 
 
-def test_communicators_have_one_name_on_all_members(mpi: Mpi) -> None:
-    records = RunFolder(mpi.record(4, mpi.compile("every_kind.c"))).processes()
+def test_communicators_have_one_name_on_all_members(every_kind: RunFolder) -> None:
+    records = every_kind.processes()
     members: dict[str, list[int]] = {}
     seen: dict[str, list[int]] = {}
     for record in records:
@@ -99,8 +118,8 @@ def test_communicators_have_one_name_on_all_members(mpi: Mpi) -> None:
     assert {(0, 2), (1, 3), (0, 1)} <= set(map(tuple, members.values()))
 
 
-def test_every_request_is_completed_once(mpi: Mpi) -> None:
-    for record in RunFolder(mpi.record(4, mpi.compile("every_kind.c"))).processes():
+def test_every_request_is_completed_once(every_kind: RunFolder) -> None:
+    for record in every_kind.processes():
         events = record.events
         rows = [row for row in range(len(events)) if events.flags[row] & EVENT_COMPLETION and events.completes[row]]
         completed = Counter(events.completes[row] for row in rows)
@@ -109,8 +128,8 @@ def test_every_request_is_completed_once(mpi: Mpi) -> None:
         assert all(number == 1 for event, number in completed.items() if event in posts)
 
 
-def test_messages_from_anybody_have_their_sender(mpi: Mpi) -> None:
-    for record in RunFolder(mpi.record(4, mpi.compile("every_kind.c"))).processes():
+def test_messages_from_anybody_have_their_sender(every_kind: RunFolder) -> None:
+    for record in every_kind.processes():
         events = record.events
         anybody = [row for row in range(len(events)) if events.flags[row] & 16 and events.operation[row] == 11]
         assert len(anybody) == 6

@@ -17,6 +17,10 @@ from .conftest import Mpi
 pytestmark = pytest.mark.slow
 
 
+SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-O1", "-fno-lto")
+"""Optimising all sources together takes twice the time, and hides what they get wrong."""
+
+
 def sanitizer() -> str:
     compiler = shutil.which("gcc")
     path = compiler and subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout
@@ -26,7 +30,7 @@ def sanitizer() -> str:
 @pytest.mark.skipif(not sanitizer(), reason="no library of the address sanitizer")
 @pytest.mark.parametrize("words", [("every_kind",), ("ways", "threads"), ("ways", "fork")], ids=" ".join)
 def test_nothing_is_found(mpi: Mpi, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, "-fsanitize=address,undefined", "-fno-omit-frame-pointer"))
+    monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, *SANITIZE))
     program = mpi.compile(f"{words[0]}.c", "-pthread")
     environ = mpi.environment(SCALANA_CACHE=str(mpi.work.parent / f"sanitized-{Path(mpi.folder).parent.name}"))
     prepared = build.prepare([f"{mpi.folder}/mpirun", str(program)], environ)
