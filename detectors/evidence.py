@@ -28,12 +28,16 @@ class PlaceTime:
     cpu_s: FloatArray
 
 
-def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> PlaceTime:
-    """Sum the own work of every rank in the activities of a candidate."""
+def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
+    """Sum the own work of every rank in the activities of a candidate.
+
+    A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
+    """
     own, calls = timeline.own, timeline.calls
     wanted = np.zeros(len(timeline.activities.helper), dtype=bool)
     if candidate.spot.kind == TargetKind.OWN:
         wanted[table.target[candidate.entries]] = True
+        wanted |= np.isin(timeline.activities.vertex, _alike(candidate.spot.vertex, psg))
     rows = np.flatnonzero(wanted[own.activity])
     gap, seconds = own.gap[rows], own.seconds[rows]
     after = gap >= len(calls.location)  # the last call of its location
@@ -48,12 +52,21 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline) -> P
     return PlaceTime(by_rank(seconds), by_rank(helper), by_rank(own.cpu_s[rows]))
 
 
-def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+def _alike(vertex: int, psg: PSG) -> list[int]:
+    """The vertices of the same part of a library's call, below whatever call; none of what is no such part."""
+    inside = library_place(vertex, psg)
+    if inside is None:
+        return []
+    part = inside, psg[vertex].place.name
+    return [v.index for v in psg.vertices if v.kind is VertexKind.CALL and (v.site, v.place.name) == part]
+
+
+def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
     """Whether the candidate's ranks use far more CPU at its place than the others.
 
     Where ranks share cores, who computes more waits more for a core too: that wait is then not the cause.
     """
-    cpu = place_time(candidate, table, timeline).cpu_s
+    cpu = place_time(candidate, table, timeline, psg).cpu_s
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     return bool((~here).any()) and float(cpu[here].mean()) > FAR_MORE * float(cpu[~here].mean())
 
@@ -76,7 +89,7 @@ def describe(
     evidence: dict[str, object] = {"occurrences": occurrences(candidate, table)}
     if candidate.spot.kind != TargetKind.OWN or excess is None:
         return evidence
-    time = place_time(candidate, table, timeline)
+    time = place_time(candidate, table, timeline, psg)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     wall = float(time.wall_s[here].mean())
     others = float(time.wall_s[~here].mean()) if (~here).any() else None

@@ -31,6 +31,9 @@ CROWDED = 0.05
 """Part of all own time in which ranks wait for a core, from which small differences in computing are the machine's."""
 WORTH_CROWDED = 0.03
 """Part of all recorded rank-seconds below which such differences are then not worth a finding."""
+STARVED = 0.3
+"""Part of the excess of most ranks without a core, from which it is the machine's if they computed less than half of
+that: what they do wait for (a loader, a thread) has no core either."""
 OFF_CPU = 0.3
 """A cause with less than this part of it on a CPU, or waiting for one, is none of those."""
 ALONE = 0.2
@@ -163,7 +166,7 @@ def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG,
         return "slow-transfer"
     cpu, core_wait = evidence.get("cpu_share"), evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if not computes_more(candidate, table, timeline):
+        if not computes_more(candidate, table, timeline, psg):
             return "waiting-for-core"
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
     alone = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
@@ -186,17 +189,24 @@ def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> boo
 
 def _is_noise(finding: Finding, timeline: Timeline, recorded_s: float) -> bool:
     """Whether it is the machine's doing (there is a warning for it): waiting for a core on all ranks alike, or a little
-    more computing on some, where cores are shared."""
-    if finding.kind == "waiting-for-core" and len(finding.ranks) > timeline.ranks / 2:
+    more computing on some, where cores are shared; and then what moves data waits for a core too."""
+    most = len(finding.ranks) > timeline.ranks / 2
+    if finding.kind == "waiting-for-core" and most:
         return True
+    if finding.kind == "slow-transfer":
+        return _crowded(timeline)
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if not isinstance(cpu, float) or not isinstance(core_wait, float) or cpu + core_wait < OFF_CPU:
         return False
-    if _alone(finding):
-        return False
+    if most and core_wait > max(STARVED, 2 * cpu):
+        return True
+    return not _alone(finding) and finding.lost_s < WORTH_CROWDED * recorded_s and _crowded(timeline)
+
+
+def _crowded(timeline: Timeline) -> bool:
+    """Whether ranks wait for cores for a notable part of their time."""
     own = timeline.own
-    crowded = float(own.core_wait_s.sum()) > CROWDED * float(own.seconds.sum())
-    return crowded and finding.lost_s < WORTH_CROWDED * recorded_s
+    return float(own.core_wait_s.sum()) > CROWDED * float(own.seconds.sum())
 
 
 def _alone(finding: Finding) -> bool:

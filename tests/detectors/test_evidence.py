@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.advice import advise
-from scalana.detectors.evidence import callers
+from scalana.detectors.evidence import _alike, callers
 from scalana.detectors.findings import Finding
 from scalana.graphs.psg import PSG, Place, VertexKind
 
@@ -37,3 +37,16 @@ def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
     assert _computes(4.0, 2.0, [1]).startswith("The same code")
     assert _computes(4.0, 0.0, [1]).startswith("Only this rank does this")
     assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks do this")
+
+
+def test_a_part_of_a_librarys_call_is_the_same_from_whatever_line() -> None:
+    psg = PSG()
+    main = psg.add(VertexKind.FUNCTION, Place("train.py", 1, 9, 0, "main"), 0)
+    parts = []
+    for line in (4, 6):
+        call = psg.add(VertexKind.CALL, Place("train.py", line, line, -1, "Schedule.step"), main)
+        for name in ("forward", "backward"):
+            parts.append(psg.add(VertexKind.CALL, Place("train.py", line, line, -1, name), call))
+            psg[parts[-1]].site = Place("schedules.py", 70, 70, -1, "Schedule._step")
+    assert _alike(parts[1], psg) == [parts[1], parts[3]]
+    assert _alike(call, psg) == []

@@ -11,7 +11,7 @@ import pytest
 from scalana.detectors.evidence import computes_more
 from scalana.detectors.paths import _name
 from scalana.detectors.targets import TargetKind
-from scalana.graphs.psg import Place, Vertex, VertexKind
+from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
 
 
@@ -25,7 +25,7 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
         seconds=np.array(cpu_s) + np.array(wait_s),
     )
     locations = _Locations(rank=np.arange(ranks))
-    activities = SimpleNamespace(helper=np.zeros(1, np.bool_))
+    activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
     calls = SimpleNamespace(location=np.zeros(0, np.int64))
     return SimpleNamespace(own=own, calls=calls, locations=locations, activities=activities, ranks=ranks)
 
@@ -41,9 +41,10 @@ class _Locations(SimpleNamespace):
     ids=["less of a core", "more work"],
 )
 def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[float], more: bool) -> None:
-    candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), spot=SimpleNamespace(kind=TargetKind.OWN))
+    spot = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
+    candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), spot=spot)
     table: Any = SimpleNamespace(target=np.array([0]))
-    assert computes_more(candidate, table, timeline(cpu_s, wait_s)) is more
+    assert computes_more(candidate, table, timeline(cpu_s, wait_s), PSG()) is more
 
 
 def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:
