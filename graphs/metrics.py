@@ -29,10 +29,19 @@ METRICS = {
 
 def timeline_metrics(timeline: Timeline, vertices: int) -> dict[str, FloatArray]:
     """All metrics as ``[vertices, ranks]``; those that need more than the timeline are zero."""
-    metrics = {name: _zeros(vertices, timeline.ranks) for name in METRICS}
+    metrics = no_metrics(vertices, timeline.ranks)
+    add_timeline(metrics, timeline)
+    return metrics
+
+
+def no_metrics(vertices: int, ranks: int) -> dict[str, FloatArray]:
+    """All metrics as ``[vertices, ranks]``, and all zero."""
+    return {name: _zeros(vertices, ranks) for name in METRICS}
+
+
+def add_timeline(metrics: dict[str, FloatArray], timeline: Timeline) -> None:
+    """Add what a timeline tells."""
     calls, own, locations = timeline.calls, timeline.own, timeline.locations
-    if len(locations) == 0:
-        return metrics
     _add_own(
         own.gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.vertex, calls.location,
         locations.rank, locations.is_main,
@@ -43,7 +52,6 @@ def timeline_metrics(timeline: Timeline, vertices: int) -> dict[str, FloatArray]
         locations.rank, locations.is_main,
         metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"],
     )  # fmt: skip
-    return metrics
 
 
 def gap_locations(timeline: Timeline) -> IntArray:

@@ -24,7 +24,7 @@ from scalana.graphs.held_calls import shorten_held
 from scalana.graphs.load import RankRecords, choose_records
 from scalana.graphs.located import Located, gaps_of, locate, outside_communication, samples_of
 from scalana.graphs.matching import Matching, match
-from scalana.graphs.metrics import add_to, timeline_metrics
+from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.own_work import Catalogue, Places, active_s, inferred_work, numbered, sampled_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
@@ -32,7 +32,7 @@ from scalana.graphs.portions import Portion, each, portions
 from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
 from scalana.graphs.signals import SIGNALLING, add_signals
-from scalana.graphs.tables import Events, narrowed, take, to_ns, to_seconds, widened
+from scalana.graphs.tables import Events, emptied, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.timeline import Activities, Calls, FloatArray, IntArray, Locations, OwnWork, Timeline, Unwritten
 from scalana.graphs.unsampled import common_profiles
 from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
@@ -165,28 +165,31 @@ def build_ppg(
     open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, located, vertex)
     outer = _paths_and_operations(data.events, located)
-    data.events = take(data.events, slice(0))  # from here on the calls tell it all
+    instances, mixed = matching.instances, matching.mixed
+    del matching
+    data.events = emptied(data.events)  # from here on the calls tell it all
     done("dividing own work")
+    ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
+    metrics = no_metrics(len(psg.vertices), ranks)
+    each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
     stays = Stays.of(data.intervals)
     own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, stays)
-    ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
-    timeline = Timeline(ranks, locations, calls, matching.instances, own, activities, period_ns * _NS, _steps(data))
+    timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
     del vertex
     counted = _plain_totals(data, outer) if data.thinned[data.is_own].any() else None
     if counted is not None and len(stays):
         sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
-        timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, matching.instances, locations.rank, sums))
+        timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, instances, locations.rank, sums))
     del located
-    metrics = timeline_metrics(timeline, len(psg.vertices))
-    each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
+    add_timeline(metrics, timeline)
     if counted is not None:
         _add_totals(metrics, data, counted, total_vertex)
     if timeline.unwritten is not None:
         add_unwritten(metrics, timeline, sums)
     run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
-    if matching.mixed:
-        run.warnings.append(f"ranks called different operations at the same place {matching.mixed} times")
+    if mixed:
+        run.warnings.append(f"ranks called different operations at the same place {mixed} times")
     return PPG(psg, timeline, metrics, run, _regions(data, places))
 
 
@@ -347,6 +350,7 @@ def _own_work(
         return narrowed(rows), told
 
     rows, told = zip(*each(sampled, numbers), strict=True) if located else ((), ())
+    data.samples = emptied(data.samples)
     common = common_profiles(told)
     held = list(rows)
 

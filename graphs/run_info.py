@@ -188,7 +188,7 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         )
     if run.ranks > 1 and len(timeline.calls) == 0:
         warnings.append("no communication between the ranks was recorded")
-    if len(data.samples) == 0 and len(timeline.locations):
+    if not data.rows["samples"].any() and len(timeline.locations):
         warnings.append("no samples were recorded: what ranks did between communication calls is not known")
     incomplete = int((~timeline.instances.complete).sum())
     if incomplete and not run.thinned_ranks and not run.missing_ranks:

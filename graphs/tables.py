@@ -119,6 +119,11 @@ def take(columns: _Columns, rows: npt.NDArray[np.generic] | slice) -> _Columns:
     return type(columns)(*(getattr(columns, column.name)[rows] for column in fields(columns)))  # type: ignore[arg-type]
 
 
+def emptied(columns: _Columns) -> _Columns:
+    """The same columns without rows. (No slice: that would keep the memory of all.)"""
+    return take(columns, np.zeros(0, np.int64))
+
+
 def filled(parts: Iterable[_Columns], size: int, kind: type[_Columns]) -> _Columns:
     """The same for parts that come one after the other, with ``size`` rows in all; every column is as wide as its
     widest part."""
