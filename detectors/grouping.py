@@ -10,12 +10,12 @@ stays proportional to the calls.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import portions_of, quantile_by_key, sort_values, weighted_count
+from scalana.detectors.segments import portions_of, quantile_by_key, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.graphs.hashing import number_columns, ordered
 from scalana.graphs.portions import each
@@ -127,14 +127,14 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
     ), runs
 
 
-@numba.njit(cache=True)
-def _longest(number, value, call, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _longest(number: IntArray, value: FloatArray, call: IntArray, length: int) -> IntArray:
     """The row with the largest value of every number, of several that with the first call."""
-    result = np.full(length, -1, dtype=np.int64)
-    for row in range(len(number)):
-        best = result[number[row]]
-        if best < 0 or value[row] > value[best] or (value[row] == value[best] and call[row] < call[best]):
-            result[number[row]] = row
+    largest = np.full(length, -np.inf)
+    np.maximum.at(largest, number, value)
+    rows = np.flatnonzero(value == largest[number])
+    rows = rows[np.argsort(-call[rows], kind="stable")]
+    result = np.empty(length, dtype=np.int64)
+    result[number[rows]] = rows
     return result
 
 
@@ -150,121 +150,59 @@ def _choose(
     order = ordered(comparison, count)
     first = np.concatenate(([0], np.cumsum(np.bincount(comparison, minlength=count))))
     rows = np.concatenate(([0], np.cumsum(np.diff(stretches.first)[order])))[first]
-    sampled = np.ones(len(stretches), dtype=bool)
-    met_s = np.full(len(stretches.culprit), np.inf)
+    sampled, met_s = np.ones(len(stretches), dtype=bool), np.full(len(stretches.culprit), np.inf)
 
-    def choose(at: slice) -> tuple[IntArray, ...]:
-        parts: tuple[IntArray, ...] = _choose_members(
-            at.start, at.stop, order, first, culprit, stretches.first, stretches.call, stretches.wait_s,
-            stretches.met_s, stretches.event, timeline.calls.location, len(timeline.locations),
-            int(rows[at.stop] - rows[at.start]), sampled, met_s, POOLED, SAMPLED,
-        )  # fmt: skip
-        return parts
+    def choose(at: slice) -> tuple[npt.NDArray[Any], ...]:
+        lateness = order[first[at.start] : first[at.stop]]
+        of_lateness = comparison[lateness] - at.start
+        row, size = stretches.rows_of(lateness), stretches.first[lateness + 1] - stretches.first[lateness]
+        starts = np.cumsum(size) - size
+        of_row = np.repeat(of_lateness, size)
+        run, one = number_columns(of_row, timeline.calls.location[stretches.call[row]])
+        waits = np.bincount(run, stretches.wait_s[row] > 0.0) > 0.0
+        of_run = of_row[one]
+        chosen, pooled = _every_so_many(of_run, waits)
+        looked_at = chosen[run]
+        sampled[row] = looked_at
+        met_s[lateness] = np.minimum.reduceat(np.where(looked_at, stretches.met_s[row], np.inf), starts)
+        late = np.logical_or.reduceat(looked_at, starts)
+        # Their runs in order, with one for the culprit before those of every comparison.
+        runs = np.bincount(of_run[chosen], minlength=len(pooled)) + 1
+        of_culprit = np.cumsum(runs) - runs
+        number = np.cumsum(chosen) + of_run
+        key = np.concatenate([of_culprit[of_lateness[late]], number[run[looked_at]]])
+        total = int(runs.sum())
+        stretch = np.concatenate([lateness[late], row[looked_at]])[ordered(key, total)]
+        location, run_waits = np.empty(total, dtype=np.int32), np.zeros(total, dtype=bool)
+        location[of_culprit] = culprit[at]
+        location[number[chosen]] = timeline.calls.location[stretches.call[row[one[chosen]]]]
+        run_waits[number[chosen]] = waits[chosen]
+        event = stretches.event[lateness]
+        another = np.append(True, (np.diff(event) != 0) | (np.diff(of_lateness) != 0))
+        count = np.bincount(of_lateness[another], minlength=len(pooled))
+        return pooled, count, runs, location, run_waits, np.bincount(key, minlength=total), stretch
 
     parts = each(choose, portions_of(rows))
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return sampled, none, none, Runs(np.zeros(1, np.int64), none, sampled[:0], np.zeros(1, np.int64), none, met_s)
-    pooled, events, runs, location, waits, size, stretch = (np.concatenate(parts) for parts in zip(*parts, strict=True))
+    pooled, events, runs, location, waits, size, stretch = (np.concatenate(part) for part in zip(*parts, strict=True))
     begins, run_first = (np.concatenate(([0], np.cumsum(column))) for column in (size, runs))
-    return sampled, pooled, events, Runs(run_first, location, waits, begins, stretch, met_s)
+    return sampled, pooled, events, Runs(run_first, location, waits, begins, stretch.astype(np.int32), met_s)
 
 
-@numba.njit(cache=True, nogil=True)
-def _choose_members(  # type: ignore[no-untyped-def]  # pragma: no cover
-    low, high, order, first, culprit, row_first, call, wait_s, met_s, event, location, locations, rows, sampled,
-    late_met_s, most, wanted,
-):  # fmt: skip
-    """``order`` holds the latenesses of comparison ``c`` in ``first[c]:first[c + 1]``."""
-    pooled = np.zeros(high - low, np.int64)
-    events = np.zeros(high - low, np.int64)
-    runs = np.zeros(high - low, np.int64)
-    run_location = np.empty(rows + high - low, call.dtype)
-    run_waits = np.zeros(len(run_location), np.bool_)
-    run_size = np.zeros(len(run_location), call.dtype)
-    stretch = np.empty(rows + first[high] - first[low], call.dtype)
-    run_of = np.full(locations, -1, np.int64)  # run of a location in this comparison; below its first: in none
-    next_ = np.empty(len(run_location), np.int64)
-    used = 0
-    written = 0
-    for comparison in range(low, high):
-        begin = used
-        run_location[begin] = culprit[comparison]
-        used += 1
-        last = -1
-        for at in range(first[comparison], first[comparison + 1]):
-            late = order[at]
-            events[comparison - low] += event[late] != last
-            last = event[late]
-            for row in range(row_first[late], row_first[late + 1]):
-                here = location[call[row]]
-                if run_of[here] < begin:
-                    run_of[here] = used
-                    run_location[used] = here
-                    used += 1
-        sort_values(run_location[begin + 1 : used])
-        for run in range(begin + 1, used):
-            run_of[run_location[run]] = run
-        for at in range(first[comparison], first[comparison + 1]):
-            for row in range(row_first[order[at]], row_first[order[at] + 1]):
-                run_waits[run_of[location[call[row]]]] |= wait_s[row] > 0.0
-        waiters = 0
-        for run in range(begin + 1, used):
-            waiters += run_waits[run]
-        others = used - begin - 1 - waiters
-        pooled[comparison - low] = waiters if waiters > most else 0
-        stride = (waiters + wanted - 1) // wanted if waiters > most else 1
-        other_stride = (others + wanted - 1) // wanted if others > most else 1
-        number = 0
-        other_number = 0
-        kept = begin + 1
-        for run in range(begin + 1, used):
-            here = run_location[run]
-            waits = run_waits[run]
-            chosen = number % stride == 0 if waits else other_number % other_stride == 0
-            number += waits
-            other_number += not waits
-            run_of[here] = kept if chosen else -1
-            if chosen:
-                run_location[kept] = here
-                run_waits[kept] = waits
-                kept += 1
-        for run in range(kept, used):
-            run_waits[run] = False
-        # Those that are looked at, counted and then put in order.
-        for at in range(first[comparison], first[comparison + 1]):
-            late = order[at]
-            looked_at = False
-            for row in range(row_first[late], row_first[late + 1]):
-                run = run_of[location[call[row]]]
-                if run >= begin:
-                    run_size[run] += 1
-                    late_met_s[late] = min(late_met_s[late], met_s[row])
-                    looked_at = True
-                else:
-                    sampled[row] = False
-            run_size[begin] += looked_at
-        for run in range(begin, kept):
-            next_[run] = written
-            written += run_size[run]
-        for at in range(first[comparison], first[comparison + 1]):
-            late = order[at]
-            looked_at = False
-            for row in range(row_first[late], row_first[late + 1]):
-                if sampled[row]:
-                    run = run_of[location[call[row]]]
-                    stretch[next_[run]] = row
-                    next_[run] += 1
-                    looked_at = True
-            if looked_at:
-                stretch[next_[begin]] = late
-                next_[begin] += 1
-        runs[comparison - low] = kept - begin
-        used = kept
-    return (
-        pooled, events, runs, run_location[:used].copy(), run_waits[:used].copy(), run_size[:used].copy(),
-        stretch[:written].copy(),
-    )  # fmt: skip
+def _every_so_many(comparison: IntArray, waits: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], IntArray]:
+    """Which locations to look at, of those that wait in a comparison and of those that do not, and how many waiters of
+    each comparison are pooled (0: none). ``comparison`` is ascending, and every number from 0 on occurs."""
+    starts = np.flatnonzero(np.append(True, np.diff(comparison) != 0))
+    chosen = np.zeros(len(waits), dtype=bool)
+    waiters = np.add.reduceat(waits, starts, dtype=np.int64)
+    others = np.add.reduceat(~waits, starts, dtype=np.int64)
+    for alike, count in ((waits, waiters), (~waits, others)):
+        stride = np.where(count > POOLED, -(-count // SAMPLED), 1)
+        before: IntArray = np.cumsum(alike) - alike
+        chosen |= alike & ((before - before[starts][comparison]) % stride[comparison] == 0)
+    return chosen, np.where(waiters > POOLED, waiters, 0)
 
 
 def _size_classes(place: IntArray, stretches: Stretches) -> IntArray:

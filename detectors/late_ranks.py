@@ -63,6 +63,8 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
             continue
         if not _is_noise(finding, timeline, recorded):
             found.append((candidate, finding, excess))
+    if not found:
+        return []
     # The run as it was, and without each of them.
     changes = [None, *((candidate, excess) for candidate, _, excess in found)]
     measured_end, *ends = each(lambda change: end_s(replay, table, timeline, change), changes)

@@ -8,7 +8,8 @@ replay gives the measured times back exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numba
@@ -27,13 +28,9 @@ _IN_BUCKET = 4
 
 
 @dataclass(slots=True)
-class Replay:
-    """A run prepared for replays. Make it once by :func:`prepare`; every :meth:`end_s` is one pass over the calls.
+class _Ordered:
+    """The calls of a run in the order in which they were entered, so that what is looked at together lies together."""
 
-    The columns stand in the order in which calls were entered, so that what is looked at together lies together.
-    """
-
-    timeline: Timeline
     order: IntArray
     """Row in the timeline of every call ``[calls]``."""
     place: IntArray
@@ -59,9 +56,20 @@ class Replay:
     on: IntArray
     """Row here of the call that a pair depends on, where it is one ``[pairs]``."""
     gap_s: FloatArray
-    """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
-    gap_in_order_s: FloatArray
     """Length of the gap before every call ``[calls]``."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """A run prepared for replays. Make it once by :func:`prepare`; every :meth:`end_s` is one pass over the calls,
+    which are put in order for the first one."""
+
+    timeline: Timeline
+    pairs: Dependencies
+    gap_s: FloatArray
+    """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
+    _ordered: _Ordered | None = None
+    _ordering: Lock = field(default_factory=Lock)
 
     def end_s(
         self,
@@ -84,37 +92,38 @@ class Replay:
         Returns entry and exit of every call ``[calls]`` and the end of every location ``[locations]``.
         """
         enter, leave, end = self._replayed(removed_s, earlier_start_s, shorter_transfer_s)
-        return enter[self.place], leave[self.place], end
+        place = self._in_order().place
+        return enter[place], leave[place], end
 
     def _replayed(
         self, removed_s: FloatArray | None, earlier_start_s: FloatArray | None, shorter_transfer_s: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The same, calls in the order in which they are here."""
-        timeline, count = self.timeline, len(self.order)
+        timeline, count, ordered = self.timeline, len(self.timeline.calls), self._in_order()
         locations = timeline.locations
-        gap, end_gap = self.gap_in_order_s, self.gap_s[count:]
+        gap, end_gap = ordered.gap_s, self.gap_s[count:]
         if removed_s is not None:
             gap, end_gap = np.maximum(gap, 0.0), np.maximum(end_gap - removed_s[count:], 0.0)
             rows = np.flatnonzero(removed_s[:count])
-            gap[self.place[rows]] = np.maximum(self.gap_s[rows] - removed_s[rows], 0.0)
+            gap[ordered.place[rows]] = np.maximum(self.gap_s[rows] - removed_s[rows], 0.0)
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
         less = np.zeros(0)
         if shorter_transfer_s is not None and shorter_transfer_s.any():
-            less = shorter_transfer_s[self.order]
+            less = shorter_transfer_s[ordered.order]
         enter, leave, end = _replay(
-            self.exits,
-            self.location,
-            self.enter_s,
-            self.exit_s,
-            self.posts,
-            self.wait_first,
-            self.waits,
-            self.rule,
-            self.on,
-            self.earliest,
+            ordered.exits,
+            ordered.location,
+            ordered.enter_s,
+            ordered.exit_s,
+            ordered.posts,
+            ordered.wait_first,
+            ordered.waits,
+            ordered.rule,
+            ordered.on,
+            ordered.earliest,
             timeline.instances.first,
             timeline.instances.members,
-            self.place,
+            ordered.place,
             locations.rank,
             gap,
             start,
@@ -122,27 +131,25 @@ class Replay:
         )
         return np.asarray(enter), np.asarray(leave), np.asarray(end) + end_gap
 
+    def _in_order(self) -> _Ordered:
+        with self._ordering:  # replays run at once
+            if self._ordered is None:
+                self._ordered = _put_in_order(self.timeline, self.pairs, self.gap_s)
+            return self._ordered
+
 
 def prepare(
     timeline: Timeline, dependencies: Dependencies | None = None, waiting_s: FloatArray | None = None
 ) -> Replay:
-    """Sort the entries and exits of all calls, and measure the gaps between them.
+    """Measure the gaps between calls.
 
     ``waiting_s`` is what of the gaps was waiting in unwritten calls ``[gaps]``: it goes when what was waited for goes,
     so that only the written calls wait in a replay. The ends are then to be compared with those of a replay without
     changes.
     """
     calls, locations = timeline.calls, timeline.locations
-    pairs = dependencies or find_dependencies(timeline)
-    count = len(calls)
-    order, exits = each(time_order, [calls.enter_s, calls.exit_s])
-    kind = order.dtype
-    place = np.empty(count, kind)
-    place[order] = np.arange(count)
-    size = np.diff(calls.wait_first)[order]
-    wait_first = np.concatenate(([0], np.cumsum(size))).astype(row_type(len(calls.waits)))
-    previous = np.empty(count)
-    if count:
+    previous = np.empty(len(calls))
+    if len(calls):
         previous[1:] = calls.exit_s[:-1]
     filled = np.diff(calls.first) > 0
     previous[calls.first[:-1][filled]] = locations.start_s[filled]
@@ -151,6 +158,18 @@ def prepare(
     gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
     if waiting_s is not None:
         gap_s = np.maximum(gap_s - waiting_s, 0.0)
+    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s)
+
+
+def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) -> _Ordered:
+    """Sort the entries and exits of all calls."""
+    calls, count = timeline.calls, len(timeline.calls)
+    order, exits = each(time_order, [calls.enter_s, calls.exit_s])
+    kind = order.dtype
+    place = np.empty(count, kind)
+    place[order] = np.arange(count)
+    size = np.diff(calls.wait_first)[order]
+    wait_first = np.concatenate(([0], np.cumsum(size))).astype(row_type(len(calls.waits)))
     one_each = len(calls.waits) == count and bool((size == 1).all())
     pair = order if one_each else _ranges(calls.wait_first[:-1][order], size)
 
@@ -168,10 +187,10 @@ def prepare(
         "waits": lambda: calls.waits[pair].astype(kind),
         "rule": lambda: pairs.rule[pair],
         "on": on,
-        "gap_in_order_s": lambda: gap_s[order],
+        "gap_s": lambda: gap_s[order],
     }
     made = dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
-    return Replay(timeline=timeline, order=order, place=place, wait_first=wait_first, gap_s=gap_s, **made)
+    return _Ordered(order=order, place=place, wait_first=wait_first, **made)
 
 
 def _ranges(first: IntArray, size: IntArray) -> IntArray:

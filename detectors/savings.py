@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -63,7 +62,7 @@ def excess_of(
     if kind == TargetKind.UNRESOLVED:
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
         ratio *= min(1.0, share)
-    _spread(excess.first, excess.end, ratio, excess.gap, excess.seconds, removed)
+    _spread(excess, ratio, removed)
     return removed, earlier, shorter
 
 
@@ -162,17 +161,13 @@ def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarra
     return np.where(here & guilty[calls.location], np.maximum(duration - reference, 0.0), 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
-def _spread(first, end, ratio, gap, seconds, removed):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> None:
     """Spread each stretch's excess over its gaps in proportion; of overlapping stretches the larger counts."""
-    for row in range(len(first)):
-        if ratio[row] <= 0.0:
-            continue
-        own = first[row]
-        while own < end[row]:
-            here = gap[own]
-            total = 0.0
-            while own < end[row] and gap[own] == here:
-                total += seconds[own]
-                own += 1
-            removed[here] = max(removed[here], total * ratio[row])
+    gap = excess.gap
+    begins = np.append(np.flatnonzero(np.append(True, np.diff(gap) != 0)[: len(gap)]), len(gap))
+    within = np.add.reduceat(excess.seconds, begins[:-1]) if len(gap) else excess.seconds
+    rows = np.flatnonzero(ratio > 0.0)
+    first, end = (np.searchsorted(begins, edge[rows]) for edge in (excess.first, excess.end))
+    size = end - first
+    which = np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+    np.maximum.at(removed, gap[begins[which]], within[which] * np.repeat(ratio[rows], size))

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import portions_of
+from scalana.detectors.segments import portions_of, row_type
 from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.hashing import ordered
 from scalana.graphs.portions import each
@@ -78,20 +78,41 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     """
     calls, instances = timeline.calls, timeline.instances
     waiting, first_wait = _by_event(waits)
-    done = _done_calls(timeline)
+    member_location: IntArray = calls.location[instances.members].astype(np.int32)  # type: ignore[assignment]
+    done = _done_calls(timeline, member_location)
     left, early = _left_calls(timeline, done)
-    member_location, member_enter_s = calls.location[instances.members], calls.enter_s[instances.members]
+    member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(instances.operation)
     instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
     most = np.diff(first_wait) + np.diff(instances.first)[instance]
     first_row = np.concatenate(([0], np.cumsum(most)))
 
+    def participants(at: slice) -> tuple[IntArray, IntArray, FloatArray]:
+        """Calls of who takes part in each event: those that wait for its culprit, and the members that waited for
+        none."""
+        here, late = instance[at], calls.location[culprit[at]]
+        size = instances.first[here + 1] - instances.first[here]
+        size[size <= 2] = 0
+        event = np.repeat(np.arange(len(here)), size)
+        entry = np.arange(len(event)) + np.repeat(instances.first[here] - np.cumsum(size) + size, size)
+        other = done[entry]
+        kept = (calls.location[other] != late[event]) & (waits.instance[other] != here[event]) & ~waited[entry]
+        other, event = other[kept], event[kept]
+        waiters = np.diff(first_wait[at.start : at.stop + 1])
+        first = np.concatenate(([0], np.cumsum(waiters + np.bincount(event, minlength=len(here)))))
+        call = np.empty(first[-1], dtype=waiting.dtype)
+        wait_s = np.zeros(first[-1])
+        rows = np.repeat(first[:-1] - np.cumsum(waiters) + waiters, waiters) + np.arange(int(waiters.sum()))
+        call[rows] = waiting[first_wait[at.start] : first_wait[at.stop]]
+        wait_s[rows] = waits.wait_s[call[rows]]
+        others = np.ones(len(call), dtype=bool)
+        others[rows] = False
+        call[others] = other
+        return first, call, wait_s
+
     def find(at: slice) -> Stretches:
-        first, call, wait_s = _participants(
-            instance[at], culprit[at], first_wait[at.start : at.stop + 1], waiting, waits.wait_s, waits.instance,
-            waited, instances.first, done, calls.location, int(first_row[at.stop] - first_row[at.start]),
-        )  # fmt: skip
+        first, call, wait_s = participants(at)
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
             calls.waits, instances.first, instances.members, member_location, left, early, wait_s, member_enter_s,
@@ -168,33 +189,6 @@ def _sort_by_meeting(first: IntArray, since: IntArray, columns: tuple[np.ndarray
     return np.flatnonzero(begins)
 
 
-@numba.njit(cache=True, nogil=True)
-def _participants(  # type: ignore[no-untyped-def]  # pragma: no cover
-    instance, culprit, first_wait, waiting, wait_s, instance_of, waited, member_first, done, location, most
-):
-    """Calls of who takes part in each event: those that wait for its culprit, and the members that waited for none."""
-    first = np.zeros(len(instance) + 1, np.int64)
-    call = np.empty(most, waiting.dtype)
-    seconds = np.zeros(most, np.float64)
-    used = 0
-    for event in range(len(instance)):
-        for at in range(first_wait[event], first_wait[event + 1]):
-            call[used] = waiting[at]
-            seconds[used] = wait_s[waiting[at]]
-            used += 1
-        here = instance[event]
-        begin, end = member_first[here], member_first[here + 1]
-        if end - begin > 2:
-            late = location[culprit[event]]
-            for entry in range(begin, end):
-                other = done[entry]
-                if location[other] != late and instance_of[other] != here and not waited[entry]:
-                    call[used] = other
-                    used += 1
-        first[event + 1] = used
-    return first, call[:used].copy(), seconds[:used].copy()
-
-
 def _waits_of(operation: IntArray) -> IntArray:
     table = waits_table()
     return np.asarray(table[np.clip(operation, 0, len(table) - 1)])
@@ -205,14 +199,11 @@ def _apart(operation: IntArray) -> np.ndarray:
     return np.asarray(_waits_of(operation) != Waits.ALL)
 
 
-def _done_calls(timeline: Timeline) -> IntArray:
+def _done_calls(timeline: Timeline, member_location: IntArray) -> IntArray:
     """Call with which each member of each instance left it: its last wait for it, or the post itself ``[members]``."""
     calls, instances = timeline.calls, timeline.instances
-    done = instances.members.copy()
-    _wait_calls(
-        calls.wait_first, calls.waits, calls.posts, calls.location, instances.first,
-        calls.location[instances.members], done,
-    )  # fmt: skip
+    done = instances.members.astype(row_type(len(calls)))
+    _wait_calls(calls.wait_first, calls.waits, calls.posts, calls.location, instances.first, member_location, done)
     return done
 
 
