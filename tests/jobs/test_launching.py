@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from scalana import api
+
 pytest.importorskip("torch")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,16 +62,7 @@ def run(folder: Path, *command: str, **more: str) -> tuple[int, str, str]:
 
 
 def report(folder: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "scalana", "report", str(folder), "--format", "json"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return json.loads(api.analyze(folder).to_json())
 
 
 def check_slow_rank(document: dict[str, Any], ranks: int) -> None:
@@ -82,18 +75,13 @@ def check_slow_rank(document: dict[str, Any], ranks: int) -> None:
 
 
 TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node", "2"]
+PYTHON_MODULE = [sys.executable, "-m", "tests.jobs.programs.train"]
 
 
 @pytest.mark.parametrize(
     "command",
-    [
-        [*TORCHRUN, str(TRAIN)],
-        [sys.executable, "-m", "torch.distributed.run", *TORCHRUN[1:], str(TRAIN)],
-        [*TORCHRUN, "-m", "tests.jobs.programs.train"],
-        [sys.executable, str(TRAIN), "--spawn", "2"],
-        [sys.executable, "-m", "tests.jobs.programs.train", "--spawn", "2"],
-    ],
-    ids=["torchrun", "python -m torch.distributed.run", "torchrun -m", "spawn", "python -m spawn"],
+    [[*TORCHRUN, str(TRAIN)], [sys.executable, str(TRAIN), "--spawn", "2"], [*PYTHON_MODULE, "--spawn", "2"]],
+    ids=["torchrun", "spawn", "python -m spawn"],
 )
 def test_every_way_to_launch(tmp_path: Path, command: list[str]) -> None:
     code, out, err = run(tmp_path / "run", *command, PORT=str(free_port()))
@@ -103,8 +91,8 @@ def test_every_way_to_launch(tmp_path: Path, command: list[str]) -> None:
     assert "train.py" in err
 
 
-def test_a_rank_that_is_killed(tmp_path: Path) -> None:
-    code, _, err = run(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "kill")
+def test_a_rank_that_is_killed_launched_as_a_module(tmp_path: Path) -> None:
+    code, _, err = run(tmp_path / "run", *TORCHRUN, *PYTHON_MODULE[1:], "--ending", "kill")
     assert code == 1, err
     document = report(tmp_path / "run")
     check_slow_rank(document, 2)
@@ -112,8 +100,9 @@ def test_a_rank_that_is_killed(tmp_path: Path) -> None:
     assert document["run"]["exit_code"] == 1
 
 
-def test_a_rank_that_raises(tmp_path: Path) -> None:
-    code, _, err = run(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "raise")
+def test_a_rank_that_raises_launched_by_the_module_of_torch(tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "torch.distributed.run", *TORCHRUN[1:], str(TRAIN)]
+    code, _, err = run(tmp_path / "run", *launch, "--ending", "raise")
     assert code == 1
     assert "the loss is not finite" in err
     check_slow_rank(report(tmp_path / "run"), 2)
