@@ -388,9 +388,12 @@ class Placer:
         while function > 0:
             here = self.psg[function]
             place = here.place
-            if here.kind is VertexKind.FUNCTION and place.file == frame.filename and holds(place, frame.line):
-                if owner == place.name or frame.qualname in _INNER:  # the bare name says nothing before 3.11
+            if here.kind is VertexKind.FUNCTION and place.file == frame.filename:
+                bare = frame.qualname in _INNER  # says nothing before 3.11
+                if holds(place, frame.line) and (owner == place.name or bare):
                     return function
+                if owner == place.name and place.line == place.end_line <= frame.line:
+                    return function  # of code without a source the end is not known
             function = here.parent
         return 0
 

@@ -208,7 +208,8 @@ def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
     """The call sites that lead to the place, innermost first."""
     if not isinstance(callers, (list, tuple)):
         return []
-    callers = [str(caller) for caller in callers if not str(caller).endswith(" <module>")]
+    callers = [str(caller) for caller in callers]
+    callers = [caller for caller in callers if not caller.endswith(" <module>")] or callers  # main() says nothing
     lines = []
     for depth, caller in enumerate(callers[:_MOST_CALLERS]):
         label = "  called from  " if depth == 0 else "               " + "  " * (depth - 1) + "└ "

@@ -511,3 +511,12 @@ def test_beyond_the_budget_functions_have_no_inside_but_samples_have_a_place(pro
         vertex, _, _ = placer.place(path)
         assert 0 <= vertex < len(program.psg)
     assert sum("not looked into" in warning for warning in program.psg.warnings) == 1
+
+
+def test_a_comprehension_of_code_without_a_source_is_part_of_its_function(tmp_path):
+    program = Program(tmp_path, "exec(cell)\n")
+    main = FrameRef(program.main, "<module>", 1, 1)
+    cell, function = FrameRef("<cell 2>", "<module>", 1, 7), FrameRef("<cell 1>", "features", 2, 6)
+    inner = FrameRef("<cell 1>", "features.<locals>.<genexpr>", 6, 6)
+    whole, part = program.placer.place([main, cell, function]), program.placer.place([main, cell, function, inner])
+    assert part == whole and program.psg.function_of(part[0]) == "features"
