@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.graphs.matching import match
+from scalana.graphs.portions import ROWS
+from scalana.graphs.tables import emptied, take
 from scalana.runtime.operations import BY_CODE
 from tests.graphs.tables import make_events
 
@@ -162,3 +164,24 @@ def test_large_counts_and_tags_do_not_collide():
 @pytest.mark.parametrize("size", [0, 3])
 def test_operations_of_unknown_or_larger_communicators_are_incomplete(size):
     assert not _match([{"rank": 0}, {"rank": 1}], sizes=(size,)).instances.complete.any()
+
+
+def test_posts_of_many_portions_meet_across_them():
+    count = ROWS  # of each of two ranks, so that no two members are in one portion
+    one = make_events({"rank": 0, "communicator": 0, "enter": 0, "exit": 0})
+    events = take(one, np.zeros(2 * count, np.int64))
+    events.seq = np.tile(np.arange(count, dtype=np.int64), 2)
+    calls = np.arange(2 * count)
+    matching = match(events, np.repeat(np.arange(2), count), calls, np.array([2]))
+    instances = matching.instances
+    assert len(instances) == count
+    assert instances.complete.all()
+    np.testing.assert_array_equal(instances.members.reshape(-1, 2), calls.reshape(2, -1).T)
+    np.testing.assert_array_equal(matching.of_event, np.tile(np.arange(count), 2))
+
+
+def test_emptied_columns_keep_no_memory_of_their_rows():
+    events = make_events({"rank": 0, "enter": 0, "exit": 0})
+    nothing = emptied(events)
+    assert len(nothing) == 0
+    assert nothing.enter_ns.base is None
