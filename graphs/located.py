@@ -15,7 +15,7 @@ from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.own_work import Places
 from scalana.graphs.portions import Portion
 from scalana.graphs.psg import PSG, VertexKind
-from scalana.graphs.tables import Events, Samples, Threads, narrow, narrowed, take, widened
+from scalana.graphs.tables import Events, Samples, Threads, narrow, narrowed, take, wide, widened
 from scalana.graphs.timeline import IntArray
 from scalana.graphs.work_rows import Gaps
 
@@ -107,12 +107,21 @@ def samples_of(data: Gathered, portion: Portion) -> Samples:
 
 
 def _events_of(data: Gathered, portion: Portion, rows: IntArray) -> Events:
-    """The events of a portion; ``completes`` are rows among them."""
-    events = widened(take(data.events, rows))
-    events.thread = events.thread - portion.threads.start
-    waits = np.flatnonzero(events.completes >= 0)
-    events.completes[waits] = np.searchsorted(rows, events.completes[waits])
-    return events
+    """The events of a portion; ``completes`` are rows among them. What is only passed on stays narrow."""
+    events = take(data.events, rows if len(portion.open_events) else portion.events)
+    completes = events.completes.astype(np.int64)
+    waits = np.flatnonzero(completes >= 0)
+    completes[waits] = np.searchsorted(rows, completes[waits])
+    return replace(
+        events,
+        thread=events.thread.astype(np.int64) - portion.threads.start,
+        flags=wide(events.flags),
+        enter_ns=wide(events.enter_ns),
+        exit_ns=wide(events.exit_ns),
+        cpu_enter_ns=wide(events.cpu_enter_ns),
+        cpu_exit_ns=wide(events.cpu_exit_ns),
+        completes=completes,
+    )
 
 
 def _lifetimes(

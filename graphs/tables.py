@@ -152,7 +152,7 @@ def narrowed(columns: _Columns) -> _Columns:
 
 def widened(columns: _Columns) -> _Columns:
     """The same rows, integers as int64: narrow ones save memory, but must not be calculated with."""
-    return type(columns)(*(_wide(getattr(columns, column.name)) for column in fields(columns)))  # type: ignore[arg-type]
+    return type(columns)(*(wide(getattr(columns, column.name)) for column in fields(columns)))  # type: ignore[arg-type]
 
 
 def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -166,7 +166,8 @@ def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values
 
 
-def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers as int64."""
     return values.astype(np.int64) if values.dtype.kind == "i" and values.dtype != np.int64 else values
 
 
