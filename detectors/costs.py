@@ -18,7 +18,7 @@ from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.align import align
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.psg import PSG, Vertex, VertexKind
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
@@ -147,12 +147,20 @@ def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
         sets_up = vertex.kind is VertexKind.COMM and vertex.operation in codes
         ends = vertex.kind is VertexKind.COMP and any(name in place.name for name in TEARDOWN)
         # Samples showed it, no source calls it, and it is not the user's: the interpreter, or a thread of a library.
-        outside = (
-            vertex.parent == root and vertex.index in psg.added and bool(below) and not place.file.startswith(below)
-        )
+        outside = vertex.parent == root and vertex.index in psg.added and bool(below) and not _of_user(vertex, below)
         inside = vertex.parent >= 0 and bool(result[vertex.parent])
         result[vertex.index] = imports or sets_up or ends or outside or inside
     return result
+
+
+def _of_user(vertex: Vertex, below: str) -> bool:
+    """Whether what stands below the root, without a caller, is the user's own: from the job's folder, a function with a
+    source, or the start of a thread or process of such a function."""
+    file, name = vertex.place.file, vertex.place.name
+    if file.startswith(below):
+        return True
+    starts = vertex.kind is VertexKind.FUNCTION or name.startswith(("thread ", "process "))
+    return starts and file.startswith("/")
 
 
 def _work_error(timeline: Timeline, activities: int) -> FloatArray:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.detectors.costs import run_costs
+from scalana.detectors.costs import run_costs, setup_vertices
 from scalana.detectors.diff import compare
+from scalana.graphs.psg import PSG, Place, VertexKind
 from tests.detectors.scaling_jobs import LINES, STEPS, analyse, program
 
 
@@ -118,3 +119,21 @@ def test_a_change_that_sampling_cannot_tell_is_none():
 
     assert [change.line for change in changes(0.0)] == [LINES["table"] + 1]
     assert changes(0.005) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "name", "setup"),
+    [
+        (VertexKind.CALL, "/work/mail.py", "thread serve", False),
+        (VertexKind.FUNCTION, "/work/mail.py", "serve", False),
+        (VertexKind.CALL, "/lib/python3/weakref.py", "finalize._exitfunc", True),
+        (VertexKind.CALL, "<frozen importlib._bootstrap>", "import", True),
+        (VertexKind.FUNCTION, "[native]", "gloo_tcp_loop", True),
+    ],
+)
+def test_a_users_thread_is_no_part_of_the_start_wherever_the_job_was_started(kind, file, name, setup):
+    psg = PSG()
+    psg.add(VertexKind.FUNCTION, Place("/work/main.py", 1, 9, 0, "<module>"), 0)
+    vertex = psg.add(kind, Place(file, 5, 5, -1, name), 0)
+    psg.added.add(vertex)
+    assert setup_vertices(psg, "/elsewhere").tolist() == [False, False, setup]
