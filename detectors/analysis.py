@@ -6,6 +6,7 @@ import numpy as np
 
 from scalana.detectors import hangs, late_ranks
 from scalana.detectors.blame import blame
+from scalana.detectors.crowding import without_turns
 from scalana.detectors.findings import Analysis
 from scalana.detectors.replay import prepare
 from scalana.detectors.rivals import name_rivals
@@ -39,6 +40,7 @@ def analyze(ppg: PPG) -> Analysis:
         warnings.append(f"the blame misses {unbalanced:.3f} s of {total_s:.3f} s of waiting: please report this")
     findings = late_ranks.detect(timeline, ppg.psg, waits, table, replay)
     findings = name_rivals(findings, ppg.metrics["helper_cpu_s"], ppg.psg)
+    findings = without_turns(findings, timeline, ppg.run)
     hung = hangs.detect(timeline, ppg.psg, ppg.run)
     time = split_time(timeline, waits, ppg.run.ranks, ppg.run.seconds)
     stuck = min(sum(finding.lost_s for finding in hung), time.transfer_s)

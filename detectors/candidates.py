@@ -72,7 +72,7 @@ def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candid
         seconds = np.bincount(rank[entries], weights=table.seconds[entries])
         notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
         candidates.append(Candidate(spot, entries, float(seconds.sum()), notable.tolist()))
-    candidates = _join_contexts(candidates, table, rank, psg)
+    candidates = _join_contexts(_join_called(candidates, psg), table, rank, psg)
     return sorted(candidates, key=lambda candidate: -candidate.lost_s)
 
 
@@ -189,6 +189,70 @@ def _communicates(vertex: int, psg: PSG) -> bool:
     return any(inner.kind is VertexKind.COMM for inner in psg.walk(vertex))
 
 
+def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
+    """Join the parts of one cause that lie in a caller and in what it calls, on the same ranks, where one holds more.
+
+    A small function without loops stands with its caller's lines: a compiler puts it into the caller and mixes what
+    they do, so that a sample names either. It is called in the same loop, or else computes outside of one, where it
+    could take no time by itself. The line that calls a function which holds more, in turn, stands with that.
+    """
+    largest: dict[int, Candidate] = {}
+    called_at: dict[tuple[int, int], Candidate] = {}
+    result = []
+    for candidate in sorted(candidates, key=lambda c: -c.lost_s):
+        if candidate.spot.kind == TargetKind.OWN:
+            vertex = candidate.spot.vertex
+            loop, function, caller_loop, caller = _around(vertex, psg)
+            if caller_loop < 0 and psg[vertex].kind is VertexKind.CALL:  # a library's, which may well take time
+                caller = -1
+            main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
+            main = main or called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
+            if main is not None and set(candidate.ranks) <= set(main.ranks):
+                _add(main, candidate)
+                continue
+            for container in (loop, function):
+                if container >= 0:
+                    largest.setdefault(container, candidate)
+            for call in _calls_above(vertex, psg):
+                called_at.setdefault(call, candidate)
+        result.append(candidate)
+    return result
+
+
+def _calls_above(vertex: int, psg: PSG) -> Iterator[tuple[int, int]]:
+    """The function and the line of every call that leads to a vertex."""
+    for above in psg.ancestors(vertex):
+        site = above.site if above.kind is VertexKind.FUNCTION else None
+        place = above.place if above.kind is VertexKind.CALL else site
+        if place is not None and above.parent > 0:
+            yield psg.enclosing(above.parent, VertexKind.FUNCTION), place.line
+
+
+def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
+    """The innermost loop without communication around a vertex and its function, and the same of what calls that.
+
+    -1 where there is none; Python's functions have no callers in this sense, since every call has a frame of its own.
+    """
+    found = [-1, -1, -1, -1]
+    level = 0
+    while vertex > 0 and level < 4:
+        kind = psg[vertex].kind
+        if kind is VertexKind.LOOP and found[level] < 0:
+            found[level] = -1 if _communicates(vertex, psg) else vertex
+        elif kind is VertexKind.FUNCTION:
+            if psg[vertex].place.file.endswith(".py"):
+                break
+            found[level + 1] = vertex
+            level += 2
+        vertex = psg[vertex].parent
+    return found[0], found[1], found[2], found[3]
+
+
+def _add(candidate: Candidate, other: Candidate) -> None:
+    candidate.entries = np.concatenate([candidate.entries, other.entries])
+    candidate.lost_s += other.lost_s
+
+
 def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
     """Join candidates of one place that was reached by several call paths, where they are about the same ranks.
 
@@ -206,8 +270,7 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
         key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg))
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
-                other.entries = np.concatenate([other.entries, candidate.entries])
-                other.lost_s += candidate.lost_s
+                _add(other, candidate)
                 break
         else:
             joined[key].append(candidate)

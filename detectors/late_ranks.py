@@ -7,6 +7,7 @@ import numpy as np
 from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries, shares_of
+from scalana.detectors.crowding import Crowding, alone, stretches_of
 from scalana.detectors.evidence import computes_more, describe
 from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
@@ -27,17 +28,6 @@ WORTH = 0.01
 """Part of all recorded rank-seconds below which waiting is not worth a finding."""
 WORTH_MOVING = 0.03
 """The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
-CROWDED = 0.05
-"""Part of all own time in which ranks wait for a core, from which small differences in computing are the machine's."""
-WORTH_CROWDED = 0.03
-"""Part of all recorded rank-seconds below which such differences are then not worth a finding."""
-STARVED = 0.3
-"""Part of the excess of most ranks without a core, from which it is the machine's if they computed less than half of
-that: what they do wait for (a loader, a thread) has no core either."""
-OFF_CPU = 0.3
-"""A cause with less than this part of it on a CPU, or waiting for one, is none of those."""
-ALONE = 0.2
-"""Nor is one in which others spend less than this part of what its own ranks do: that is no difference in like work."""
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
@@ -48,20 +38,23 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     if total <= 0.0 or recorded <= 0.0:
         return []
-    large = [c for c in join_entries(table, timeline, psg) if c.lost_s >= max(DEAD_BAND * total, WORTH * recorded)]
+    large = [c for c in join_entries(table, timeline, psg) if c.lost_s >= WORTH * recorded]
     hit = np.zeros(len(table.shares.group), dtype=bool)
     for candidate in large:
         hit |= shares_of(candidate, table)
     judged = significance(table, timeline, replay, table.shares.group[hit])
+    crowding = Crowding.of(timeline)
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
     for candidate in large:
         if _signal(candidate, table, judged.part) < 0.5:
             continue
         excess = stretch_excess(candidate, table, timeline) if candidate.spot.kind == TargetKind.OWN else None
         finding = _finding(candidate, table, timeline, psg, total, excess)
+        finding.kind = _kind(candidate, table, timeline, psg, finding, crowding)
+        steady = finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
-        if not _is_noise(finding, timeline, recorded):
+        if candidate.lost_s >= DEAD_BAND * total or (steady >= 0.5 and alone(finding)):
             found.append((candidate, finding, excess))
     if not found:
         return []
@@ -69,13 +62,14 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     changes = [None, *((candidate, excess) for candidate, _, excess in found)]
     measured_end, *ends = each(lambda change: end_s(replay, table, timeline, change), changes)
     findings: list[Finding] = []
-    for (candidate, finding, _), end in zip(found, ends, strict=True):
+    for (candidate, finding, excess), end in zip(found, ends, strict=True):
         finding.saving_s = max(0.0, measured_end - end)
         if finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded:
             continue
         _name_hidden(finding, candidate, table, timeline, psg, replay)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
-        finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
+        if excess is not None:
+            finding.evidence["stretches"] = stretches_of(candidate, table, timeline, excess)
         finding.advice = advise(finding)
         findings.append(finding)
         if len(findings) == MOST_FINDINGS:
@@ -116,7 +110,7 @@ def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Si
         return WORTH_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
-    one = len(candidate.ranks) == 1 and _alone(finding)  # from time to time, but always the same
+    one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
     return WORTH if one or _signal(candidate, table, judged.steady) >= 0.5 else WORTH_MOVING
 
 
@@ -143,7 +137,7 @@ def _finding(
     place = psg[max(vertex, 0)].place
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
     return Finding(
-        kind=_kind(candidate, table, timeline, psg, evidence),
+        kind="",
         vertex=vertex,
         file=place.file,
         line=line,
@@ -158,7 +152,9 @@ def _finding(
     )
 
 
-def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, evidence: dict[str, object]) -> str:
+def _kind(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, finding: Finding, crowding: Crowding
+) -> str:
     kind = candidate.spot.kind
     if kind == TargetKind.CARRIED_IN:
         return "carried-in"
@@ -166,13 +162,14 @@ def _kind(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG,
         return "unresolved"
     if kind == TargetKind.TRANSFER:
         return "slow-transfer"
-    cpu, core_wait = evidence.get("cpu_share"), evidence.get("core_wait_share")
+    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if not computes_more(candidate, table, timeline, psg):
+        if crowding.programs_part(finding) < 0.5 and not computes_more(candidate, table, timeline, psg):
             return "waiting-for-core"
+    evidence = finding.evidence
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
-    alone = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
-    if alone and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, table, timeline)):
+    by_itself = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
+    if by_itself and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, table, timeline)):
         return "serial"
     return "late-ranks"
 
@@ -187,31 +184,3 @@ def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> boo
     operation = timeline.instances.operation[table.stretches.instance_of(rows)]
     rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
     return len(rows) > 0 and float(np.isin(operation, rooted).mean()) > 0.5
-
-
-def _is_noise(finding: Finding, timeline: Timeline, recorded_s: float) -> bool:
-    """Whether it is the machine's doing (there is a warning for it): waiting for a core on all ranks alike, or a little
-    more computing on some, where cores are shared; and then what moves data waits for a core too."""
-    most = len(finding.ranks) > timeline.ranks / 2
-    if finding.kind == "waiting-for-core" and most:
-        return True
-    if finding.kind == "slow-transfer":
-        return _crowded(timeline)
-    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
-    if not isinstance(cpu, float) or not isinstance(core_wait, float) or cpu + core_wait < OFF_CPU:
-        return False
-    if most and core_wait > max(STARVED, 2 * cpu):
-        return True
-    return not _alone(finding) and finding.lost_s < WORTH_CROWDED * recorded_s and _crowded(timeline)
-
-
-def _crowded(timeline: Timeline) -> bool:
-    """Whether ranks wait for cores for a notable part of their time."""
-    own = timeline.own
-    return float(own.core_wait_s.sum()) > CROWDED * float(own.seconds.sum())
-
-
-def _alone(finding: Finding) -> bool:
-    """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
-    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
-    return isinstance(here, float) and isinstance(others, float) and others < ALONE * here

@@ -86,10 +86,10 @@ def _reaching(candidate: Candidate, table: BlameTable) -> tuple[FloatArray, Floa
 
 
 def _name(code: int, here: Vertex) -> str:
-    """What is waited in. What stands for a partner's coming back to MPI is named by the call that it kept waiting."""
+    """What is waited in: of a window, or where a partner has to come back to MPI, the call that was kept waiting."""
     name = BY_CODE[code].name if code in BY_CODE else ""
     own = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
-    if name.startswith("win_") and own and not own.startswith(("win_", "one_sided")):
+    if name.startswith("win_") and own and not own.startswith("one_sided"):
         return own
     return "recv" if name == "send" else name
 

@@ -30,7 +30,7 @@ def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> 
     result: list[Finding] = []
     found: dict[tuple[str, str, tuple[int, ...]], Finding] = {}
     for finding in findings:
-        if finding.evidence.get("helper_share", 0.0) == 1.0:
+        if finding.evidence.get("helper_share"):
             found.setdefault((finding.file, finding.function, tuple(finding.ranks)), finding)
     for finding in findings:
         rival = _rival(finding, helper_cpu_s, psg)
@@ -66,7 +66,7 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)
     more[[index for index in np.flatnonzero(more > 0.0).tolist() if psg[index].place.line <= 0]] = 0.0  # no source
-    if np.maximum(more, 0.0).sum() < MOST * core_wait * (here - others):
+    if more.max(initial=0.0) <= 0.0 or np.maximum(more, 0.0).sum() < MOST * core_wait * (here - others):
         return -1
     return int(np.argmax(more))
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalana.detectors.crowding import Crowding, ranks_without_core, without_turns
 from scalana.detectors.evidence import computes_more
+from scalana.detectors.findings import Finding
 from scalana.detectors.paths import _name
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
@@ -28,6 +30,72 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
     activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
     calls = SimpleNamespace(location=np.zeros(0, np.int64))
     return SimpleNamespace(own=own, calls=calls, locations=locations, activities=activities, ranks=ranks)
+
+
+def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
+    """A run of a second, in which every rank computed, and waited for a core, so long."""
+    each = np.ones(ranks)
+    own = SimpleNamespace(seconds=each, cpu_s=cpu_s * each, core_wait_s=core_wait_s * each)
+    locations = SimpleNamespace(start_s=np.zeros(ranks), end_s=each)
+    return SimpleNamespace(own=own, locations=locations, ranks=ranks)
+
+
+def found(kind: str, lost_s: float, **evidence: float) -> Finding:
+    return Finding(kind, 1, "a.cc", 7, 7, "f", "loop", [3], lost_s, 0.5, 0.1, evidence=dict(evidence))
+
+
+def hosts(ranks: int, cores: int) -> Any:
+    return SimpleNamespace(ranks=ranks, host_of_rank=["node"] * ranks, cores_of_rank=[cores] * ranks)
+
+
+LITTLE, MUCH = {"seconds_here": 1.0, "seconds_others": 0.9}, {"seconds_here": 1.0, "seconds_others": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("finding", "kept"),
+    [
+        (found("late-ranks", 0.5, cpu_share=0.01, core_wait_share=0.9, stretches=50.0, **LITTLE), False),
+        (found("late-ranks", 0.5, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), True),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), False),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **MUCH), True),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=1.0, **MUCH), False),
+        (found("late-ranks", 0.2, cpu_share=0.0, core_wait_share=0.1, stretches=9.0, **LITTLE), True),
+        (found("waiting-for-core", 2.0, cpu_share=0.0, core_wait_share=1.0, stretches=50.0, **LITTLE), False),
+        (found("unresolved", 1.0), False),
+        (found("unresolved", 2.5), True),
+        (found("slow-transfer", 2.5), False),
+        (found("carried-in", 0.1), True),
+    ],
+    ids=[
+        "turns",
+        "work",
+        "little more work",
+        "its own",
+        "its own, once",
+        "sleep",
+        "no core",
+        "late",
+        "later",
+        "slow",
+        "start",
+    ],
+)
+def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> None:
+    shared = crowded(0.2, 0.6, 8)
+    assert bool(without_turns([finding], shared, hosts(8, 2))) is kept
+    free = crowded(1.0, 0.0, 8)
+    assert without_turns([finding], free, hosts(8, 8)) == [finding]
+
+
+def test_what_computing_costs_where_cores_are_shared() -> None:
+    assert Crowding.of(crowded(0.2, 0.6, 4)) == Crowding(True, pytest.approx(3.0))
+    assert Crowding.of(crowded(1.0, 0.01, 4)) == Crowding(False, 0.0)
+    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(found("late-ranks", 1.0)) == 1.0
+
+
+def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
+    run: Any = SimpleNamespace(host_of_rank=["a", "a", "b", "b"], cores_of_rank=[1, 1, 2, 2])
+    assert ranks_without_core(run) == {0, 1}
 
 
 class _Locations(SimpleNamespace):
@@ -54,4 +122,5 @@ def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:
     )
     assert _name(BY_NAME["win_flush"].code, send) == "blocking_send"
     assert _name(BY_NAME["win_flush"].code, flush) == "win_flush"
+    assert _name(BY_NAME["win_post"].code, flush) == "win_flush"
     assert _name(BY_NAME["send"].code, send) == "recv"

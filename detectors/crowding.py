@@ -1,0 +1,117 @@
+"""What of an excess is the machine's doing: where ranks share cores, they wait for their turns on them.
+
+Who computes more than the others waits more for a core as well, and that belongs to what it computes: as many seconds
+as a second on a CPU costs on the average of the run. What is waited beyond that came by chance, and on another line the
+next time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.candidates import Candidate
+from scalana.detectors.findings import Finding
+from scalana.detectors.savings import StretchExcess, excess_of
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.timeline import Timeline
+
+CROWDED = 0.05
+"""Part of all own time in which ranks wait for a core, from which they are taken to share cores."""
+WORTH = 0.01
+"""Part of all recorded rank-seconds that the program must be found to cost in what only a finding's ranks do."""
+WORTH_ALIKE = 0.03
+"""The same of work that all ranks do, of which some do a little more, and of what happened but once or twice."""
+WORTH_UNRESOLVED = 0.05
+"""The same of what is late for no cause that is known, for ranks that wait for no cores."""
+ONCE = 3.0
+"""Stretches over which an excess must spread not to have come by chance."""
+STARVED = 0.3
+"""Part of the excess of most ranks without a core, from which it is the machine's if their computing explains less than
+half of it: what they wait for otherwise (a loader, a thread) has no core either."""
+OFF_CPU = 0.3
+"""With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
+ALONE = 0.2
+"""Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
+
+
+@dataclass(slots=True)
+class Crowding:
+    """How ranks got on with the cores."""
+
+    crowded: bool
+    per_cpu: float
+    """Seconds that ranks waited for a core, for each second of own work on one; 0 where they did not share any."""
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> Crowding:
+        """Add up a run's own work."""
+        own = timeline.own
+        wait_s, cpu_s = float(own.core_wait_s.sum()), float(own.cpu_s.sum())
+        crowded = wait_s > CROWDED * float(own.seconds.sum())
+        return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
+
+    def programs_part(self, finding: Finding) -> float:
+        """Part of a finding's excess that is due to the program, by its time on a CPU, waiting for one, and off it.
+
+        1 where the evidence does not tell.
+        """
+        cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+        if not self.crowded or not isinstance(cpu, float) or not isinstance(core_wait, float):
+            return 1.0
+        return min(1.0, cpu * (1.0 + self.per_cpu) + max(0.0, 1.0 - cpu - core_wait))
+
+
+def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
+    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
+    crowding = Crowding.of(timeline)
+    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    outnumbered = ranks_without_core(run)
+    return [finding for finding in findings if not _is_turns(finding, crowding, outnumbered, run.ranks, recorded_s)]
+
+
+def ranks_without_core(run: RunInfo) -> set[int]:
+    """Ranks on hosts that have fewer cores than ranks."""
+    hosts = Counter(run.host_of_rank)
+    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
+    return {rank for rank, host in enumerate(run.host_of_rank) if 0 < cores.get(host, 0) < hosts[host]}
+
+
+def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks: int, recorded_s: float) -> bool:
+    if finding.kind == "waiting-for-core":
+        return len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered
+    if not crowding.crowded:
+        return False
+    if finding.kind == "slow-transfer":  # what moves data has no core either
+        return True
+    if finding.kind == "unresolved":  # in calls, too, ranks wait for their turns
+        return finding.lost_s < WORTH_UNRESOLVED * (1.0 + crowding.per_cpu) * recorded_s
+    stretches = finding.evidence.get("stretches")
+    if not isinstance(stretches, float):
+        return False
+    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+    if not isinstance(cpu, float) or not isinstance(core_wait, float):
+        return False
+    asleep = cpu + core_wait < OFF_CPU
+    computed = cpu * (1.0 + crowding.per_cpu)
+    if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and computed < 0.5:
+        return True
+    worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
+    return crowding.programs_part(finding) * finding.lost_s < worth * recorded_s
+
+
+def alone(finding: Finding) -> bool:
+    """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
+    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
+    return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
+
+
+def stretches_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess) -> float:
+    """Number of stretches between calls over which a candidate's excess spreads; of uneven ones the large ones count.
+
+    That is (sum x)^2 / sum x^2 of the excess x of every stretch.
+    """
+    removed = excess_of(candidate, table, timeline, excess)[0]
+    squares = float((removed * removed).sum())
+    return float(removed.sum()) ** 2 / squares if squares > 0.0 else 0.0
