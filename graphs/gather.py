@@ -18,7 +18,7 @@ from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.parts import Communicators, Part, Totals, as_integers
 from scalana.graphs.portions import Portion, chunks, each, portions
-from scalana.graphs.tables import Events, Samples, Threads, concatenate, filled, narrowed, take, trim, widened
+from scalana.graphs.tables import Events, Samples, Threads, concatenate, filled, narrowed, take, trim, wide
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import (
@@ -386,7 +386,8 @@ def _ticks(collected: Collected, host: IntArray) -> IntArray:
 
     def of(portion: Portion) -> IntArray:
         rows = portion.event_rows
-        return _ticks_of(widened(take(collected.events, rows)), rows, host, width)
+        events = take(collected.events, rows if len(portion.open_events) else portion.events)
+        return _ticks_of(events, rows, host, width)
 
     return np.concatenate(each(of, portions(collected.is_own, collected.rows, opens)), axis=1)
 
@@ -403,7 +404,7 @@ def _ticks_of(events: Events, run_rows: IntArray, host: IntArray, width: int) ->
     waited[np.searchsorted(run_rows, events.completes[waits])] = events.exit_ns[waits]
     complete = np.where(complete >= 0, complete, waited[rows])
     rows, complete = rows[complete >= 0], complete[complete >= 0]
-    tick = events.communicator[rows] * width + events.seq[rows]
+    tick = wide(events.communicator[rows]) * width + events.seq[rows]
     # A number that a process used twice (a communicator set up anew) is no tick.
     _, _, use = distinct(packed(events.process[rows], tick))
     once = np.bincount(use)[use] == 1 if len(use) else np.zeros(0, np.bool_)
