@@ -25,6 +25,7 @@ from scalana import api
 from .planted import SAMPLES, Sample, read_samples
 
 ROOT = SAMPLES.parent
+FORKED_LAUNCHER = ROOT / "tests" / "tools" / "forked.py"
 LIMIT_S = 60
 """Many times what a sample takes; what takes longer hangs."""
 
@@ -106,7 +107,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
     def run(sample: Sample, fix: bool, attempt: int) -> Recording | str:
         folder = runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
-        forked = [sys.executable, "-m", "tests.samples.forked", str(sample.ranks)]
+        forked = [sys.executable, str(FORKED_LAUNCHER), str(sample.ranks)]
         launch = forked if sample.name in FORKED else sample.launch
         command = [*launch, str(sample.path), *(["--fix"] if fix else [])]
         try:

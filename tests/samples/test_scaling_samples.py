@@ -19,7 +19,7 @@ import pytest
 
 from tests.runtime.mpi.conftest import Mpi, _folders
 
-from .conftest import ROOT, scalana
+from .conftest import FORKED_LAUNCHER, ROOT, scalana
 from .planted import SAMPLES, header, marked_line
 from .test_mpi_samples import as_python
 
@@ -91,7 +91,7 @@ class Comparison:
             return folder
         if self.sample.path.suffix == ".py":
             pytest.importorskip("torch")
-            command = [sys.executable, "-m", "tests.samples.forked", str(ranks), str(self.sample.path)]
+            command = [sys.executable, str(FORKED_LAUNCHER), str(ranks), str(self.sample.path)]
             done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
             assert done.returncode == 0, done.stderr
             return folder
