@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from scalana.detectors.segments import grown, sort_values
+from scalana.detectors.segments import sort_values
 
 
 @numba.njit(cache=True, nogil=True)
@@ -35,13 +35,16 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
     ``run_first`` and ``group_first`` ``[comparisons + 1]`` say which runs and groups are of a comparison. The sums are
     of these comparisons alone; the other columns are those of ``Runs`` and ``Groups``.
     """
-    capacity = max(1024, 4 * (group_first[high] - group_first[low]))
-    out_group = np.empty(capacity, sum_target.dtype)
-    out_target = np.empty(capacity, sum_target.dtype)
-    out_share = np.empty(capacity, np.float64)
+    start = run_first[low]
+    most = 0
+    for comparison in range(low, high):
+        run = run_first[comparison] - start
+        most += (group_first[comparison + 1] - group_first[comparison]) * (sum_first[run + 1] - sum_first[run] + 1)
+    out_group = np.empty(most, sum_target.dtype)
+    out_target = np.empty(most, sum_target.dtype)
+    out_share = np.empty(most, np.float64)
     used = 0
     usual = np.empty(1024, np.float64)
-    start = run_first[low]
     for comparison in range(low, high):
         # The culprit's own rows: activities first, then its waits, compared as one total in the last column.
         runs = run_first[comparison] - start
@@ -55,7 +58,10 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
         for column in range(columns):
             did[column] = sum_s[begin + column]
             if sum_target[begin + column] < transfer:  # calls are timed, not sampled
-                noise[column] = _sampling_noise(did[column], count[comparison], period_s)
+                # Two standard deviations of the difference of two sampled sums. A visit of any length is measured to
+                # within one period at random, so its variance is period^2 / 6, and less for much shorter ones.
+                variance = min(count[comparison] * period_s**2 / 6.0, did[column] * period_s)
+                noise[column] = 2.0 * np.sqrt(2.0 * variance)
         for row in range(begin + columns, end):
             did[columns] += sum_s[row]
         first_run = run_first[comparison] + 1
@@ -77,10 +83,6 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
                 mine = usual[place * width : (place + 1) * width]
             total = _excess(excess, did, mine, median, noise, explained * wait_s)
             whole = total if total >= explained * wait_s else max(wait_s, total)
-            if used + end - begin + 1 > capacity:
-                capacity = 2 * capacity + end - begin + 1
-                out_group, out_target = grown(out_group, capacity), grown(out_target, capacity)
-                out_share = grown(out_share, capacity)
             told = 0.0
             for row in range(begin, end):
                 column = min(row - begin, columns)
@@ -172,14 +174,3 @@ def _excess(excess, did, mine, median, noise, wanted):  # type: ignore[no-untype
         if total >= wanted:
             break
     return total
-
-
-@numba.njit(cache=True, nogil=True)
-def _sampling_noise(seconds, count, period_s):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Two standard deviations of the difference of two sampled sums of ``count`` stretches.
-
-    A visit of any length is measured to within one period at random, so its variance is period^2 / 6, and less for
-    visits much shorter than a period.
-    """
-    variance = min(count * period_s**2 / 6.0, seconds * period_s)
-    return 2.0 * np.sqrt(2.0 * variance)

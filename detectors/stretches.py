@@ -307,13 +307,13 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     since_culprit = np.full(len(call), -1, call.dtype)
     met_s = np.full(len(call), np.inf)
     for event in range(len(culprit)):
-        late = culprit[event]
+        late, this = culprit[event], np.int64(instance[event])
         there = location[late]
         for row in range(first_row[event], first_row[event + 1]):
             mine = call[row]
             here = location[mine]
             begin = max(first[there], late - limit)
-            mine_in = _member_at(instance[event], here, member_first, member_location)
+            mine_in = _member_at(this, here, member_first, member_location)
             posted_here = posted[mine_in] if mine_in >= 0 else mine
             at = late - 1
             together = False
@@ -321,7 +321,7 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                 touched = wait_first[at + 1] - wait_first[at]
                 for t in range(touched + 1):
                     other = waits[wait_first[at] + t] if t < touched else posts[at]
-                    if other < 0 or other == instance[event]:
+                    if other < 0 or other == this:
                         continue
                     entry = _member_at(other, here, member_first, member_location)
                     if entry < 0 or left[entry] >= mine:

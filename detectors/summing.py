@@ -135,7 +135,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
         while run_first[comparison + 1] <= run:
             comparison += 1
         of_culprit = run == run_first[comparison]
-        count = 0
+        count = np.int64(0)  # of the type that it has later, that one version of _add will do
         for place in range(begins[run], begins[run + 1]):
             row = stretch[place]
             call = culprit[row] if of_culprit else member[row]
@@ -150,15 +150,16 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                     count = _add(transfer_base + vertex[between], transfer_s, scratch, touched, count)
                 if wait_s[between] > 0.0:
                     count = _add(wait_base + group_of_call[between], wait_s[between], scratch, touched, count)
+            before, before_s = carried_in, 0.0
             if last < 0:
-                if carried_s[location[call]] > 0.0:
-                    count = _add(carried_in, carried_s[location[call]], scratch, touched, count)
+                before_s = carried_s[location[call]]
             elif group_of_call[last] >= 0:
                 # Of what was waited in the last common operation, the part after both had come.
                 met_s = late_met_s[row] if of_culprit else member_met_s[row]
-                still_s = min(enter_s[last] + wait_s[last], exit_s[last]) - max(met_s, enter_s[last])
-                if still_s > 0.0:
-                    count = _add(wait_base + group_of_call[last], still_s, scratch, touched, count)
+                before = wait_base + group_of_call[last]
+                before_s = min(enter_s[last] + wait_s[last], exit_s[last]) - max(met_s, enter_s[last])
+            if before_s > 0.0:
+                count = _add(before, before_s, scratch, touched, count)
         if used + count > capacity:
             capacity = max(2 * capacity, used + count)
             target, seconds = grown(target, capacity), grown(seconds, capacity)
