@@ -25,7 +25,7 @@ from scalana import api
 from .planted import SAMPLES, Sample, read_samples
 
 ROOT = SAMPLES.parent
-FORKED_LAUNCHER = ROOT / "tests" / "tools" / "forked.py"
+FORKED_LAUNCHER, SPAWNED_LAUNCHER = (ROOT / "tests" / "tools" / f"{name}.py" for name in ("forked", "spawned"))
 LIMIT_S = 60
 """Many times what a sample takes; what takes longer hangs."""
 
@@ -89,9 +89,20 @@ def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 FORKED = tuple("balanced_noise decoy grid_refine masked parameter_server pipeline_chain server_any_source".split())
-"""Samples whose ranks are forked, and start in half the time. Not those with DDP, of which a forked run in twenty
+"""Samples whose ranks are forked, and start in a third of the time. Not those with DDP, of which a forked run in twenty
 hangs: its reducer destroys the gloo group with the interpreter's lock held, and waits for a thread of torch that wants
 the lock to let go of a Python context."""
+LAUNCHED = ("slow_augmentation",)
+"""Samples that are launched as users do; all others are spared the seconds in which torchrun imports torch."""
+
+
+def launch(sample: Sample) -> tuple[str, ...]:
+    """The command before the program's name."""
+    if sample.name in LAUNCHED or sample.path.parent != SAMPLES:
+        return sample.launch
+    launcher = FORKED_LAUNCHER if sample.name in FORKED else SPAWNED_LAUNCHER
+    return (sys.executable, str(launcher), str(sample.ranks))
+
 
 Record = Callable[..., Recording]
 
@@ -107,9 +118,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
     def run(sample: Sample, fix: bool, attempt: int) -> Recording | str:
         folder = runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
-        forked = [sys.executable, str(FORKED_LAUNCHER), str(sample.ranks)]
-        launch = forked if sample.name in FORKED else sample.launch
-        command = [*launch, str(sample.path), *(["--fix"] if fix else [])]
+        command = [*launch(sample), str(sample.path), *(["--fix"] if fix else [])]
         try:
             done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
         except subprocess.TimeoutExpired:
