@@ -221,7 +221,9 @@ def as_integers(column: object) -> IntArray:
 
 def as_recorded(column: object) -> Ints:
     """A column of a record as it is."""
-    return np.asarray(column)
+    values: Ints = np.asarray(column)
+    # C has two names for 64 bits here; numpy takes a detour wherever they meet.
+    return values.view(np.int64) if values.dtype.char == "q" else values
 
 
 def top(column: object) -> int:
