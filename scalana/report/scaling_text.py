@@ -131,8 +131,10 @@ def _claim(finding: Finding, scaling: Scaling) -> str:
     if finding.kind == "replicated":
         return "Every rank does this work in full: it does not become less on more ranks."
     if finding.kind == "communication":
-        operation = finding.path[-1].operation or "communication"
-        return f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; nobody is waited for."
+        operation = (finding.path[-1].operation or "communication").replace("_", " ")
+        text = f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; "
+        late = _last(finding.evidence, "waiting_caused") > 0.1 * _last(finding.evidence, "seconds")
+        return text + ("others wait for what it brings late." if late else "nobody is waited for.")
     if finding.kind == "unresolved":
         return f"{who} arrive{'s' if len(finding.ranks) == 1 else ''} late here; the samples do not explain why."
     if _last(finding.evidence, "waiting_caused") > 0.5 * finding.saving_s:
