@@ -12,6 +12,7 @@ from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Replay
 from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
+from scalana.graphs.metrics import gap_locations
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 ASLEEP = 0.7
@@ -63,6 +64,8 @@ def excess_of(
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
         ratio *= min(1.0, share)
     _spread(excess, ratio, removed)
+    if timeline.unwritten is not None:
+        _extend(excess, guilty, gap_locations(timeline), removed)
     return removed, earlier, shorter
 
 
@@ -171,3 +174,18 @@ def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> No
     size = end - first
     which = np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
     np.maximum.at(removed, gap[begins[which]], within[which] * np.repeat(ratio[rows], size))
+
+
+def _extend(excess: StretchExcess, guilty: np.ndarray, location: IntArray, removed: FloatArray) -> None:
+    """Where a sample of the calls was written, stretches lead to some of a rank's late arrivals only: take as large a
+    part of its work outside of them as inside. ``location`` is that of every gap ``[gaps]``."""
+    rows = guilty[excess.location]
+    depth = np.zeros(len(excess.gap) + 1, dtype=np.int64)
+    np.add.at(depth, excess.first[rows], 1)
+    np.add.at(depth, excess.end[rows], -1)
+    inside = np.cumsum(depth)[:-1] > 0
+    of_row, count = location[excess.gap], len(guilty)
+    did = np.bincount(of_row[inside], excess.seconds[inside], count)
+    ratio = np.divide(np.bincount(location, removed, count), did, out=np.zeros(count), where=did > 0.0)
+    outside = ~inside & guilty[of_row]
+    np.add.at(removed, excess.gap[outside], excess.seconds[outside] * np.minimum(ratio, 1.0)[of_row[outside]])

@@ -212,10 +212,16 @@ static void meta(const char *key, const char *value)
 static void say_who_we_are(void)
 {
     int rank, size, length = 0;
+    MPI_Comm parent = MPI_COMM_NULL;
     char version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
-    meta("role", "rank");
+    PMPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) { /* its ranks are numbered from 0 again */
+        static const char text[] = "started by MPI_Comm_spawn: not one of the job's ranks";
+        recorder()->note(text, sizeof text - 1);
+    }
+    meta("role", parent == MPI_COMM_NULL ? "rank" : "child");
     meta_number("rank", rank);
     meta_number("world_size", size);
     meta("rank_source", "MPI_Init");
