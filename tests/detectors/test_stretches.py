@@ -1,0 +1,33 @@
+"""From when on what ranks do is compared."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from scalana.detectors.stretches import _left_calls
+from scalana.runtime.operations import BY_NAME
+
+
+class _Instances(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.operation)
+
+
+@pytest.mark.parametrize(("asked_s", "left", "early"), [(0.2, 1, False), (3.0, 0, True)], ids=["waits", "overlaps"])
+def test_a_collective_that_was_complete_is_left_when_all_had_posted_it(asked_s: float, left: int, early: bool) -> None:
+    """Two ranks post an allreduce, at 0 and 0.5 s, and wait for it later; calls 0 and 1 are those of the first."""
+    calls = SimpleNamespace(enter_s=np.array([0.0, asked_s, 0.5, 5.0]), exit_s=np.array([0.0, asked_s + 0.6, 0.5, 5.0]))
+    instances = _Instances(
+        members=np.array([0, 2]),
+        first=np.array([0, 2]),
+        operation=np.array([BY_NAME["allreduce"].code]),
+        complete=np.array([True]),
+    )
+    timeline = cast(Any, SimpleNamespace(calls=calls, instances=instances))
+    found, was_early = _left_calls(timeline, np.array([1, 3]))
+    assert found.tolist() == [left, 2]  # the other one computed after it had posted
+    assert was_early.tolist() == [early, True]
