@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.candidates import Spot
 from scalana.detectors.costs import CostTable, RunCosts, cost_table
+from scalana.detectors.evidence import callers
 from scalana.detectors.findings import Analysis, Finding
 from scalana.detectors.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
 from scalana.detectors.scaling.models import NOISE
@@ -57,6 +58,8 @@ class Change:
     transfer_s: float
     noise_s: float
     """Standard deviation of the change, from what varies within the runs."""
+    caller: str = ""
+    """``file:line function`` of the call that leads there, "" for none: a helper may change for some callers alone."""
 
     @property
     def change_s(self) -> float:
@@ -104,7 +107,8 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     ranks = table.ranks
     per_rank = table.cost_s / ranks
     delta = per_rank[:, AFTER] - per_rank[:, BEFORE]
-    groups = [(after.psg, spot, rows, "") for spot, rows in group_rows(table, np.abs(delta), after.psg).items()]
+    grouped = group_rows(table, np.abs(delta), after.psg, by_caller=True)
+    groups = [(after.psg, spot, rows, "") for spot, rows in grouped.items()]
     groups += _gone(table)
     matched = align(after.psg, before.psg)
     blurs = (_blurred(analyses[BEFORE]), _blurred(analyses[AFTER]))
@@ -192,6 +196,7 @@ def _change(
         waiting_s=_step(parts[1]),
         transfer_s=_step(parts[2]),
         noise_s=noise,
+        caller=next(iter(callers(spot.vertex, psg)), ""),
     )
 
 

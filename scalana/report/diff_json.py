@@ -51,6 +51,7 @@ def _change(change: Change, cwd: str) -> dict[str, Any]:
         "end_line": change.end_line,
         "function": change.function,
         "vertex_kind": change.vertex_kind,
+        "caller": names.relative(change.caller, cwd) or None,
         "part": change.part,
         "only": change.only or None,
         **{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from scalana.report import names
@@ -64,19 +65,23 @@ def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
     left, line, right = rule("What changed", "seconds of an average rank", width)
     head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8} {'work':>8} {'waiting':>8}  place"
     rows = []
+    places = Counter((change.file, change.line) for change in difference.changes)
     for change in difference.changes[:MOST_CHANGES]:
-        rows.append(_row(change, difference, width, paint))
+        rows.append(_row(change, difference, places[change.file, change.line] > 1, width, paint))
     hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
     rows += _others(difference, hidden)
     note = "  waiting: what the place makes other ranks wait, divided over all ranks"
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows, paint(note, "dim")]
 
 
-def _row(change: Change, difference: Difference, width: int, paint: Paint) -> str:
+def _row(change: Change, difference: Difference, by_caller: bool, width: int, paint: Paint) -> str:
+    """``by_caller``: the place has other rows, from which its caller tells it."""
     run = difference.before if change.only == "before" else difference.after
     where = names.place(names.relative(change.file, run.cwd), change.line)
     what = change.function + (f" ({change.part})" if change.part != "work" else "")
     what += {"before": ", gone", "after": ", new"}.get(change.only, "")
+    if by_caller and change.caller:
+        what = f"in {change.caller.rpartition(' ')[2]}, {what}"
     amount = f"{change.change_s:>+9.3f}"
     cells = f"{change.noise_s:>6.3f} {change.before_s:>8.3f} {change.after_s:>8.3f}"
     parts = f"{change.work_s + change.transfer_s:>+8.3f} {change.waiting_s:>+8.3f}"
