@@ -124,8 +124,8 @@ def test_a_change_that_sampling_cannot_tell_is_none():
 @pytest.mark.parametrize(
     ("kind", "file", "name", "setup"),
     [
-        (VertexKind.CALL, "/work/mail.py", "thread serve", False),
-        (VertexKind.FUNCTION, "/work/mail.py", "serve", False),
+        (VertexKind.CALL, "/home/mail.py", "thread serve", False),
+        (VertexKind.FUNCTION, "/home/mail.py", "serve", False),
         (VertexKind.CALL, "/lib/python3/weakref.py", "finalize._exitfunc", True),
         (VertexKind.CALL, "<frozen importlib._bootstrap>", "import", True),
         (VertexKind.FUNCTION, "[native]", "gloo_tcp_loop", True),
@@ -133,7 +133,7 @@ def test_a_change_that_sampling_cannot_tell_is_none():
 )
 def test_a_users_thread_is_no_part_of_the_start_wherever_the_job_was_started(kind, file, name, setup):
     psg = PSG()
-    psg.add(VertexKind.FUNCTION, Place("/work/main.py", 1, 9, 0, "<module>"), 0)
+    psg.add(VertexKind.FUNCTION, Place("/home/main.py", 1, 9, 0, "<module>"), 0)
     vertex = psg.add(kind, Place(file, 5, 5, -1, name), 0)
     psg.added.add(vertex)
     assert setup_vertices(psg, "/elsewhere").tolist() == [False, False, setup]
