@@ -51,11 +51,15 @@ static int open_event(pid_t tid)
     a.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     a.sample_regs_user = 1u << PERF_BP | 1u << PERF_SP | 1u << PERF_IP;
     a.sample_stack_user = STACK_BYTES;
-    a.exclude_kernel = 1; /* of kernel addresses; the user's registers are there either way */
     a.exclude_hv = 1;
     a.use_clockid = 1;
     a.clockid = CLOCK_MONOTONIC;
+    /* In system calls and page faults too, at the user's registers, where that is allowed. */
     int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+        a.exclude_kernel = 1;
+        fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    }
     if (fd >= 0) {
         int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
         if (high >= 0) {

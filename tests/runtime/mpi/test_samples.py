@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -30,3 +33,16 @@ def test_samples_show_a_call_only_while_it_lasts(mpi: Mpi, way: str) -> None:
         stray += int((outside & np.isin(path, np.asarray(events.path))).sum())
     assert shown > 50
     assert stray <= 0.02 * shown
+
+
+@pytest.mark.parametrize("way", ["kernel", "signal"])
+def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> None:
+    if way == "kernel" and os.geteuid() and int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 1:
+        pytest.skip("the kernel does not let this user sample its time")
+    (record,) = RunFolder(mpi.record(1, mpi.compile("system_calls.c"), SCALANA_NATIVE_SAMPLES=way)).processes()
+    events = record.events
+    enter, leave = np.asarray(events.enter_ns), np.asarray(events.enter_ns) + np.asarray(events.duration_ns)
+    at = int(np.argmax(enter[1:] - leave[:-1]))  # between the barriers
+    ours = np.asarray(record.samples.thread) == np.asarray(events.thread)[at]
+    time = np.asarray(record.samples.time_ns)[ours]
+    assert ((time > leave[at]) & (time < enter[at + 1])).sum() > 40  # of 80
