@@ -88,6 +88,12 @@ def attach(torch: Any, core: Any, c10d: Any, operators: Sequence[Operator]) -> b
     return done > 0
 
 
+def detach() -> None:
+    """Have them record nothing any more."""
+    if _kept:
+        _kept[-1][-1].scalana_torch_detach()
+
+
 _kept: list[Any] = []
 """What the kernels hold addresses of."""
 

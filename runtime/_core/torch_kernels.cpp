@@ -241,12 +241,12 @@ int put_in_front(const char *name, c10::KernelFunction kernel)
 
 } // namespace
 
-// Registers a kernel per operator, for as long as the process lives. Returns how many were.
+// Registers a kernel per operator. Returns how many were.
 extern "C" __attribute__((visibility("default"))) int scalana_torch_attach(const scalana_torch_api *recorder,
                                                                            const scalana_torch_operator *operators,
                                                                            int count)
 {
-    if (recorder->version != SCALANA_TORCH_API_VERSION || api != nullptr) {
+    if (recorder->version != SCALANA_TORCH_API_VERSION || registrations != nullptr) {
         return 0;
     }
     api = recorder;
@@ -258,4 +258,11 @@ extern "C" __attribute__((visibility("default"))) int scalana_torch_attach(const
                                                     std::make_unique<Communication>(operators[i])));
     }
     return done;
+}
+
+// Takes them out again. Calls that are under way are completed as they would have been.
+extern "C" __attribute__((visibility("default"))) void scalana_torch_detach(void)
+{
+    delete registrations;
+    registrations = nullptr;
 }

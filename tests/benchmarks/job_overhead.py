@@ -38,10 +38,7 @@ REST_HZ = 4
 
 
 class Recording:
-    """Takes all recording of torch out of this process, and puts it back.
-
-    Kernels are those in Python: what they replace at the dispatcher can be restored.
-    """
+    """Takes all recording of torch out of this process, and puts it back."""
 
     def __init__(self, owners: list[object]) -> None:
         self.owners = owners
@@ -50,9 +47,9 @@ class Recording:
 
     def installed(self) -> None:
         """Recording has been set up; what it replaced is known from here on."""
-        from scalana.runtime import recorder, torch_comm
+        from scalana.runtime import recorder, torch_comm, torch_native
 
-        self.core, self.torch_comm = recorder.core, torch_comm
+        self.core, self.torch_comm, self.torch_native = recorder.core, torch_comm, torch_native
         self.replaced = [
             (owner, name, before[name], value)
             for owner, before in zip(self.owners, self.plain, strict=True)
@@ -70,6 +67,7 @@ class Recording:
             self.on = bool(rate_hz)
             for owner, name, plain, recorded in self.replaced:
                 setattr(owner, name, recorded if rate_hz else plain)
+            self.torch_native.detach()
             for library in self.torch_comm._library:
                 library._destroy()
             self.torch_comm._library.clear()
@@ -138,7 +136,7 @@ def recorded_bytes() -> int:
 def slow_down(ranks: int, rates: list[int], rounds: int, steps: int, folder: Path) -> None:
     """Print the ratios; the record of the job is left in ``folder``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SCALANA_")}
-    environment |= {"OMP_NUM_THREADS": "1", "SCALANA_RUN_DIR": str(folder), "SCALANA_TORCH_KERNELS": "0"}
+    environment |= {"OMP_NUM_THREADS": "1", "SCALANA_RUN_DIR": str(folder)}
     environment["PYTHONPATH"] = str(ROOT / "runtime" / "bootstrap")
     folder.mkdir()
     result = folder / "rank"
