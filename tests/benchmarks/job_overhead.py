@@ -26,15 +26,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.benchmarks.turns import ratio_line  # noqa: E402
-
-REST_HZ = 4
+REST_HZ = 10
 """Rate of a sampler that is to do next to nothing."""
+WARM_STEPS = 5
+"""Steps before a turn: caches, and the sampler's last sleep at another rate."""
+QUANTILE = 0.25
+RESAMPLES = 500
 
 
 class Recording:
@@ -77,7 +82,10 @@ class Recording:
 
 
 def child(rates: list[int], rounds: int, steps: int, result: str) -> None:
-    """One rank: train, and write ``<result>-<rank>.json``: ``[rounds][rates]`` wall and CPU seconds and bytes."""
+    """One rank: train, and write ``<result>-<rank>.json``: ``[rounds][rates][steps]`` wall and CPU seconds, and bytes.
+
+    Bytes are those of the whole turn, ``[rounds][rates]``.
+    """
     import torch
     import torch.distributed as dist
     import torch.nn as nn
@@ -98,31 +106,33 @@ def child(rates: list[int], rounds: int, steps: int, result: str) -> None:
             rows.append([float(len(word)) for word in text.split()] * 4)
         return torch.tensor(rows)
 
-    def train(count: int) -> None:
+    def train(count: int) -> list[tuple[float, float]]:
+        clocks = [(time.perf_counter(), time.process_time())]
         for step in range(count):
             optimizer.zero_grad()
             loss = model(batch(step)).square().mean()
             loss.backward()
             optimizer.step()
             dist.all_reduce(loss.detach())
+            clocks.append((time.perf_counter(), time.process_time()))
+        return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(clocks)]
 
     train(20)
     recording.installed()
     choose = random.Random(0)  # the same order on all ranks
-    table = [[(0.0, 0.0, 0)] * len(rates) for _ in range(rounds)]
-    for row in table:
+    seconds: list[list[list[tuple[float, float]]]] = [[[] for _ in rates] for _ in range(rounds)]
+    size = [[0] * len(rates) for _ in range(rounds)]
+    for number in range(rounds):
         for index in choose.sample(range(len(rates)), len(rates)):
             recording.set(rates[index])
-            train(max(1, steps // 2))  # caches, and the sampler's last sleep at another rate
+            train(WARM_STEPS)
             recording.core.flush()
             dist.barrier()
             before = recorded_bytes()
-            wall, cpu = time.perf_counter(), time.process_time()
-            train(steps)
+            seconds[number][index] = train(steps)
             recording.core.flush()
-            dist.barrier()
-            row[index] = (time.perf_counter() - wall, time.process_time() - cpu, recorded_bytes() - before)
-    Path(f"{result}-{dist.get_rank()}.json").write_text(json.dumps(table), encoding="utf-8")
+            size[number][index] = recorded_bytes() - before
+    Path(f"{result}-{dist.get_rank()}.json").write_text(json.dumps([seconds, size]), encoding="utf-8")
     dist.destroy_process_group()
 
 
@@ -147,20 +157,36 @@ def slow_down(ranks: int, rates: list[int], rounds: int, steps: int, folder: Pat
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("rank-*.json"))]
     if len(parts) != ranks:
         raise SystemExit("not every rank was measured")
-    wall = [[max(cell[0] for cell in cells) for cells in zip(*row, strict=True)] for row in zip(*parts, strict=True)]
-    cpu = [[sum(cell[1] for cell in cells) for cells in zip(*row, strict=True)] for row in zip(*parts, strict=True)]
-    alone = [row[0] for row in wall]
+    seconds = np.array([part[0] for part in parts])  # [ranks, rounds, rates, steps, wall or CPU]
+    sizes = np.array([part[1] for part in parts])  # [ranks, rounds, rates]
+    alone = np.quantile(seconds[:, :, 0, :, 0], [0.05, 0.5, 0.95]) * 1e3
     print(
         f"{ranks} ranks on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {rounds} turns of {steps} steps; "
-        f"one without recording takes {statistics.median(alone):.2f} s ({min(alone):.2f} to {max(alone):.2f})"
+        f"one step without recording takes {alone[1]:.1f} ms ({alone[0]:.1f} to {alone[2]:.1f})"
     )
     for index, name in enumerate(["without", *(f"{rate} Hz" for rate in rates)], start=1):
-        for what, table in (("wall", wall), ("CPU", cpu)):
-            print(ratio_line(f"{name:>7} to without, {what:4}", [row[index] / row[0] for row in table]))
+        for part, what in enumerate(("wall", "CPU")):
+            middle, low, high = ratio(seconds[..., index, :, part], seconds[..., 0, :, part])
+            print(f"{name:>7} to without, {what:4}: {middle:.4f} [{low:.4f}, {high:.4f}]")
         if index > 1:
-            size = statistics.mean(row[index][2] for part in parts for row in part)
-            seconds = statistics.mean(row[index] for row in wall)
-            print(f"{name:>7}, record: {size / seconds * 3600 / 2**20:.1f} MiB per rank and hour")
+            hourly = sizes[..., index].mean() / seconds[..., index, :, 0].sum(axis=-1).mean() * 3600
+            print(f"{name:>7}, record: {hourly / 2**20:.1f} MiB per rank and hour")
+
+
+def ratio(some: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
+    """Ratio of what an undisturbed step takes, and a 95 % interval, by resampling of rounds.
+
+    An undisturbed step is the lower quartile of all (``[ranks, rounds, steps]``): whatever else the machine does only
+    makes steps longer, while the sampler comes by several times in each of them.
+    """
+    choose = np.random.default_rng(0)
+    rounds = some.shape[1]
+    ratios = []
+    for _ in range(RESAMPLES):
+        these = choose.integers(0, rounds, rounds)
+        ratios.append(np.quantile(some[:, these], QUANTILE) / np.quantile(others[:, these], QUANTILE))
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(np.quantile(some, QUANTILE) / np.quantile(others, QUANTILE)), float(low), float(high)
 
 
 def time_to_report(name: str, folder: Path) -> None:
@@ -192,7 +218,9 @@ def synthetic(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=120, help="turns at each rate (default: 120)")
-    parser.add_argument("--steps", type=int, default=20, help="steps in a turn (default: 20, about half a second)")
+    parser.add_argument(
+        "--steps", type=int, default=12, help="steps in a turn (default: 12, about a third of a second)"
+    )
     parser.add_argument("--ranks", type=int, default=os.cpu_count(), help="default: one per core")
     parser.add_argument("--rates", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--part", choices=("slow-down", "report"), help="only this")
