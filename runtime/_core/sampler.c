@@ -91,7 +91,8 @@ static void *sampler_main(void *unused)
     while (!atomic_load(&stopping)) {
         uint64_t step = NATIVE_SCAN_NS;
         if (sample_python || native_source) {
-            step = atomic_load(&period_ns) * (sample_python ? 1 : PERIODS_AT_ONCE);
+            unsigned at_once = sampling->steady ? STEADY_PERIODS_AT_ONCE : PERIODS_AT_ONCE;
+            step = atomic_load(&period_ns) * (sample_python ? 1 : at_once);
         }
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);

@@ -132,6 +132,13 @@ static uint64_t take_us(uint64_t now_ns, uint64_t *reported_ns)
     return us;
 }
 
+/* How long it waited for a core since this was asked for. */
+static uint64_t core_wait_us(watched *w)
+{
+    w->unused_ns = 0;
+    return take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
+}
+
 /* What is remembered of its stacks may be wrong. */
 static void distrust(watched *w)
 {
@@ -212,11 +219,20 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     uint64_t wait_us = 0;
     w->unused_ns += passed > used ? passed - used : 0;
     if (w->unused_ns > passed / 10 || w->unused_ns > MOST_UNUSED_NS || first) {
-        wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
-        w->unused_ns = 0;
+        wait_us = core_wait_us(w);
     }
     emit(w, now, take_us(cpu, &w->reported_cpu_ns), wait_us);
     return HAS_RUN;
+}
+
+/* While all threads rest or run all through, nothing is missed by looking less often. */
+static void note_tick(watched *w, uint64_t now, uint64_t cpu)
+{
+    uint64_t used = cpu - w->tick_cpu_ns, passed = now - w->tick_ns;
+    sampling->steady = sampling->steady && (used == 0 || used >= passed / 8 * 7);
+    w->unused_ns += passed > used ? passed - used : 0;
+    w->tick_ns = now;
+    w->tick_cpu_ns = cpu;
 }
 
 /* A look at a thread of native code. While it runs, samples come from elsewhere, each with its time; what it does when
@@ -229,6 +245,7 @@ enum sight sampler_look_natively(watched *w)
     if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
         return HAS_ENDED;
     }
+    note_tick(w, now, cpu);
     if (cpu == w->cpu_ns && w->held) {
         w->held_ns = now;
         return AT_REST;
@@ -242,7 +259,7 @@ enum sight sampler_look_natively(watched *w)
             w->held_ns = rested;
         }
         uint64_t us = take_us(cpu, &w->reported_cpu_ns);
-        uint64_t wait_us = take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
+        uint64_t wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
         sampler_emit_held(w);
         w->held = false;
         w->state = STATE_RUNNING;
@@ -268,6 +285,6 @@ enum sight sampler_look_natively(watched *w)
     w->path = path;
     w->cpu_ns = cpu;
     w->look_ns = w->held_ns = now;
-    emit(w, now, take_us(cpu, &w->reported_cpu_ns), take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns));
+    emit(w, now, take_us(cpu, &w->reported_cpu_ns), core_wait_us(w));
     return AT_REST;
 }

@@ -9,7 +9,9 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NATIVE_SCAN_NS (100 * NS_PER_MS)
-#define PERIODS_AT_ONCE 2u /* samples of native code have times of their own, and waking up costs most of all */
+/* Samples of native code have times of their own, and waking up costs most of all. */
+#define PERIODS_AT_ONCE 2u
+#define STEADY_PERIODS_AT_ONCE 4u /* while every thread runs, or rests, all through */
 #define MOST_PYTHON_THREADS 1024
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */
@@ -31,6 +33,7 @@ typedef struct {
     uint64_t held_ns;     /* latest look at which it had not */
     uint64_t unused_ns;   /* time it has not run since the kernel was asked how long it waited for a core */
     uint64_t reported_cpu_ns, reported_wait_ns; /* as in its samples so far */
+    uint64_t tick_ns, tick_cpu_ns; /* of native code: at the latest look */
     thread_files files;
     path_cache cache;
 } watched;
@@ -42,6 +45,7 @@ typedef struct {
     uint64_t next_walk_ns;
     uint64_t made; /* count of thread states at the latest walk */
     bool first_pass;
+    bool steady; /* no thread of native code has begun or ended a rest since the last tick */
     enum memory_access access;
     frame_stack stack;
     python_thread threads[MOST_PYTHON_THREADS];
