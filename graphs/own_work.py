@@ -48,6 +48,8 @@ class Places:
     """Innermost line of the user's own code, 0 if the path has none ``[paths]``."""
     waits: BoolArray
     """Whether the innermost frame is library code that waits for other threads or processes ``[paths]``."""
+    spins: BoolArray
+    """Whether the innermost frame is that of a library whose threads spin while they wait for others ``[paths]``."""
 
 
 @dataclass(slots=True)
@@ -250,6 +252,7 @@ def _sampled(
     state = samples.state[rows]
     blocked = (state == STATE_LOCK) | (state == STATE_IPC)
     blocked |= (state == STATE_UNKNOWN) & places.waits[samples.path[rows]]
+    blocked |= places.spins[samples.path[rows]]
     starved = (state == STATE_RUNNING) & (cpu + wait < 0.1 * seconds)
     asked = np.flatnonzero((blocked | starved) & (seconds > 0))
     helped, helped_row, helped_path, helped_share = _helpers(
@@ -321,10 +324,11 @@ def _active(samples: Samples, places: Places, stretches: _Stretches) -> BoolArra
     """Whether a thread does something in a sample: runs, sleeps or is busy with a disk; not: waits for others."""
     cpu = np.zeros(len(samples))
     cpu[1:] = np.where(stretches.follows[:-1], stretches.cpu_after[:-1], 0.0)
-    waits = places.waits[samples.path]
+    waits, spins = places.waits[samples.path], places.spins[samples.path]
     active = (samples.state == STATE_RUNNING) | (samples.state == STATE_ASLEEP) | (samples.state == STATE_DISK)
     active |= (samples.state == STATE_UNKNOWN) & ~waits
-    return np.asarray(active | ((cpu > 0.5) & ~waits))
+    runs = cpu > 0.5  # who was woken up and has no core yet does not spin
+    return np.asarray((active & ~(runs & spins)) | (runs & ~waits & ~spins))
 
 
 def _helpers(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from scalana.graphs.call_tree import CallTree
 from scalana.graphs.callpaths import FrameRef, Placer
 from scalana.graphs.gather import Gathered
 from scalana.graphs.library_parts import split_library_calls
-from scalana.graphs.own_work import Places
+from scalana.graphs.own_work import BoolArray, Places
 from scalana.graphs.psg import PSG
 from scalana.graphs.structure import FileStructure
 from scalana.graphs.timeline import IntArray
@@ -27,6 +27,8 @@ FrontEnd = Callable[[Sequence[str], Sequence[str]], tuple[PSG, Parse]]
 _LOST = FrameRef("<lost>", "<lost>", 0, 0)
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
+_SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
+"""Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
 
 
 def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Parse]:
@@ -41,10 +43,10 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     psg, parse = front_end(programs, lib_dirs)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
     tree = data.tree
-    frames, waits, library = _frames(tree, placer)
+    frames, waits, spins, library = _frames(tree, placer)
     vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
     vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
-    return psg, Places(vertex, line, waits), placer
+    return psg, Places(vertex, line, waits, spins), placer
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
@@ -69,21 +71,27 @@ def waits_for_others(file: str) -> bool:
     return path.rsplit("/", 1)[-1] in _WAITING_FILES or any(folder in path for folder in _WAITING_FOLDERS)
 
 
-def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], npt.NDArray[np.bool_], list[bool]]:
-    """The innermost frame of every path ``[paths]``, whether each is library code that waits for others, and whether
-    it is library code at all.
+def spins_for_others(file: str) -> bool:
+    """Whether native code of a module, at the end of a path, waits for other threads though it runs."""
+    return _SPINNING.fullmatch(file) is not None
+
+
+def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], BoolArray, BoolArray, list[bool]]:
+    """The innermost frame of every path ``[paths]``, whether each is library code that waits for others, or spins
+    while it does, and whether it is library code at all.
 
     Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
     """
-    codes = [_CodeFrames(None, _LOST, True, False)]
+    codes = [_CodeFrames(None, _LOST, True, False, False)]
     for code, file in tree.codes[1:]:
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
-        codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file)))
+        codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file), spins_for_others(file)))
     number = tree.code.tolist()
     frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
     waits = np.array([code.waits for code in codes], np.bool_)[tree.code]
-    return frames, waits, [codes[of].library for of in number]
+    spins = np.array([code.spins for code in codes], np.bool_)[tree.code]
+    return frames, waits, spins, [codes[of].library for of in number]
 
 
 @dataclass(slots=True)
@@ -94,6 +102,7 @@ class _CodeFrames:
     anywhere: FrameRef
     library: bool
     waits: bool
+    spins: bool
     known: dict[int, FrameRef] = field(default_factory=dict)
 
     def frame(self, lasti: int) -> FrameRef:

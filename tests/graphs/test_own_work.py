@@ -59,11 +59,11 @@ def _gaps(*rows):
     )
 
 
-def _places(count, waits=(), no_user=()):
+def _places(count, waits=(), no_user=(), spins=()):
     """Path ``p`` leads to vertex ``p`` and line ``10 p``."""
     paths = np.arange(count, dtype=np.int64)
     line = np.where(np.isin(paths, no_user), 0, 10 * paths)
-    return Places(paths, line, np.isin(paths, waits))
+    return Places(paths, line, np.isin(paths, waits), np.isin(paths, spins))
 
 
 def _table(own, activities, column="seconds"):
@@ -180,6 +180,20 @@ def test_two_active_helpers_share_the_wait():
 def test_helpers_that_wait_themselves_or_have_no_user_code_do_not_count():
     for own, activities in (_loader_run(STATE_LOCK), _loader_run(STATE_RUNNING, worker_path=5, worker_cpu=1.0)):
         assert _table(own, activities) == {(0, 1, 10, False): 8.75, (0, 2, 20, False): 41.25}
+
+
+@pytest.mark.parametrize("spinning", [False, True])
+def test_spinning_for_the_team_is_the_work_of_whoever_is_late(spinning):
+    # Main spins in 2 from 10 to 50 ms; of its team one works in 3, the other one spins too.
+    rows = [(0, t, 1 if t < 10 else 2, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
+    rows += [(2, t, 4, 5, STATE_RUNNING) for t in np.arange(2.5, 60, 5)]
+    own, activities = own_work(
+        _gaps((0, 0, 50, 50, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 1, -1), (0, 2, -1)),
+        _places(5, spins=(2, 4) if spinning else ()), PERIOD,
+    )  # fmt: skip
+    other = (0, 3, 30, True) if spinning else (0, 2, 20, False)
+    assert _table(own, activities) == {(0, 1, 10, False): pytest.approx(10), other: pytest.approx(40)}
 
 
 def test_a_sleeping_main_thread_keeps_its_sleep():
