@@ -25,7 +25,7 @@ from scalana import api
 from .planted import SAMPLES, Sample, read_samples
 
 ROOT = SAMPLES.parent
-FORKED_LAUNCHER, SPAWNED_LAUNCHER = (ROOT / "tests" / "tools" / f"{name}.py" for name in ("forked", "spawned"))
+FORKED_LAUNCHER = ROOT / "tests" / "tools" / "forked.py"
 LIMIT_S = 60
 """Many times what a sample takes; what takes longer hangs."""
 
@@ -92,16 +92,13 @@ FORKED = tuple("balanced_noise decoy grid_refine masked parameter_server pipelin
 """Samples whose ranks are forked, and start in a third of the time. Not those with DDP, of which a forked run in twenty
 hangs: its reducer destroys the gloo group with the interpreter's lock held, and waits for a thread of torch that wants
 the lock to let go of a Python context."""
-LAUNCHED = ("slow_augmentation",)
-"""Samples that are launched as users do; all others are spared the seconds in which torchrun imports torch."""
 
 
 def launch(sample: Sample) -> tuple[str, ...]:
     """The command before the program's name."""
-    if sample.name in LAUNCHED or sample.path.parent != SAMPLES:
-        return sample.launch
-    launcher = FORKED_LAUNCHER if sample.name in FORKED else SPAWNED_LAUNCHER
-    return (sys.executable, str(launcher), str(sample.ranks))
+    if sample.name in FORKED and sample.path.parent == SAMPLES:
+        return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks))
+    return sample.launch
 
 
 Record = Callable[..., Recording]

@@ -26,7 +26,7 @@ from .test_mpi_samples import as_python
 FOLDER = SAMPLES / "scaling"
 FAR = 64
 ATTEMPTS = 2
-LIKE = {"falls": ("falls to a constant",)}
+LIKE = {"falls": ("falls to a constant",), "constant": ("falls to a constant",)}
 """Growth that three sizes with some noise don't tell from another one; the range of a prediction says so."""
 
 
