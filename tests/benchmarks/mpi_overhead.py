@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scalana.launch import environment, mpi_environment  # noqa: E402
-from tests.benchmarks.turns import ADDRESS, interval, ratio_line  # noqa: E402
+from tests.benchmarks.ratios import ADDRESS, interval, ratio_line  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("mpi_calls.c")
 CALLS = 4
