@@ -35,11 +35,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scalana.launch import environment, mpi_environment  # noqa: E402
-from tests.benchmarks.ratios import ADDRESS, interval, ratio_line  # noqa: E402
+from tests.benchmarks.ratios import interval, ratio_line  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("mpi_calls.c")
 CALLS = 4
 """MPI calls in one round of the program."""
+ADDRESS = "SCALANA_BENCHMARK_TURNS"
+"""Variable with the socket of the benchmark, for its ranks."""
 CALLS_HZ = 10_000
 """Calls a second that are written one by one (runtime/mpi/agent.c)."""
 TURN_S = 0.2
