@@ -17,6 +17,43 @@ static void count_one(const event_record *e)
     total_add(&rec.totals, &amount);
 }
 
+/* A call that has just begun, but for its number. */
+static event_record begun_event(const call_arguments *call, uint32_t level, uint32_t thread, uint32_t path,
+                                uint64_t enter_ns, uint64_t cpu_enter_ns)
+{
+    return (event_record){
+        .thread = thread,
+        .operation = call->operation,
+        .group = call->group,
+        .path = path,
+        .seq = call->seq,
+        .peer = call->peer,
+        .tag = call->tag,
+        .nbytes = call->nbytes,
+        .completes = call->completes,
+        .enter_ns = enter_ns,
+        .cpu_enter_ns = cpu_enter_ns,
+        .flags = written_flags(call->flags, level),
+    };
+}
+
+static void end_event(event_record *e, uint64_t exit_ns, uint64_t cpu_ns)
+{
+    e->duration_ns = exit_ns > e->enter_ns ? exit_ns - e->enter_ns : 0;
+    e->cpu_ns = cpu_ns;
+}
+
+/* NULL when no such call is open. */
+static open_call *open_call_of(uint64_t event)
+{
+    for (uint32_t i = rec.open_top; i > 0; i--) {
+        if (rec.open[i - 1].used && rec.open[i - 1].event.id == event) {
+            return &rec.open[i - 1];
+        }
+    }
+    return NULL;
+}
+
 uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, uint32_t path, uint64_t enter_ns,
                         uint64_t cpu_ns)
 {
@@ -33,21 +70,8 @@ uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, 
             id = ++rec.serial * 2 + (kept ? 0 : 1);
             rec.open[slot].used = true;
             rec.open[slot].tid = tid;
-            rec.open[slot].event = (event_record){
-                .id = id,
-                .thread = thread,
-                .operation = call->operation,
-                .group = call->group,
-                .path = path,
-                .seq = call->seq,
-                .peer = call->peer,
-                .tag = call->tag,
-                .nbytes = call->nbytes,
-                .completes = call->completes,
-                .enter_ns = enter_ns,
-                .cpu_enter_ns = cpu_ns,
-                .flags = written_flags(call->flags, level),
-            };
+            rec.open[slot].event = begun_event(call, level, thread, path, enter_ns, cpu_ns);
+            rec.open[slot].event.id = id;
             if (slot >= rec.open_top) {
                 rec.open_top = slot + 1;
             }
@@ -68,19 +92,14 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid)
     uint64_t now = clock_wall_ns();
     uint64_t own_cpu = clock_own_cpu_ns();
     recorder_lock();
-    uint32_t slot = rec.open_top;
-    while (slot > 0 && !(rec.open[slot - 1].used && rec.open[slot - 1].event.id == event)) {
-        slot--;
-    }
-    if (slot > 0 && recorder_is_on()) {
-        open_call *call = &rec.open[slot - 1];
+    open_call *call = open_call_of(event);
+    if (call && recorder_is_on()) {
         event_record *e = &call->event;
         uint64_t cpu = own_cpu;
         if (call->tid != tid && !clock_thread_cpu_ns(call->tid, &cpu)) {
             cpu = e->cpu_enter_ns;
         }
-        e->duration_ns = now > e->enter_ns ? now - e->enter_ns : 0;
-        e->cpu_ns = cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0;
+        end_event(e, now, cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0);
         if (source >= 0) {
             e->peer = source;
         }
@@ -97,27 +116,6 @@ void recorder_end(uint64_t event, int64_t source, pid_t tid)
         }
     }
     recorder_unlock();
-}
-
-/* A call whose times are known, but for its number and what it completes. */
-static event_record ended_event(const call_arguments *call, uint32_t level, uint32_t thread, uint32_t path,
-                                uint64_t enter_ns, uint64_t exit_ns, uint64_t cpu_enter_ns, uint64_t cpu_ns)
-{
-    return (event_record){
-        .thread = thread,
-        .operation = call->operation,
-        .group = call->group,
-        .path = path,
-        .seq = call->seq,
-        .peer = call->peer,
-        .tag = call->tag,
-        .nbytes = call->nbytes,
-        .enter_ns = enter_ns,
-        .duration_ns = exit_ns > enter_ns ? exit_ns - enter_ns : 0,
-        .cpu_enter_ns = cpu_enter_ns,
-        .cpu_ns = cpu_ns,
-        .flags = written_flags(call->flags, level),
-    };
 }
 
 /* Before a call: how long the thread was in calls that were not written, up to there. */
@@ -138,9 +136,9 @@ uint64_t recorder_event_at(const call_arguments *call, uint32_t thread, uint32_t
         uint32_t level = recorder_level_locked();
         bool kept = recorder_keeps_locked(call, level);
         id = ++rec.serial * 2 + (kept ? 0 : 1);
-        event_record e = ended_event(call, level, thread, path, enter_ns, exit_ns, cpu_enter_ns, cpu_ns);
+        event_record e = begun_event(call, level, thread, path, enter_ns, cpu_enter_ns);
+        end_event(&e, exit_ns, cpu_ns);
         e.id = id;
-        e.completes = call->completes;
         if (kept) {
             write_unwritten(call, thread, enter_ns);
             record_event(&rec.writer, &e);
@@ -160,7 +158,8 @@ void recorder_completions_at(const call_arguments *call, const uint64_t *complet
     recorder_lock();
     if (recorder_is_on()) {
         uint32_t level = recorder_level_locked();
-        event_record e = ended_event(call, level, thread, path, enter_ns, exit_ns, cpu_enter_ns, cpu_ns);
+        event_record e = begun_event(call, level, thread, path, enter_ns, cpu_enter_ns);
+        end_event(&e, exit_ns, cpu_ns);
         write_unwritten(call, thread, enter_ns);
         for (size_t i = 0; i < count; i++) {
             if ((completes[i] & 1) == 0) {
@@ -199,17 +198,13 @@ void recorder_done(uint64_t event, int64_t source)
     uint64_t cpu = 0;
     recorder_lock();
     if (recorder_is_on()) {
-        pid_t tid = 0;
         const posted *post = &rec.posts[(event >> 1) & (POSTS - 1)];
+        pid_t tid = 0;
         if (post->event == event) {
             tid = post->tid;
-        } else { /* complete before its post has returned */
-            for (uint32_t i = rec.open_top; i > 0; i--) {
-                if (rec.open[i - 1].used && rec.open[i - 1].event.id == event) {
-                    tid = rec.open[i - 1].tid;
-                    break;
-                }
-            }
+        } else {
+            const open_call *call = open_call_of(event); /* complete before its post has returned */
+            tid = call ? call->tid : 0;
         }
         if (tid == 0 || !clock_thread_cpu_ns(tid, &cpu)) {
             cpu = 0;
