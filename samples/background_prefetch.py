@@ -3,7 +3,7 @@
 # /// scalana
 # launch = "torchrun --standalone --nproc-per-node 4"
 # ranks = 4
-# planted = "the prefetching thread of rank 1 waits 100 ms for a remote object store, for every batch"
+# planted = "the prefetching thread of rank 1 waits 200 ms for a remote object store, for every batch"
 # symptom = "loss.backward() on ranks 0, 2 and 3; queue.get on rank 1"
 #
 # [[faults]]
@@ -11,8 +11,8 @@
 # function = "download"
 # ranks = [1]
 # kind = "sleep"
-# seconds = 0.1
-# occurrences = 28
+# seconds = 0.2
+# occurrences = 14
 # waiting_ranks = 3
 # lost_s = 8.4
 # saving_s = 2.8
@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 28
+STEPS = 14
 
 
 class Prefetcher:
@@ -51,7 +51,7 @@ class Prefetcher:
     def download(self, step: int) -> Tensor:
         time.sleep(0.002)
         if self.remote:
-            time.sleep(0.1)  # <- fault
+            time.sleep(0.2)  # <- fault
         return torch.randn(8, 48, generator=torch.Generator().manual_seed(step))
 
     def decode(self, raw: Tensor) -> Tensor:
