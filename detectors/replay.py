@@ -25,6 +25,8 @@ _FEW = 1 << 15
 """Rows up to which sorting is as fast as counting."""
 _IN_BUCKET = 4
 """Rows in a stretch of time into which they are counted, on average."""
+_IN_LARGE = 64
+"""A stretch with more rows is sorted by numpy: numba's own sort takes a second to compile."""
 
 
 @dataclass(slots=True)
@@ -205,11 +207,17 @@ def time_order(time_s: FloatArray) -> IntArray:
     if count <= _FEW or not low < high:
         return np.argsort(time_s, kind="stable").astype(row_type(count))
     buckets = count // _IN_BUCKET
-    return np.asarray(_time_order(time_s, low, buckets / (high - low), buckets, np.empty(count, row_type(count))))
+    order = np.empty(count, row_type(count))
+    edges = _time_order(time_s, low, buckets / (high - low), buckets, order, _IN_LARGE)[: buckets + 1]
+    for bucket in np.flatnonzero(np.diff(edges) > _IN_LARGE).tolist():
+        rows = order[edges[bucket] : edges[bucket + 1]]
+        rows[:] = rows[np.argsort(time_s[rows], kind="stable")]
+    return order
 
 
 @numba.njit(cache=True, nogil=True)
-def _time_order(time, low, scale, buckets, order):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _time_order(time, low, scale, buckets, order, large):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Order rows by buckets, and within each that is not ``large``. Returns where they begin ``[buckets + 2]``."""
     at = np.zeros(buckets + 2, np.int64)
     for value in time:
         at[min(int((value - low) * scale), buckets - 1) + 2] += 1
@@ -223,9 +231,7 @@ def _time_order(time, low, scale, buckets, order):  # type: ignore[no-untyped-de
         at[bucket] += 1
     for bucket in range(buckets):
         first, end = at[bucket], at[bucket + 1]
-        if end - first > 64:
-            inside = np.argsort(key[first:end], kind="mergesort")
-            order[first:end] = order[first:end][inside]
+        if end - first > large:
             continue
         for row in range(first + 1, end):
             held, number = key[row], order[row]
@@ -234,7 +240,7 @@ def _time_order(time, low, scale, buckets, order):  # type: ignore[no-untyped-de
                 key[place], order[place] = key[place - 1], order[place - 1]
                 place -= 1
             key[place], order[place] = held, number
-    return order
+    return at
 
 
 @numba.njit(cache=True, nogil=True)

@@ -138,7 +138,8 @@ def _number(key):  # type: ignore[no-untyped-def]  # pragma: no cover
                 shift -= np.uint64(2)
                 slots = np.full(capacity, -1, np.int64)
                 grown = np.empty(capacity, np.int64)
-                grown[:used] = first[:used]
+                for known in range(used):  # an assignment of slices would take two seconds to compile
+                    grown[known] = first[known]
                 first = grown
                 for known in range(used):
                     slot = np.int64((np.uint64(key[first[known]]) * factor) >> shift)

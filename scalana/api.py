@@ -124,12 +124,13 @@ def analyze(
         reason = "not a folder" if os.path.exists(path) else "no such folder"
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
+    from scalana.detectors.kernels import compiling_ahead
     from scalana.graphs import tables
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
     tables.keep_freed()
-    with _no_collections():
+    with compiling_ahead(), _no_collections():
         try:
             folder = RunFolder(path)
             with connected(scheduler) as cluster:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.replay import prepare
+from scalana.detectors.replay import prepare, time_order
 from tests.detectors import examples
 from tests.detectors.simulator import simulate
 
@@ -75,3 +75,11 @@ def test_a_replay_with_less_work_is_the_simulation_of_the_program_with_less_work
     gaps = timeline.own.gap
     removed[gaps] = timeline.own.seconds - changed.own.seconds
     np.testing.assert_allclose(prepare(timeline).end_s(removed), changed.locations.end_s, atol=1e-12)
+
+
+@pytest.mark.parametrize("crowded", [0, 50, 20_000])
+def test_times_are_ordered_however_they_are_spread(crowded):
+    random = np.random.default_rng(0)
+    time_s = np.concatenate((random.random(40_000), np.round(random.random(crowded) * 1e-5, 7)))
+    random.shuffle(time_s)
+    np.testing.assert_array_equal(time_order(time_s), np.argsort(time_s, kind="stable"))
