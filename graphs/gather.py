@@ -18,7 +18,8 @@ from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.parts import Communicators, Part, Totals, as_integers
 from scalana.graphs.portions import Portion, chunks, each, portions
-from scalana.graphs.tables import Events, Samples, Threads, concatenate, filled, narrowed, take, trim, wide
+from scalana.graphs.stacked import stacked_events, stacked_samples
+from scalana.graphs.tables import Events, Samples, Threads, append, concatenate, narrowed, take, trim, wide
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import (
@@ -173,14 +174,10 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         part.communicators = communicators.of(part.record)
         rows["communicators"][part.number] = len(communicators) - known
     opens = concatenate([part.open(thread_first) for part in speaking if len(part.record.open)], Events)
-    samples = filled(
-        (part.samples(thread_first) for part in parts), sum(len(part.record.samples) for part in parts), Samples
-    )
-    events = filled(
-        (*(part.events(thread_first) for part in speaking), *([narrowed(opens)] if len(opens) else [])),
-        sum(len(part.record.events) for part in speaking) + len(opens),
-        Events,
-    )
+    samples = stacked_samples(parts, thread_first)
+    events = stacked_events(speaking, thread_first)
+    if len(opens):
+        append(events, narrowed(opens))
     counts = {
         "threads": [part.threads for part in parts],
         "samples": [len(part.record.samples) for part in parts],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.load import start_ns
-from scalana.graphs.tables import Events, Samples
+from scalana.graphs.tables import Events
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_LEVEL_SHIFT, OpenColumns, ProcessRecord
@@ -77,46 +77,7 @@ class Part:
         self.communicators: Ints = np.zeros(0, np.int32)
         self.start_ns = start_ns(record) or record.first_ns
         self.end_ns = max(record.last_ns, self.start_ns)
-        self.thinned = bool(as_recorded(record.events.flags).max(initial=0) >> EVENT_LEVEL_SHIFT)
-
-    def samples(self, thread_first: IntArray) -> Samples:
-        columns = self.record.samples
-        return Samples(
-            thread=self._of_threads(columns.thread, thread_first),
-            time_ns=as_integers(columns.time_ns),
-            path=self.of_paths(columns.path),
-            cpu_ns=as_integers(columns.cpu_us) * 1000,
-            core_wait_ns=as_integers(columns.core_wait_us) * 1000,
-            state=as_recorded(columns.state),
-        )
-
-    def events(self, thread_first: IntArray) -> Events:
-        columns = self.record.events
-        identity = as_recorded(columns.id)
-        enter, cpu_enter = as_integers(columns.enter_ns), as_integers(columns.cpu_enter_ns)
-        done_ns, done_cpu, source = self._done(identity)
-        peer = as_recorded(columns.peer)
-        return Events(
-            process=np.full(len(identity), self.number, np.int32),
-            identity=identity,
-            thread=self._of_threads(columns.thread, thread_first),
-            operation=as_recorded(columns.operation),
-            communicator=self.communicators[as_recorded(columns.group)],
-            seq=as_recorded(columns.seq),
-            # A receive from anybody has its sender from its completion.
-            peer=np.where((peer < 0) & (source >= 0), source, peer) if len(self.record.done) else peer,
-            tag=as_recorded(columns.tag),
-            nbytes=as_recorded(columns.nbytes),
-            flags=as_recorded(columns.flags),
-            enter_ns=enter,
-            exit_ns=enter + as_recorded(columns.duration_ns),
-            cpu_enter_ns=cpu_enter,
-            cpu_exit_ns=cpu_enter + as_recorded(columns.cpu_ns),
-            path=self.of_paths(columns.path),
-            completes=as_recorded(columns.completes),
-            done_ns=done_ns,
-            done_cpu_ns=done_cpu,
-        )
+        self.thinned = top(record.events.flags) >> EVENT_LEVEL_SHIFT > 0
 
     def open(self, thread_first: IntArray) -> Events:
         """Calls under way when a record stops, as events that last until then.
@@ -178,15 +139,10 @@ class Part:
             path = np.where(path < len(self.paths), path, 0)
         return self.paths[path]
 
-    def _of_threads(self, local: object, first: IntArray) -> Ints:
-        return as_recorded(local) + np.int32(first[self.number])
-
-    def _done(self, identity: IntArray) -> tuple[Ints, Ints, Ints]:
-        """Completion time, CPU clock and source of every event, -1 where none was seen."""
+    def done(self, identity: Ints) -> tuple[IntArray, IntArray, IntArray]:
+        """Completion time, CPU clock and source of every event, by their ids; -1 where none was seen."""
         columns = self.record.done
         event = as_integers(columns.event)
-        if len(event) == 0 or len(identity) == 0:
-            return (np.full(len(identity), -1, np.int8),) * 3
         results = tuple(np.full(len(identity), -1, np.int64) for _ in range(3))
         order = np.argsort(identity, kind="stable")
         at = np.minimum(np.searchsorted(identity[order], event), len(order) - 1)
@@ -197,7 +153,7 @@ class Part:
             # Two completions of one event (its future, its wait) complement each other.
             told = value >= 0 if column is columns.source else value > 0
             result[row[known][told]] = value[told]
-        return results  # type: ignore[return-value]
+        return results[0], results[1], results[2]
 
     def _waited_for(self, columns: OpenColumns, rows: IntArray) -> IntArray:
         """Event ids of the posts that open waits are for: the last post with their key."""
@@ -228,4 +184,5 @@ def as_recorded(column: object) -> Ints:
 
 def top(column: object) -> int:
     """The largest value of a column, at least 0."""
-    return int(as_recorded(column).max(initial=0))
+    values = as_recorded(column)
+    return int(values.max(initial=0)) if len(values) else 0

@@ -78,6 +78,14 @@ def chunks(length: int, size: int = ROWS) -> list[slice]:
     return [slice(at, min(at + size, length)) for at in range(0, length, size)]
 
 
+def portions_of(first: IntArray, size: int = ROWS) -> list[slice]:
+    """Segments that follow each other, in portions of about ``size`` rows. ``first`` is ``[segments + 1]``."""
+    if len(first) < 2:
+        return []
+    edges = np.unique(np.append(np.searchsorted(first, np.arange(0, int(first[-1]), size)), [0, len(first) - 1]))
+    return [slice(low, high) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+
+
 def each(work: Callable[[_In], _Out], parts: Iterable[_In]) -> list[_Out]:
     """What ``work`` makes of every part, in order; done at once on all cores, as far as it runs outside of Python."""
     parts = list(parts)

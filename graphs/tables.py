@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -124,25 +123,11 @@ def emptied(columns: _Columns) -> _Columns:
     return take(columns, np.zeros(0, np.int64))
 
 
-def filled(parts: Iterable[_Columns], size: int, kind: type[_Columns]) -> _Columns:
-    """The same for parts that come one after the other, with ``size`` rows in all; every column is as wide as its
-    widest part."""
-    names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
-    columns: dict[str, npt.NDArray[Any]] = {}
-    at = 0
-    for part in parts:
-        end = at
-        for name in names:
-            values = getattr(part, name)
-            column = columns.get(name)
-            if column is None:
-                column = columns[name] = np.empty(size, values.dtype)
-            elif column.dtype != values.dtype and not np.can_cast(values.dtype, column.dtype):
-                column = columns[name] = column.astype(np.promote_types(values.dtype, column.dtype))
-            end = at + len(values)
-            column[at:end] = values
-        at = end
-    return kind(*(columns.get(name, np.zeros(0, np.int64)) for name in names))
+def append(columns: _Columns, more: _Columns) -> None:
+    """Put rows behind those of a table, which is changed: column by column, so that no more than one is there twice."""
+    for column in fields(columns):  # type: ignore[arg-type]
+        both = getattr(columns, column.name), getattr(more, column.name)
+        setattr(columns, column.name, np.concatenate(both))
 
 
 def narrowed(columns: _Columns) -> _Columns:
