@@ -12,7 +12,7 @@ from scalana.detectors.replay import prepare
 from scalana.detectors.rivals import name_rivals
 from scalana.detectors.time_split import split_time
 from scalana.detectors.waits import find_dependencies, find_waits, unwritten_waits
-from scalana.graphs.metrics import add_to
+from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.timeline import Timeline
 
@@ -29,12 +29,11 @@ def analyze(ppg: PPG) -> Analysis:
     waits = find_waits(timeline, dependencies)
     if ppg.metrics["wait_s"].any():
         ppg.metrics["wait_s"][:] = 0.0
-    wait_s, rank = waits.all_s(timeline), timeline.locations.rank[timeline.calls.location]
-    add_to(ppg.metrics["wait_s"], timeline.calls.vertex, rank, wait_s)
+    add_calls(ppg.metrics["wait_s"], timeline, waits.all_s(timeline))
     replay = prepare(timeline, dependencies, unwritten_waits(timeline, waits))
     table = blame(timeline, waits)
     warnings = _warnings(ppg)
-    total_s = float(wait_s.sum())
+    total_s = float(waits.all_s(timeline).sum())
     unbalanced = abs(float(table.seconds.sum()) - total_s)
     if unbalanced > SUM_TOLERANCE * max(total_s, 1e-9):
         warnings.append(f"the blame misses {unbalanced:.3f} s of {total_s:.3f} s of waiting: please report this")

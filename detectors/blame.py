@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.grouping import Groups, Runs, group_waits
-from scalana.detectors.segments import portions_of, weighted_count
+from scalana.detectors.segments import weighted_count
 from scalana.detectors.splitting import split_comparisons
 from scalana.detectors.stretches import Stretches, find_stretches
 from scalana.detectors.summing import sum_stretches
@@ -19,7 +19,7 @@ from scalana.detectors.targets import Numbering
 from scalana.detectors.waits import WaitStates
 from scalana.graphs.hashing import distinct
 from scalana.graphs.metrics import own_first
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, portions_of
 from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 

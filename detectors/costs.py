@@ -182,7 +182,7 @@ def _repetition_error(target: IntArray, location: IntArray, seconds: FloatArray,
     """
     if not len(target):
         return np.zeros(targets)
-    group = target * (int(location.max()) + 1) + location
+    group = target.astype(np.int64) * (int(location.max()) + 1) + location
     order = np.argsort(group, kind="stable")
     group, seconds = group[order], seconds[order]
     starts = np.flatnonzero(np.diff(group, prepend=-1))

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import portions_of, quantile_by_key, weighted_count
+from scalana.detectors.segments import quantile_by_key, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.graphs.hashing import number_columns, ordered
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, portions_of
+from scalana.graphs.tables import wide
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 POOLED = 48
@@ -111,15 +112,15 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
     return Groups(
         comparison=comparison,
         sampled=sampled,
-        comparison_culprit=calls.location[culprit],
-        comparison_vertex=calls.vertex[culprit],
+        comparison_culprit=wide(calls.location[culprit]),
+        comparison_vertex=wide(calls.vertex[culprit]),
         comparison_count=count,
         wait_group=wait_group,
         group_comparison=of_waiting[first],
-        group_waiter=waiter[_longest(group, seconds, call, len(first))],
+        group_waiter=wide(waiter[_longest(group, seconds, call, len(first))]),
         group_waiters=np.maximum(pooled[of_waiting[first]], 1),
-        group_vertex=calls.vertex[call[first]],
-        group_operation=instances.operation[stretches.instance_of(waiting[first])],
+        group_vertex=wide(calls.vertex[call[first]]),
+        group_operation=wide(instances.operation[stretches.instance_of(waiting[first])]),
         group_wait_s=weighted_count(group, all_s, len(first)),
         group_seen_s=weighted_count(group, seconds, len(first)),
         group_count=np.bincount(group, minlength=len(first)),

@@ -22,12 +22,15 @@ from scalana.graphs import hashing
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
 _flags, _rules = numba.boolean[::1], numba.int8[::1]
-_int, _float = numba.int64, numba.float64
+_int, _float, _flag = numba.int64, numba.float64, numba.boolean
 
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
-        (_i4, _i4, _f8, _f8, _i4, _i4, _i4, _rules, _i4, _flags, _i8, _i8, _i4, _i8, _f8, _f8, _f8),
+        (
+            *(_i4, _i4, _f8, _f8, _i4, _i4, _i4, _rules, _i4, _flags, _i8, _i4, _i4, _i8, _f8, _flag, _i4, _f8, _f8),
+            *(_f8, _f8),
+        ),
     ),
     (replay._time_order, (_f8, _float, _float, _int, _i4, _int)),
     (
@@ -37,8 +40,8 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         summing._collect,
         (
-            *(_int, _int, _i8, _i8, _i4, _i4, _i4, _f8, _i4, _i4, _f8, _f8, _f8, _f8, _i8, _i8, _i8, _f8, _i4, _i8),
-            *(_i8, _f8, _f8, _int, _int, _int, _int),
+            *(_int, _int, _i8, _i8, _i4, _i4, _i4, _f8, _i4, _i4, _f8, _f8, _f8, _f8, _i4, _i8, _i4, _f8, _i4, _i4),
+            *(_i4, _f8, _f8, _int, _int, _int, _int),
         ),
     ),
     (segments._sort_short, (_i8, _f8, _int)),
@@ -48,12 +51,12 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         stretches._common_operations,
         (
-            *(_i8, _i4, _i4, _i4, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i4, _i4, _flags, _f8, _f8, _f8, _flags),
+            *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _flags, _f8, _f8, _f8, _flags),
             *(_int, _int),
         ),
     ),
-    (stretches._last_before, (_i8, _i4, _f8, _f8)),
-    (stretches._wait_calls, (_i8, _i8, _i8, _i8, _i8, _i4, _i4)),
+    (stretches._last_before, (_i4, _i4, _f8, _f8)),
+    (stretches._wait_calls, (_i4, _i4, _i4, _i4, _i8, _i4, _i4)),
 )
 """Loops and the types that they are called with, the last to be needed first."""
 

@@ -16,10 +16,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import row_type
 from scalana.detectors.waits import Dependencies, find_dependencies
 from scalana.graphs.portions import each
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
 _FEW = 1 << 15
 """Rows up to which sorting is as fast as counting."""
@@ -80,7 +79,7 @@ class Replay:
         shorter_transfer_s: FloatArray | None = None,
     ) -> FloatArray:
         """Return when each location ends ``[locations]``; see :meth:`times_s`."""
-        return self._replayed(removed_s, earlier_start_s, shorter_transfer_s)[2]
+        return self._replayed(removed_s, earlier_start_s, shorter_transfer_s, np.zeros(0))[1]
 
     def times_s(
         self,
@@ -93,26 +92,34 @@ class Replay:
 
         Returns entry and exit of every call ``[calls]`` and the end of every location ``[locations]``.
         """
-        enter, leave, end = self._replayed(removed_s, earlier_start_s, shorter_transfer_s)
+        leave = np.empty(len(self.timeline.calls))
+        enter, end = self._replayed(removed_s, earlier_start_s, shorter_transfer_s, leave)
         place = self._in_order().place
-        return enter[place], leave[place], end
+        enter = enter[place]
+        return enter, leave[place], end
 
     def _replayed(
-        self, removed_s: FloatArray | None, earlier_start_s: FloatArray | None, shorter_transfer_s: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same, calls in the order in which they are here."""
+        self,
+        removed_s: FloatArray | None,
+        earlier_start_s: FloatArray | None,
+        shorter_transfer_s: FloatArray | None,
+        leave: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Entries and ends, calls in the order in which they are here; fills in when they are left, where there is room
+        for it ``[calls]``."""
         timeline, count, ordered = self.timeline, len(self.timeline.calls), self._in_order()
-        locations = timeline.locations
-        gap, end_gap = ordered.gap_s, self.gap_s[count:]
+        locations, end_gap = timeline.locations, self.gap_s[count:]
+        removed, removed_at = np.zeros(0), ordered.place[:0]
         if removed_s is not None:
-            gap, end_gap = np.maximum(gap, 0.0), np.maximum(end_gap - removed_s[count:], 0.0)
+            end_gap = np.maximum(end_gap - removed_s[count:], 0.0)
             rows = np.flatnonzero(removed_s[:count])
-            gap[ordered.place[rows]] = np.maximum(self.gap_s[rows] - removed_s[rows], 0.0)
+            rows = rows[np.argsort(ordered.place[rows])]
+            removed, removed_at = removed_s[rows], ordered.place[rows]
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
         less = np.zeros(0)
         if shorter_transfer_s is not None and shorter_transfer_s.any():
             less = shorter_transfer_s[ordered.order]
-        enter, leave, end = _replay(
+        enter, end = _replay(
             ordered.exits,
             ordered.location,
             ordered.enter_s,
@@ -127,11 +134,15 @@ class Replay:
             timeline.instances.members,
             ordered.place,
             locations.rank,
-            gap,
+            ordered.gap_s,
+            removed_s is not None,
+            removed_at,
+            removed,
             start,
             less,
+            leave,
         )
-        return np.asarray(enter), np.asarray(leave), np.asarray(end) + end_gap
+        return np.asarray(enter), np.asarray(end) + end_gap
 
     def _in_order(self) -> _Ordered:
         with self._ordering:  # replays run at once
@@ -171,7 +182,7 @@ def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) ->
     place = np.empty(count, kind)
     place[order] = np.arange(count)
     size = np.diff(calls.wait_first)[order]
-    wait_first = np.concatenate(([0], np.cumsum(size))).astype(row_type(len(calls.waits)))
+    wait_first = np.concatenate(([0], np.cumsum(size))).astype(ROW)
     one_each = len(calls.waits) == count and bool((size == 1).all())
     pair = order if one_each else _ranges(calls.wait_first[:-1][order], size)
 
@@ -181,12 +192,12 @@ def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) ->
 
     columns: dict[str, Callable[[], npt.NDArray[Any]]] = {
         "exits": lambda: place[exits],
-        "location": lambda: calls.location[order].astype(np.int32),
+        "location": lambda: calls.location[order],
         "enter_s": lambda: calls.enter_s[order],
         "exit_s": lambda: calls.exit_s[order],
-        "posts": lambda: calls.posts[order].astype(kind),
+        "posts": lambda: calls.posts[order],
         "earliest": lambda: pairs.earliest[order],
-        "waits": lambda: calls.waits[pair].astype(kind),
+        "waits": lambda: calls.waits[pair],
         "rule": lambda: pairs.rule[pair],
         "on": on,
         "gap_s": lambda: gap_s[order],
@@ -205,9 +216,9 @@ def time_order(time_s: FloatArray) -> IntArray:
     count = len(time_s)
     low, high = float(np.min(time_s, initial=np.inf)), float(np.max(time_s, initial=-np.inf))
     if count <= _FEW or not low < high:
-        return np.argsort(time_s, kind="stable").astype(row_type(count))
+        return np.argsort(time_s, kind="stable").astype(ROW)
     buckets = count // _IN_BUCKET
-    order = np.empty(count, row_type(count))
+    order = np.empty(count, ROW)
     edges = _time_order(time_s, low, buckets / (high - low), buckets, order, _IN_LARGE)[: buckets + 1]
     for bucket in np.flatnonzero(np.diff(edges) > _IN_LARGE).tolist():
         rows = order[edges[bucket] : edges[bucket + 1]]
@@ -260,12 +271,17 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     place,
     rank,
     gap_s,
+    changed,
+    removed_at,
+    removed_s,
     start_s,
     less_s,
+    leave,
 ):
+    """The recurrence. ``removed_s`` goes from the gaps before the calls ``removed_at``, ascending."""
     count = len(location)
     enter = enter_s.copy()
-    leave = exit_s.copy()
+    removal = 0
     now = start_s.copy()
     last_arrival = np.full(len(member_first) - 1, -np.inf)
     measured_last = np.full(len(member_first) - 1, -np.inf)
@@ -273,7 +289,13 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     for call in exits:
         # Of the same time entries come first.
         while entered < count and enter_s[entered] <= exit_s[call]:
-            enter[entered] = now[location[entered]] + gap_s[entered]
+            gap = gap_s[entered]
+            if changed:
+                if removal < len(removed_at) and removed_at[removal] == entered:
+                    gap -= removed_s[removal]
+                    removal += 1
+                gap = max(gap, 0.0)
+            enter[entered] = now[location[entered]] + gap
             now[location[entered]] = enter[entered]
             instance = posts[entered]
             if instance >= 0:
@@ -316,6 +338,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             left = max(this + transfer, enter[call])
         else:
             left = max(this, enter[call]) + transfer
-        leave[call] = left
+        if len(leave):
+            leave[call] = left
         now[location[call]] = left
-    return enter, leave, now
+    return enter, now

@@ -9,7 +9,6 @@ import numba
 import numpy as np
 
 from scalana.graphs.hashing import distinct, ordered
-from scalana.graphs.portions import ROWS
 from scalana.graphs.timeline import FloatArray, IntArray
 
 _SHORT = 256
@@ -100,16 +99,3 @@ def grown(values, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(values)):
         result[row] = values[row]
     return result
-
-
-def row_type(count: int) -> type[np.signedinteger]:
-    """Type of the row numbers of a table; of one alone, that kernels are compiled but once."""
-    return np.int32 if count < 1 << 31 else np.int64
-
-
-def portions_of(first: IntArray, size: int = ROWS) -> list[slice]:
-    """Segments that follow each other, in portions of about ``size`` rows. ``first`` is ``[segments + 1]``."""
-    if len(first) < 2:
-        return []
-    edges = np.unique(np.append(np.searchsorted(first, np.arange(0, int(first[-1]), size)), [0, len(first) - 1]))
-    return [slice(low, high) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]

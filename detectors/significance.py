@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.replay import Replay
-from scalana.detectors.segments import at_quantiles, medians, portions_of, quantiles, sort_segments, weighted_count
+from scalana.detectors.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
 from scalana.detectors.stretches import Stretches
 from scalana.graphs.hashing import number_columns, ordered
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, portions_of
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 DEAD_BAND = 0.05
@@ -65,7 +66,7 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
     latenesses = latenesses[ordered(site[latenesses], len(here))]
     changes = np.append(True, np.diff(site[latenesses]) != 0)[: len(latenesses)]
     site = np.cumsum(changes) - 1
-    seconds = _Seconds.of(timeline, replay)
+    seconds = _Seconds.of(timeline, replay, table.row_of_gap)
     begins = np.append(np.flatnonzero(changes), len(site))
     size = stretches.first[latenesses + 1] - stretches.first[latenesses]
     rows = np.concatenate(([0], np.cumsum(size)))[begins]
@@ -100,28 +101,29 @@ class _Seconds:
     """How much later than the first the record of a location begins ``[locations]``."""
 
     @classmethod
-    def of(cls, timeline: Timeline, replay: Replay) -> _Seconds:
+    def of(cls, timeline: Timeline, replay: Replay, row_of_gap: IntArray) -> _Seconds:
         """Add them up."""
-        own, count = timeline.own, len(timeline.calls)
-        start_s = timeline.locations.start_s
+        own, start_s = timeline.own, timeline.locations.start_s
+        own_s, stall_s, starved_s = (np.empty(len(timeline.calls) + 1) for _ in range(3))
+        _add_up(
+            row_of_gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.helper, replay.gap_s,
+            own_s, stall_s, starved_s,
+        )  # fmt: skip
+        return cls(own_s, stall_s, starved_s, start_s - start_s.min(initial=np.inf))
 
-        def by_gap(seconds: FloatArray) -> FloatArray:
-            return np.asarray(np.bincount(own.gap, weights=seconds, minlength=len(replay.gap_s))[:count])
 
-        def cumulative(seconds: FloatArray) -> FloatArray:
-            result = np.zeros(count + 1)
-            np.cumsum(seconds, out=result[1:])
-            return result
-
-        starved = by_gap(own.core_wait_s)
-        stall = own.seconds - own.cpu_s - own.core_wait_s
-        stall[timeline.activities.helper[own.activity]] = 0.0
-        return cls(
-            cumulative(replay.gap_s[:count] - starved),
-            cumulative(by_gap(stall)),
-            cumulative(starved),
-            start_s - start_s.min(initial=np.inf),
-        )
+@numba.njit(cache=True, nogil=True)
+def _add_up(first, activity, seconds, cpu_s, core_wait_s, helper, gap_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
+    own[0] = stall[0] = starved[0] = 0.0
+    for gap in range(len(own) - 1):
+        still = without_core = 0.0
+        for row in range(first[gap], first[gap + 1]):
+            without_core += core_wait_s[row]
+            if not helper[activity[row]]:
+                still += seconds[row] - cpu_s[row] - core_wait_s[row]
+        own[gap + 1] = own[gap] + (gap_s[gap] - without_core)
+        stall[gap + 1] = stall[gap] + still
+        starved[gap + 1] = starved[gap] + without_core
 
 
 def _judge(

@@ -9,12 +9,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import portions_of, row_type
 from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.hashing import ordered
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, portions_of
 from scalana.graphs.tables import concatenate
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
 MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
@@ -78,7 +77,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     """
     calls, instances = timeline.calls, timeline.instances
     waiting, first_wait = _by_event(waits)
-    member_location: IntArray = calls.location[instances.members].astype(np.int32)  # type: ignore[assignment]
+    member_location = calls.location[instances.members]
     done = _done_calls(timeline, member_location)
     left, early = _left_calls(timeline, done)
     member_enter_s = calls.enter_s[instances.members]
@@ -202,7 +201,7 @@ def _apart(operation: IntArray) -> np.ndarray:
 def _done_calls(timeline: Timeline, member_location: IntArray) -> IntArray:
     """Call with which each member of each instance left it: its last wait for it, or the post itself ``[members]``."""
     calls, instances = timeline.calls, timeline.instances
-    done = instances.members.astype(row_type(len(calls)))
+    done = instances.members.astype(ROW)
     _wait_calls(calls.wait_first, calls.waits, calls.posts, calls.location, instances.first, member_location, done)
     return done
 

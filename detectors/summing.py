@@ -143,7 +143,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
             begin = last + 1 if last >= 0 else first[location[call]]
             for own in range(row_of_gap[begin], row_of_gap[call + 1]):
                 if own_s[own] > 0.0:
-                    count = _add(own_activity[own], own_s[own], scratch, touched, count)
+                    count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
             for between in range(begin, call):
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:

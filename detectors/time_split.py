@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.findings import TimeSplit
 from scalana.detectors.waits import WaitStates
+from scalana.graphs.metrics import gap_locations
 from scalana.graphs.timeline import Timeline
 
 
@@ -17,15 +19,18 @@ def split_time(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float
     calls, own, locations = timeline.calls, timeline.own, timeline.locations
     if not len(locations):
         return TimeSplit(other_s=ranks * seconds)
-    gap_location = np.concatenate([calls.location, np.arange(len(locations))])
-    main_work = locations.is_main[gap_location[own.gap]]
+    main_work: npt.NDArray[np.bool_] | slice = slice(None)
+    main_calls, main_gaps = main_work, main_work
+    if not locations.is_main.all():
+        gap_location = gap_locations(timeline)
+        main_work, main_calls = locations.is_main[gap_location[own.gap]], locations.is_main[calls.location]
+        main_gaps = locations.is_main[gap_location]
     work = float(np.minimum(own.cpu_s, own.seconds)[main_work].sum())
     outside = float(own.seconds[main_work].sum())
-    main_calls = locations.is_main[calls.location]
     wait = float(waits.all_s(timeline)[main_calls].sum())
     inside = float((calls.exit_s - calls.enter_s)[main_calls].sum())
     if timeline.unwritten is not None:
-        inside += float(timeline.unwritten.gap_s[locations.is_main[gap_location]].sum())
+        inside += float(timeline.unwritten.gap_s[main_gaps].sum())
         wait = min(wait, inside)  # it is estimated
     return TimeSplit(
         work_s=work,

@@ -14,11 +14,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import portions_of, row_type
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.portions import chunks, each
+from scalana.graphs.portions import chunks, each, portions_of
 from scalana.graphs.tables import concatenate
-from scalana.graphs.timeline import Calls, FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import ROW, Calls, FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
 AT_ONCE = 0.5
@@ -115,9 +114,9 @@ def unwritten_waits(timeline: Timeline, waits: WaitStates) -> FloatArray | None:
 def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> WaitStates:
     """The waits of some calls. ``last`` is the entry of the latest arrival in the table of members ``[instances]``."""
     calls = timeline.calls
-    count, kind = at.stop - at.start, row_type(len(calls))
+    count = at.stop - at.start
     release = np.full(count, -np.inf)
-    culprit, instance_of = np.full(count, -1, dtype=kind), np.full(count, -1, dtype=kind)
+    culprit, instance_of = np.full(count, -1, dtype=ROW), np.full(count, -1, dtype=ROW)
     rows = slice(int(calls.wait_first[at.start]), int(calls.wait_first[at.stop]))
     call, instance = _expand(calls.wait_first[at.start : at.stop + 1]), calls.waits[rows]
     enter, leave = calls.enter_s[at], calls.exit_s[at]
@@ -159,7 +158,7 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
         return _dependencies_of(timeline, known, first + _expand(pairs_first), calls.waits[at])
 
     parts = each(find, chunks(len(calls.waits)))
-    none = np.zeros(0, dtype=np.int8), np.zeros(0, dtype=row_type(len(calls)))
+    none = np.zeros(0, dtype=np.int8), np.zeros(0, dtype=ROW)
     rule, on = (np.concatenate(columns) for columns in zip(none, *parts, strict=True))
     earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
     return Dependencies(rule, on, earliest)
@@ -185,7 +184,7 @@ def _dependencies_of(
     instances = timeline.instances
     kind, usable = known.kind[instance], instances.complete[instance]
     rule = np.where(usable, _RULES[kind], np.int8(Rule.NONE))
-    on = np.full(len(call), -1, dtype=row_type(len(timeline.calls)))
+    on = np.full(len(call), -1, dtype=ROW)
     rooted = np.flatnonzero(usable & _ROOTED[kind])
     if len(rooted):
         rule[rooted], on[rooted] = _of_rooted(timeline, known, call[rooted], instance[rooted])
@@ -351,7 +350,7 @@ def _last_member(timeline: Timeline) -> IntArray:
     first = timeline.instances.first
     if not len(timeline.instances.members):
         return np.full(len(first) - 1, -1, dtype=np.int64)
-    last = np.empty(len(first) - 1, dtype=row_type(int(first[-1])))
+    last = np.empty(len(first) - 1, dtype=ROW)
     each(
         lambda at: _latest(timeline.calls.enter_s, timeline.instances.members, first, at.start, at.stop, last),
         portions_of(first),
@@ -373,7 +372,7 @@ def _latest(enter_s, members, first, low, high, last):  # type: ignore[no-untype
 def _root_member(timeline: Timeline, rooted: npt.NDArray[np.bool_]) -> IntArray:
     """Index into the member table of the root of each instance that is ``rooted`` (-1 where it has none)."""
     instances = timeline.instances
-    result = np.full(len(instances), -1, dtype=row_type(len(instances.members)))
+    result = np.full(len(instances), -1, dtype=ROW)
     which = np.flatnonzero(rooted)
     size = instances.first[which + 1] - instances.first[which]
     entry = np.repeat(instances.first[which] - np.cumsum(size) + size, size) + np.arange(int(size.sum()))

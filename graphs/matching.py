@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events
-from scalana.graphs.timeline import Instances, IntArray
+from scalana.graphs.timeline import CODE, Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, EVENT_NUMBERED
 
@@ -89,7 +89,7 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
     members = call_of_event[posts[order]]
     del order
 
-    operation = events.operation[lead].astype(np.int64)
+    operation = events.operation[lead].astype(CODE)
     collective = KINDS[operation] == _COLLECTIVE
     instance_of_slot = np.empty(slots // 2, np.int32)
     instance_of_slot[used] = np.arange(len(used), dtype=np.int32)
@@ -113,10 +113,10 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
     root = np.where(collective & ~rooted[operation], -1, np.where(collective, events.peer[lead], source))
     instances = Instances(
         operation=operation,
-        communicator=events.communicator[lead].astype(np.int64),
-        root=root.astype(np.int64),
+        communicator=events.communicator[lead].astype(np.int32),
+        root=root.astype(np.int32),
         first=np.append(first, len(posts)).astype(np.int64),
-        members=members.astype(np.int64),
+        members=members,
         complete=complete,
     )
     return Matching(instances, of_event, int(mixed.sum()))

@@ -7,7 +7,7 @@ import mmap
 import numba
 import numpy as np
 
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
 _LARGE_BYTES = 1 << 22
 
@@ -56,13 +56,20 @@ def add_timeline(metrics: dict[str, FloatArray], timeline: Timeline) -> None:
 
 def gap_locations(timeline: Timeline) -> IntArray:
     """Location of every gap ``[calls + locations]``."""
-    return np.concatenate((timeline.calls.location, np.arange(len(timeline.locations), dtype=np.int64)))
+    location = timeline.calls.location
+    return np.concatenate((location, np.arange(len(timeline.locations), dtype=location.dtype)))
 
 
 def own_first(timeline: Timeline) -> IntArray:
     """Start of the rows of own work of every gap ``[gaps + 1]``."""
-    gaps = len(timeline.calls) + len(timeline.locations)
-    return np.concatenate(([0], np.cumsum(np.bincount(timeline.own.gap, minlength=gaps)))).astype(np.int64)
+    gap, gaps = timeline.own.gap, len(timeline.calls) + len(timeline.locations)
+    return np.asarray(_starts(gap, np.zeros(gaps + 1, ROW)))
+
+
+def add_calls(metric: FloatArray, timeline: Timeline, amount: FloatArray) -> None:
+    """Add an ``amount`` for every call to ``metric`` at its vertex and rank."""
+    calls = timeline.calls
+    _add_calls_to(metric, calls.vertex, calls.location, timeline.locations.rank, amount)
 
 
 def add_to(metric: FloatArray, vertex: IntArray, rank: IntArray, amount: FloatArray) -> None:
@@ -75,6 +82,23 @@ def _add(metric, vertex, rank, amount):  # type: ignore[no-untyped-def]  # pragm
     for row in range(len(vertex)):
         if amount[row] != 0.0:  # what stays zero takes no memory
             metric[vertex[row], rank[row]] += amount[row]
+
+
+@numba.njit(cache=True, nogil=True)
+def _starts(number, first):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Where the rows of every number from 0 on begin, of rows in the order of their numbers."""
+    for row in range(len(number)):
+        first[number[row] + 1] += 1
+    for value in range(1, len(first)):
+        first[value] += first[value - 1]
+    return first
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_calls_to(metric, vertex, location, rank_of, amount):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for row in range(len(vertex)):
+        if amount[row] != 0.0:
+            metric[vertex[row], rank_of[location[row]]] += amount[row]
 
 
 # What stays zero takes no memory: nothing is written where there is nothing to add.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.tables import Samples, Threads, to_seconds
-from scalana.graphs.timeline import Activities, FloatArray, IntArray, OwnWork
+from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
 from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, unsampled
 from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
 from scalana.runtime.record_format import (
@@ -152,7 +152,7 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
     for part in parts:
         occurs[part.activity] = True
     found = np.flatnonzero(occurs)
-    renumber = np.full(2 * len(catalogue), -1, np.int64)
+    renumber: npt.NDArray[Any] = np.full(2 * len(catalogue), -1, ROW)
     renumber[found] = np.arange(len(found))
 
     def column(name: str, kind: type[np.generic]) -> Any:
@@ -165,12 +165,12 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
     for part in parts:
         part.activity = renumber[part.activity]
     own = OwnWork(
-        gap=column("gap", np.int64),
-        activity=column("activity", np.int64),
+        gap=column("gap", ROW),
+        activity=column("activity", ROW),
         seconds=column("seconds", np.float64),
         cpu_s=column("cpu_s", np.float64),
         core_wait_s=column("core_wait_s", np.float64),
-        samples=column("samples", np.int64),
+        samples=column("samples", ROW),
     )
     return own, Activities(catalogue.vertex[found // 2], catalogue.line[found // 2], (found % 2).astype(np.bool_))
 

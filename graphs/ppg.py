@@ -33,7 +33,18 @@ from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
 from scalana.graphs.signals import SIGNALLING, add_signals
 from scalana.graphs.tables import Events, emptied, narrowed, take, to_ns, to_seconds, widened
-from scalana.graphs.timeline import Activities, Calls, FloatArray, IntArray, Locations, OwnWork, Timeline, Unwritten
+from scalana.graphs.timeline import (
+    CODE,
+    ROW,
+    Activities,
+    Calls,
+    FloatArray,
+    IntArray,
+    Locations,
+    OwnWork,
+    Timeline,
+    Unwritten,
+)
 from scalana.graphs.unsampled import common_profiles
 from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.work_rows import Gaps, Rows
@@ -268,21 +279,21 @@ def _calls(
     """The calls of all portions, of which each begins at its row of ``begins``."""
     count = int(begins[-1])
 
-    def column(kind: type[np.generic]) -> Any:
+    def column(kind: npt.DTypeLike) -> Any:
         return np.empty(count, kind)
 
     whole = Calls(
-        location=column(np.int64),
-        vertex=column(np.int64),
-        operation=column(np.int64),
+        location=column(ROW),
+        vertex=column(ROW),
+        operation=column(CODE),
         enter_s=column(np.float64),
         exit_s=column(np.float64),
         cpu_s=column(np.float64),
-        nbytes=column(np.int64),
-        posts=column(np.int64),
+        nbytes=column(np.result_type(ROW, *(part.spans.nbytes for part in located))),
+        posts=column(ROW),
         first=np.zeros(1, np.int64),
-        wait_first=np.zeros(count + 1, np.int64),
-        waits=np.zeros(0, np.int64),
+        wait_first=np.zeros(count + 1, ROW),
+        waits=np.zeros(0, ROW),
     )
     first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
 
@@ -290,7 +301,7 @@ def _calls(
         """Put the calls of a portion into the table; returns what they wait for."""
         part, at = located[number], slice(int(begins[number]), int(begins[number + 1]))
         spans = widened(part.spans)
-        waits = instance_of_event[spans.waits].astype(np.int64)
+        waits = instance_of_event[spans.waits]
         # A wait for what meets nobody (its post was not recorded, its sender is unknown) waits for no instance.
         kept = np.concatenate(([0], np.cumsum(waits >= 0)))
         known = (spans.cpu_enter_ns >= 0) & (spans.cpu_exit_ns >= 0)
@@ -307,7 +318,7 @@ def _calls(
         part.let_go_of_calls()
         return waits[waits >= 0]
 
-    whole.waits = np.concatenate([np.zeros(0, np.int64), *each(fill, range(len(located)))])
+    whole.waits = np.concatenate([whole.waits, *each(fill, range(len(located)))])
     np.cumsum(whole.wait_first, out=whole.wait_first)
     firsts = [part.first[:-1] + begin for part, begin in zip(located, begins.tolist(), strict=False)]
     whole.first = np.concatenate([*firsts, [count]]).astype(np.int64)

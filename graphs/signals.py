@@ -377,7 +377,7 @@ def _added(calls: Calls, instances: Instances, rank: IntArray, signals: Signals)
         return instances
     instance = instance.reshape(-1)
     base = len(instances)
-    operation = np.zeros(len(given), np.int64)
+    operation = np.zeros(len(given), instances.operation.dtype)
     operation[instance] = signals.operation
     # The calls that give one name it as theirs, unless they take part in something already, or only wait.
     free = given[(calls.posts[given] < 0) & np.isin(calls.operation[given], (_POST, _COMPLETE, _UNLOCK))]
@@ -400,9 +400,9 @@ def _added(calls: Calls, instances: Instances, rank: IntArray, signals: Signals)
     calls.wait_first = np.searchsorted(owner[by_owner], np.arange(len(calls) + 1)).astype(calls.wait_first.dtype)
     return Instances(
         operation=np.concatenate((instances.operation, operation)),
-        communicator=np.concatenate((instances.communicator, np.full(len(given), -1, np.int64))),
-        root=np.concatenate((instances.root, rank[given])),
+        communicator=np.concatenate((instances.communicator, np.full(len(given), -1, instances.communicator.dtype))),
+        root=np.concatenate((instances.root, rank[given]), dtype=instances.root.dtype, casting="same_kind"),
         first=np.concatenate((instances.first, instances.first[-1] + first[1:])),
-        members=np.concatenate((instances.members, member)),
+        members=np.concatenate((instances.members, member), dtype=instances.members.dtype, casting="same_kind"),
         complete=np.concatenate((instances.complete, np.ones(len(given), np.bool_))),
     )

@@ -4,7 +4,8 @@ A :class:`Timeline` is all that the detectors see of a run besides the structure
 time is already on one aligned axis, in seconds) and no Python object per event, so that a million calls stay a few
 arrays.
 
-The rows of the four tables refer to each other by row number:
+The rows of the four tables refer to each other by row number. These numbers, and codes, take 32 bits or less, which
+saves half of the memory of a large run: what is calculated from them must be widened first.
 
 * a **location** is one thread of one rank that communicates, or that rank's main thread (the term is Score-P's);
 * a **call** is one communication call of a location: a blocking call, the post of a non-blocking one, or the call
@@ -22,6 +23,17 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+ROW: type[np.signedinteger] = np.int32
+"""Type of row numbers; calls of which it could not number the last would not fit into a machine's memory."""
+CODE: type[np.signedinteger] = np.int16
+"""Type of the codes of operations."""
+
+
+def _narrow(table: object, kind: type[np.signedinteger], *names: str) -> None:
+    """Give some columns of a table one type, that kernels are compiled but once."""
+    for name in names:
+        setattr(table, name, getattr(table, name).astype(kind, copy=False))
 
 
 @dataclass(slots=True)
@@ -70,6 +82,10 @@ class Calls:
     waits: IntArray
     """Instances, see :attr:`wait_first`."""
 
+    def __post_init__(self) -> None:
+        _narrow(self, ROW, "location", "vertex", "posts", "wait_first", "waits")
+        _narrow(self, CODE, "operation")
+
     def __len__(self) -> int:
         return len(self.location)
 
@@ -90,6 +106,10 @@ class Instances:
     """Calls, ordered by rank; of a message the send first and the receive second."""
     complete: npt.NDArray[np.bool_]
     """Whether every member is in the record ``[instances]``; only complete ones are used for waits."""
+
+    def __post_init__(self) -> None:
+        _narrow(self, ROW, "communicator", "root", "members")
+        _narrow(self, CODE, "operation")
 
     def __len__(self) -> int:
         return len(self.operation)
@@ -116,6 +136,9 @@ class OwnWork:
     """Of these runnable, but waiting for a core ``[rows]``."""
     samples: IntArray
     """Samples behind the row; 0 where the time was inferred from like gaps ``[rows]``."""
+
+    def __post_init__(self) -> None:
+        _narrow(self, ROW, "gap", "activity", "samples")
 
     def __len__(self) -> int:
         return len(self.gap)

@@ -117,7 +117,7 @@ class Sums:
 
     def place(self, vertex: IntArray, rank: IntArray) -> IntArray:
         """Number of a place."""
-        return np.asarray(vertex * self.ranks + rank)
+        return vertex.astype(np.int64) * self.ranks + rank
 
 
 def add_unwritten(metrics: dict[str, FloatArray], timeline: Timeline, sums: Sums) -> None:
