@@ -88,17 +88,15 @@ def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-FORKED = tuple("balanced_noise decoy grid_refine masked parameter_server pipeline_chain server_any_source".split())
-"""Samples whose ranks are forked, and start in a third of the time. Not those with DDP, of which a forked run in twenty
-hangs: its reducer destroys the gloo group with the interpreter's lock held, and waits for a thread of torch that wants
-the lock to let go of a Python context."""
+LAUNCHED = ("callback_registry",)
+"""Samples that are launched as users do. The ranks of all others are forked, which takes a third of the CPU time."""
 
 
 def launch(sample: Sample) -> tuple[str, ...]:
     """The command before the program's name."""
-    if sample.name in FORKED and sample.path.parent == SAMPLES:
-        return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks))
-    return sample.launch
+    if sample.name in LAUNCHED or sample.path.parent != SAMPLES:
+        return sample.launch
+    return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks))
 
 
 Record = Callable[..., Recording]

@@ -8,6 +8,8 @@ every rank take to import torch::
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import runpy
 import signal
@@ -15,6 +17,7 @@ import socket
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch.distributed
 
@@ -28,12 +31,29 @@ LARGE = {
 """What programs that have a word in them import sooner or later; ranks share it if it is imported before."""
 
 
+def keep_groups() -> None:
+    """Let process groups outlive the program.
+
+    The reducer of DDP, where it holds the last reference to a group, destroys it with the interpreter's lock held, and
+    waits for a thread of the group that may want the lock: a run in twenty would hang.
+    """
+    destroy = torch.distributed.destroy_process_group
+
+    def keeping(*arguments: Any, **named: Any) -> None:
+        for group in torch.distributed.distributed_c10d._world.pg_map:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+        destroy(*arguments, **named)
+
+    torch.distributed.destroy_process_group = keeping
+
+
 def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
         TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",  # the store is not that of rank 0
     )  # fmt: skip
+    keep_groups()
     sys.argv = arguments
     sys.path[0] = str(Path(arguments[0]).resolve().parent)
     runpy.run_path(arguments[0], run_name="__main__")
@@ -58,6 +78,7 @@ def main() -> None:
     for word, module in LARGE.items():
         if word in text:
             import_module(module)
+    gc.freeze()  # at their ends ranks would go through, and so copy, all that torch has made
     listener = socket.create_server(("127.0.0.1", 0))
     port = int(listener.getsockname()[1])
     children = set()
