@@ -1,8 +1,8 @@
 """From the blame table to candidate findings: entries that are one cause, joined.
 
 Entries of one place are joined over ranks. Entries of different lines of one loop without communication are one
-cause: the line that holds most of it on a rank, else the loop. The lines of a function are joined only where no line or
-loop of it holds a large part.
+cause: the line that holds most of it on a rank, else the loop; so are those of a function that is called in such a
+loop. The lines of any other function are joined only where no line or loop of it holds a large part.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,14 @@ class Spot:
     kind: TargetKind
     vertex: int
     line: int
+
+
+class Container(NamedTuple):
+    """What lines without communication lie in."""
+
+    vertex: int
+    repeated: bool
+    """Whether it is a loop, or a function that is called in one: its lines then are one cause."""
 
 
 @dataclass(slots=True)
@@ -87,11 +96,13 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
     within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
-    chains: dict[int, list[int]] = {}
+    chains: dict[int, list[Container]] = {}
     for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
         if leaf.kind == TargetKind.OWN:
-            for container in chains.setdefault(leaf.vertex, list(containers(leaf.vertex, psg))):
-                within[who, container][leaf] += amount
+            if leaf.vertex not in chains:
+                chains[leaf.vertex] = list(containers(leaf.vertex, psg))
+            for container in chains[leaf.vertex]:
+                within[who, container.vertex][leaf] += amount
     numbers: dict[Spot, int] = {}
     place = [
         numbers.setdefault(
@@ -122,17 +133,16 @@ def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
 def promote(
     leaf: Spot,
     rank: int,
-    chain: list[int],
+    chain: list[Container],
     within: dict[tuple[int, int], dict[Spot, float]],
     psg: PSG,
 ) -> Spot:
     """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container."""
     place = leaf
-    for container in chain:
+    for container, repeated in chain:
         lines = within[rank, container]
         total = sum(lines.values())
-        is_function = psg[container].kind is VertexKind.FUNCTION
-        if is_function:
+        if not repeated:
             held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
             if held >= LARGE * total or max(_parts(lines, psg), default=0.0) >= LARGE * total:
                 return place
@@ -163,13 +173,13 @@ def _parts(lines: dict[Spot, float], psg: PSG) -> list[float]:
     parts: dict[object, float] = defaultdict(float)
     for spot, seconds in lines.items():
         parts["line", spot.line] += seconds
-        loops = [c for c in containers(spot.vertex, psg) if psg[c].kind is VertexKind.LOOP]
+        loops = [c.vertex for c in containers(spot.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
         if loops:
             parts["loop", loops[-1]] += seconds
     return list(parts.values())
 
 
-def containers(vertex: int, psg: PSG) -> Iterator[int]:
+def containers(vertex: int, psg: PSG) -> Iterator[Container]:
     """Loops without communication around a vertex, innermost first, and then its function if that has none either."""
     current = vertex
     while current > 0:
@@ -177,12 +187,22 @@ def containers(vertex: int, psg: PSG) -> Iterator[int]:
         if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and _communicates(current, psg):
             return
         if kind is VertexKind.LOOP:
-            yield current
+            yield Container(current, True)
         elif kind is VertexKind.FUNCTION:
             if psg[current].place.name != "<module>":
-                yield current
+                yield Container(current, _called_in_loop(current, psg))
             return
         current = psg[current].parent
+
+
+def _called_in_loop(function: int, psg: PSG) -> bool:
+    """Whether what calls a function repeats it, without communication in between."""
+    for above in psg.ancestors(function):
+        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and _communicates(above.index, psg):
+            return False
+        if above.kind is VertexKind.LOOP:
+            return True
+    return False
 
 
 def _communicates(vertex: int, psg: PSG) -> bool:

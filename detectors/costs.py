@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.crowding import turns_s
 from scalana.detectors.findings import Analysis, TimeSplit
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
@@ -54,7 +55,7 @@ class RunCosts:
     transfer_s: FloatArray
     """Time in communication calls that is no waiting ``[targets]``."""
     core_wait_s: FloatArray
-    """Time without a core ``[targets]``."""
+    """Time without a core, and waiting for those that are late for want of one ``[targets]``."""
     error_s: FloatArray
     """Standard error of ``work_s`` or ``transfer_s``, from the repetitions within the run; 0 where there are too few
     ``[targets]``."""
@@ -111,7 +112,9 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
         calls.vertex[main], calls.location[main], inside[main], numbering.vertices
     )
     resting = table.target < size
-    caused = weighted_count(table.target[resting], table.seconds[resting], size)
+    turns = turns_s(table, timeline, psg)
+    caused = weighted_count(table.target[resting], table.seconds[resting], size) - turns
+    core_wait += turns
     is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     # What a rank does in front of the call that sets up communication counts as work on that call's line.

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from scalana.detectors.blame import BlameTable
-from scalana.detectors.candidates import Candidate
+from scalana.detectors.candidates import Candidate, join_entries
 from scalana.detectors.findings import Finding
-from scalana.detectors.savings import StretchExcess, excess_of
+from scalana.detectors.savings import StretchExcess, excess_of, stretch_excess
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.timeline import FloatArray, Timeline
 
 CROWDED = 0.05
 """Part of all own time in which ranks wait for a core, from which they are taken to share cores."""
@@ -35,6 +39,9 @@ OFF_CPU = 0.3
 ALONE = 0.2
 """Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
 
+TOLD = 1e-4
+"""Part of all recorded rank-seconds below which it is not asked why others wait for a place."""
+
 
 @dataclass(slots=True)
 class Crowding:
@@ -52,12 +59,9 @@ class Crowding:
         crowded = wait_s > CROWDED * float(own.seconds.sum())
         return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
 
-    def programs_part(self, finding: Finding) -> float:
-        """Part of a finding's excess that is due to the program, by its time on a CPU, waiting for one, and off it.
-
-        1 where the evidence does not tell.
-        """
-        cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+    def programs_part(self, cpu: object, core_wait: object) -> float:
+        """Part of an excess that is due to the program, by its shares on a CPU and waiting for one; 1 where they are
+        not known."""
         if not self.crowded or not isinstance(cpu, float) or not isinstance(core_wait, float):
             return 1.0
         return min(1.0, cpu * (1.0 + self.per_cpu) + max(0.0, 1.0 - cpu - core_wait))
@@ -98,13 +102,31 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
     if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and computed < 0.5:
         return True
     worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
-    return crowding.programs_part(finding) * finding.lost_s < worth * recorded_s
+    return crowding.programs_part(cpu, core_wait) * finding.lost_s < worth * recorded_s
 
 
 def alone(finding: Finding) -> bool:
     """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
     here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
     return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
+
+
+def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
+    """Of the waiting that comes from each target, what is due to turns on shared cores, in rank-seconds
+    ``[targets]``: ranks were late there for want of a core, and not by what they do."""
+    result = np.zeros(table.numbering.wait)
+    crowding = Crowding.of(timeline)
+    if not crowding.crowded:
+        return result
+    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    for candidate in join_entries(table, timeline, psg):
+        if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
+            continue
+        shares = stretch_excess(candidate, table, timeline).shares()
+        if shares is not None:
+            seconds = table.seconds[candidate.entries] * (1.0 - crowding.programs_part(*shares))
+            np.add.at(result, table.target[candidate.entries], seconds)
+    return result
 
 
 def stretches_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess) -> float:

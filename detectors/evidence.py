@@ -97,12 +97,9 @@ def describe(
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
-    over = excess.over_s > 0.0
-    total = float(excess.over_s[over].sum())
-    if total > 0.0:
-        # Of the excess itself, stretch by stretch: over the run all ranks may have done the same.
-        evidence["cpu_share"] = min(1.0, max(0.0, float(excess.over_cpu_s[over].sum()) / total))
-        evidence["core_wait_share"] = min(1.0, max(0.0, float(excess.over_core_wait_s[over].sum()) / total))
+    shares = excess.shares()
+    if shares is not None:
+        evidence["cpu_share"], evidence["core_wait_share"] = shares
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     evidence["callers"] = callers(candidate.spot.vertex, psg)

@@ -164,7 +164,7 @@ def _kind(
         return "slow-transfer"
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if crowding.programs_part(finding) < 0.5 and not computes_more(candidate, table, timeline, psg):
+        if crowding.programs_part(cpu, core_wait) < 0.5 and not computes_more(candidate, table, timeline, psg):
             return "waiting-for-core"
     evidence = finding.evidence
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")

@@ -96,6 +96,16 @@ class StretchExcess:
     over_core_wait_s: FloatArray
     """The same of time runnable without a core ``[rows]``."""
 
+    def shares(self) -> tuple[float, float] | None:
+        """Parts of the excess on a CPU and without a core, stretch by stretch: over the run all ranks may have done the
+        same. None where there is no excess."""
+        over = self.over_s > 0.0
+        total = float(self.over_s[over].sum())
+        if total <= 0.0:
+            return None
+        cpu_s, core_wait_s = float(self.over_cpu_s[over].sum()), float(self.over_core_wait_s[over].sum())
+        return min(1.0, max(0.0, cpu_s / total)), min(1.0, max(0.0, core_wait_s / total))
+
 
 def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) -> StretchExcess:
     """Measure the excess of a candidate on own work; of what is not resolved, that of all own work."""

@@ -42,6 +42,7 @@ def finding_of(
     spot, place_of = place.spot, psg[place.spot.vertex].place
     targets = targets_of(table, place.rows, table.reference)
     work, caused = _by_rank(targets, analysis)
+    caused *= place.caused_s[table.reference] * len(caused) / max(float(caused.sum()), 1e-300)  # without turns on cores
     ranks = float(table.ranks.max())
     kind = _kind(place, table, ideal, work)
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place_of.line, place_of.end_line)

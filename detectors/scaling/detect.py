@@ -11,7 +11,7 @@ from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.findings import Analysis, Finding
 from scalana.detectors.scaling.causes import finding_of, predicted
 from scalana.detectors.scaling.ideal import Ideal, find_ideal
-from scalana.detectors.scaling.loss import WORTH, Noise, PlaceLoss, noise_of, place_losses
+from scalana.detectors.scaling.loss import CROWDED, FLOOR, WORTH, Noise, PlaceLoss, noise_of, place_losses
 from scalana.detectors.scaling.models import SIZES_FOR_MODEL, fit
 from scalana.graphs.timeline import FloatArray
 
@@ -20,9 +20,8 @@ DEAD_BAND = 0.05
 """Part of a place's own seconds below which its loss is none."""
 CERTAIN = 2.5
 """Standard deviations of the runs' noise that a loss must exceed."""
-CROWDED = 0.05
+NO_CORE = 0.05
 """Part of the time that ranks wait for a core, from which the report says so."""
-
 STRANGE = 0.5
 """Part of a run's time at places that the reference run does not have, from which the report asks."""
 
@@ -173,9 +172,13 @@ def _predict_job(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise:
     total = table.cost_s[~table.setup].sum(axis=0) / table.ranks
     scale = float(total.max(initial=0.0))
     large = [place for place in places if place.fit is not None and float(place.seconds.max()) >= WORTH * scale]
-    rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0) if large else total
     values = [predicted(place, ideal, smallest, at) for place in large]
-    other = fit(table.ranks, rest, noise=noise.relative, noise_weight=noise.weight)
+    rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0)
+    erratic = (table.cost_s - table.work_s)[~table.setup].sum(axis=0) / table.ranks
+    erratic -= np.sum([place.seconds - place.work_s for place in large], axis=0)
+    crowded = np.array([run.crowded for run in table.runs])
+    error = np.hypot(FLOOR * total, CROWDED * np.maximum(erratic, 0.0) * crowded)
+    other = fit(table.ranks, rest, error, noise=noise.relative, noise_weight=noise.weight)
     assert other is not None
     expected = other.predict(at)
     # The errors of places are independent: the distances to the ends of the ranges add up by squares.
@@ -218,12 +221,12 @@ def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None)
     if at is not None and at > 16 * sizes[-1].ranks:
         warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest size that was run")
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
-    crowded = {ranks: share for ranks, share in shares.items() if share > CROWDED}
+    crowded = {ranks: share for ranks, share in shares.items() if share > NO_CORE}
     if crowded:
         told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in crowded.items())
         warnings.append(
-            f"ranks waited for a CPU core ({told} ranks); that is left out of the work of places, but lateness that "
-            "comes from it is not"
+            f"ranks waited for a CPU core, or for others that did ({told} ranks): that is told apart, and no part of "
+            "what places cost"
         )
     outnumbered = sorted({run.ranks for run in table.runs if run.crowded})
     if outnumbered and at is not None:

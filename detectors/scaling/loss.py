@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scalana.detectors.candidates import Spot, containers, promote
+from scalana.detectors.candidates import Container, Spot, containers, promote
 from scalana.detectors.costs import CostTable
 from scalana.detectors.scaling.ideal import Ideal
 from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
@@ -20,7 +20,7 @@ from scalana.graphs.timeline import FloatArray, IntArray
 ERRATIC = 0.3
 """Relative noise of lateness that the samples do not explain: what is not understood need not come again."""
 CROWDED = 0.5
-"""The same of what communication takes where ranks outnumber cores, for the question of how it grows."""
+"""The same where ranks outnumber cores; there also of what communication takes, for the question of how it grows."""
 FLOOR = 0.002
 """Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
 APART = 0.25
@@ -118,8 +118,9 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
         part[rows].sum(axis=0) / ranks for part in (table.work_s, table.caused_s, table.transfer_s)
     )
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
+    crowded = np.array([run.crowded for run in table.runs])
     if spot.kind is TargetKind.UNRESOLVED:
-        error = np.hypot(error, ERRATIC * caused)
+        error = np.hypot(error, np.where(crowded, CROWDED, ERRATIC) * caused)
     error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
     smallest, largest = float(ranks.min()), float(ranks.max())
@@ -135,7 +136,6 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
     place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
     seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
     if seconds.max() >= WORTH * total_s.min() and seen >= 2:
-        crowded = np.array([run.crowded for run in table.runs])
         error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
         place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
     return place
@@ -158,7 +158,7 @@ def group_rows(table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool 
     lose a large part of it in the same helper are told apart too.
     """
     leaves: dict[int, Spot] = {}
-    chains: dict[int, list[int]] = {}
+    chains: dict[int, list[Container]] = {}
     within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
     per_rank = (table.cost_s / table.ranks).max(axis=1, initial=0.0)
     losing = loss > LOSES * per_rank
@@ -166,9 +166,10 @@ def group_rows(table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool 
         vertex = int(table.vertex[row])
         leaf = leaves[row] = Spot(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
         if leaf.kind is TargetKind.OWN:
-            chain = chains.setdefault(vertex, list(containers(vertex, psg)))
-            for container in chain:
-                within[0, container][leaf] += max(float(loss[row]), 0.0)
+            if vertex not in chains:
+                chains[vertex] = list(containers(vertex, psg))
+            for container in chains[vertex]:
+                within[0, container.vertex][leaf] += max(float(loss[row]), 0.0)
     spots: dict[bool, dict[Spot, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
         promoted = leaf.kind is TargetKind.OWN and losing[row]

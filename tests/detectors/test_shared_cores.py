@@ -90,7 +90,9 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
 def test_what_computing_costs_where_cores_are_shared() -> None:
     assert Crowding.of(crowded(0.2, 0.6, 4)) == Crowding(True, pytest.approx(3.0))
     assert Crowding.of(crowded(1.0, 0.01, 4)) == Crowding(False, 0.0)
-    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(found("late-ranks", 1.0)) == 1.0
+    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(None, None) == 1.0
+    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(0.1, 0.6) == pytest.approx(0.1 * 4.0 + 0.3)
+    assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(0.0, 1.0) == 1.0
 
 
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
