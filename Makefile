@@ -53,10 +53,11 @@ $(MPI_BUILD)/%/.installed: constraints.txt
 	$(@D)/bin/mpirun --version >/dev/null
 	@touch $@
 
-# The kernels of the analysis, compiled once (numba keeps them) before several tests need them at a time.
+# What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
 kernels: $(INSTALLED)
 	@rm -rf build/modelled && $(BIN)/python tests/tools/generate_run.py build/modelled 64 8 >/dev/null
 	@$(BIN)/python -m scalana report build/modelled >/dev/null
+	@$(BIN)/python tests/tools/torch_kernels.py
 
 # While some of it waits for the network, the rest computes.
 test:

@@ -23,6 +23,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 TRAIN = PROGRAMS / "train.py"
 LIMIT_S = 120
 STEPS, SLOW_S = 40, 0.03
+HANGS_S = 4.0
 
 
 def line_of(program: Path, comment: str) -> int:
@@ -108,8 +109,31 @@ def test_a_rank_that_raises_launched_by_the_module_of_torch(tmp_path: Path) -> N
     check_slow_rank(report(tmp_path / "run"), 2)
 
 
+def start_one_that_hangs(tmp_path: Path) -> subprocess.Popen[str]:
+    """A job of which a rank has been stuck for some seconds."""
+    stuck = tmp_path / "stuck"
+    job = start(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "hang", STUCK=str(stuck))
+    limit = time.monotonic() + LIMIT_S
+    while not stuck.exists() and job.poll() is None and time.monotonic() < limit:
+        time.sleep(0.1)
+    time.sleep(HANGS_S)
+    return job
+
+
+def launcher_of(job: subprocess.Popen[str]) -> int:
+    """The torchrun of a job."""
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+    (found,) = [pid for pid in children if b" -m scalana run " not in command_line(pid)]
+    return int(found)
+
+
+def command_line(pid: str) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+
+
 def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
-    job = start(tmp_path / "run", "timeout", "-s", "TERM", "20", *TORCHRUN, str(TRAIN), "--ending", "hang")
+    job = start_one_that_hangs(tmp_path)
+    os.kill(launcher_of(job), signal.SIGTERM)
     _, err = job.communicate(timeout=LIMIT_S)
     assert job.returncode != 0
     document = report(tmp_path / "run")
@@ -119,11 +143,7 @@ def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_interrupted(tmp_path: Path) -> None:
-    job = start(tmp_path / "run", *TORCHRUN, str(TRAIN), "--ending", "hang")
-    limit = time.monotonic() + LIMIT_S
-    while len(list((tmp_path / "run").glob("records/*.rec"))) < 3 and time.monotonic() < limit:
-        time.sleep(0.2)
-    time.sleep(12.0)
+    job = start_one_that_hangs(tmp_path)
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=LIMIT_S)
     assert job.returncode != 0

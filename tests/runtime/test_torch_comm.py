@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +12,7 @@ import pytest
 
 from scalana.runtime import torch_build
 from scalana.runtime.operations import BY_TORCH_OP
+from tests.tools.torch_kernels import provide
 
 from . import jobs
 
@@ -33,21 +33,11 @@ def as_expected(record: jobs.ProcessRecord) -> list[list[object]]:
     return rows
 
 
-ASK_FOR_KERNELS = """
-import torch.distributed as dist
-from torch.testing._internal.distributed.fake_pg import FakeStore
-dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
-"""
-
-
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Environment of a job that finds kernels in C++, which a recorded job has asked for."""
-    folder = tmp_path_factory.mktemp("kernels")
-    environment = {"SCALANA_CACHE": str(folder / "cache")}
-    assert jobs.python(ASK_FOR_KERNELS, folder / "run", extra=environment).returncode == 0
-    (path,) = torch_build.wanted(environment)
-    trouble = torch_build.build(path, os.environ)
+    environment = {"SCALANA_CACHE": str(tmp_path_factory.mktemp("kernels"))}
+    trouble = provide(Path(environment["SCALANA_CACHE"]))
     if trouble.startswith("no C++ compiler"):
         pytest.skip(trouble)
     assert trouble == "" and torch_build.wanted(environment) == []

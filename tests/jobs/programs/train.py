@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -46,6 +47,7 @@ def end(ending: str) -> None:
 
 
 def stuck() -> None:
+    Path(os.environ["STUCK"]).touch()
     while True:
         time.sleep(0.5)  # stuck here
 

@@ -1,0 +1,55 @@
+"""Compiles the kernels for torch that a recorded job asks for, into the cache that ``SCALANA_CACHE`` names.
+
+Run: ``python tests/tools/torch_kernels.py``. Done once before the tests, they need not be compiled by several of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scalana.runtime import torch_build, torch_native  # noqa: E402
+from tests.runtime import jobs  # noqa: E402
+
+ASK = """
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+"""
+
+
+def provide(cache: Path) -> str:
+    """Let a job that finds no kernels in a cache ask for them, and put them there. Returns what went wrong, or "".
+
+    They are compiled, or copied from the cache of all tests if they are there.
+    """
+    environment = {"SCALANA_CACHE": str(cache)}
+    with tempfile.TemporaryDirectory() as run:
+        done = jobs.python(ASK, Path(run), extra=environment)
+    assert done.returncode == 0, done.stderr
+    (path,) = torch_build.wanted(environment)
+    known = Path(torch_native.cache_folder(os.environ), Path(path).name)
+    if not known.is_file():
+        return torch_build.build(path, os.environ)
+    shutil.copy(known, path)
+    return ""
+
+
+def main() -> int:
+    cache = Path(os.environ["SCALANA_CACHE"])
+    with tempfile.TemporaryDirectory() as work:
+        trouble = provide(Path(work))
+        if not trouble:
+            shutil.copytree(work, cache, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.wanted"))
+    print(trouble, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
