@@ -69,12 +69,18 @@ The exit code is the job's own.
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
         info["exit_code"] = launch.shell_code(returncode)
-        _finish(folder, command, info, args)
+        _finish(folder, command, info, args, missing)
         return launch.exit_like(returncode)
 
 
-def _finish(folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace) -> None:
-    """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has."""
+def _finish(
+    folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace, missing: list[str]
+) -> None:
+    """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has.
+
+    Args:
+        missing: what the native recorder lacked, if the job uses MPI.
+    """
     try:
         if not os.path.isdir(folder):
             console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
@@ -83,7 +89,7 @@ def _finish(folder: str, command: list[str], info: dict[str, object], args: argp
         if args.no_report:
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
-            _report(folder, command, args.format)
+            _report(folder, command, args.format, missing)
         torch_build.start(os.environ)  # for the next run
     except KeyboardInterrupt:
         console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
@@ -97,16 +103,15 @@ def _finish(folder: str, command: list[str], info: dict[str, object], args: argp
         console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
 
 
-def _report(folder: str, command: list[str], form: str) -> None:
+def _report(folder: str, command: list[str], form: str, missing: list[str]) -> None:
     from scalana import api, nothing_recorded
     from scalana.progress import Progress
     from scalana.runtime.record_format import RunFolder
 
     records = RunFolder(folder)
     if not records.record_files():
-        console.complain(
-            f"nothing was recorded: {nothing_recorded.explain(command, records.notes())} (run folder: {shown(folder)})"
-        )
+        reason = nothing_recorded.explain(command, [*missing, *records.notes()])
+        console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         return
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)

@@ -295,8 +295,14 @@ def test_an_analysis_that_fails_does_not_fail_the_job(tmp_path: Path) -> None:
     assert b"Traceback" not in result.stderr
 
 
-def test_says_why_nothing_was_recorded(tmp_path: Path) -> None:
+def test_says_why_nothing_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run(["run", "-o", "a", "--", "true"], tmp_path)
     assert plain.returncode == 0 and b"nothing was recorded: true started no Python" in plain.stderr
     isolated = run(["run", "-o", "b", "--", sys.executable, "-I", "-c", "pass"], tmp_path)
     assert isolated.returncode == 0 and b"started with -I" in isolated.stderr
+    launcher = tmp_path / "mpirun"
+    launcher.write_text("#!/bin/sh\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    without = run(["run", "-o", "c", "--", str(launcher)], tmp_path)
+    assert without.returncode == 0 and b"nothing was recorded: MPI calls are not recorded: no mpicc" in without.stderr
