@@ -25,6 +25,8 @@ from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 BLOCKS = 8
 """Stretches into which the repetitions of a place are divided to see its noise."""
+TURNS_ERROR = 0.3
+"""Relative error of what waiting for turns on shared cores is taken to be."""
 SETUP_OPERATIONS = ("init_process_group", "new_group", "store", "init", "finalize", "comm_create")
 """Operations that start and end a job, and are not part of its work."""
 TEARDOWN = ("destroy_process_group(", "MPI_Finalize(")
@@ -57,8 +59,8 @@ class RunCosts:
     core_wait_s: FloatArray
     """Time without a core, and waiting for those that are late for want of one ``[targets]``."""
     error_s: FloatArray
-    """Standard error of ``work_s`` or ``transfer_s``, from the repetitions within the run; 0 where there are too few
-    ``[targets]``."""
+    """Standard error of the cost: of ``work_s`` or ``transfer_s`` from the repetitions within the run, 0 where there
+    are too few, and of ``caused_s`` where ranks took turns on cores ``[targets]``."""
     setup: npt.NDArray[np.bool_]
     """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
     cwd: str = ""
@@ -115,6 +117,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     turns = turns_s(table, timeline, psg)
     caused = weighted_count(table.target[resting], table.seconds[resting], size) - turns
     core_wait += turns
+    error = np.hypot(error, TURNS_ERROR * turns)
     is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     # What a rank does in front of the call that sets up communication counts as work on that call's line.

@@ -66,6 +66,16 @@ class Crowding:
             return 1.0
         return min(1.0, cpu * (1.0 + self.per_cpu) + max(0.0, 1.0 - cpu - core_wait))
 
+    def net_part(self, excess: StretchExcess) -> float:
+        """The same of measured stretches, in which what came by chance cancels: who computes more in one, and less in
+        the next, does not compute more."""
+        late_s = float(np.maximum(excess.over_s, 0.0).sum())
+        cpu_s, core_wait_s = float(excess.over_cpu_s.sum()), float(excess.over_core_wait_s.sum())
+        asleep_s = float(excess.over_s.sum()) - cpu_s - core_wait_s
+        if not self.crowded or late_s <= 0.0:
+            return 1.0
+        return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
+
 
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
@@ -122,10 +132,8 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     for candidate in join_entries(table, timeline, psg):
         if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
             continue
-        shares = stretch_excess(candidate, table, timeline).shares()
-        if shares is not None:
-            seconds = table.seconds[candidate.entries] * (1.0 - crowding.programs_part(*shares))
-            np.add.at(result, table.target[candidate.entries], seconds)
+        part = crowding.net_part(stretch_excess(candidate, table, timeline))
+        np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
 
 

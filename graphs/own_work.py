@@ -36,6 +36,8 @@ BoolArray = npt.NDArray[np.bool_]
 _NS = 1e-9
 _MOST_TICKS = 4096
 """A stretch in which a location waits is looked at no more often than this."""
+_MOST_WAIT_NS = 1 << 42
+"""More than any thread waits for a core at a time (73 minutes)."""
 
 
 @dataclass(slots=True)
@@ -203,7 +205,7 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         follows[:-1] = samples.thread[1:] == samples.thread[:-1]
         apart = np.maximum(time[1:] - time[:-1], 1)
         cpu = np.minimum(samples.cpu_ns[1:], apart)
-        wait = np.minimum(samples.core_wait_ns[1:], apart - cpu)
+        wait = _carried_back(samples.core_wait_ns[1:], apart - cpu, follows[:-1])
         held = (2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart)
         middle = (time[:-1] + time[1:]) // 2
         border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
@@ -213,6 +215,18 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         cpu_before[:-1] = np.where(held, 0.0, cpu_after[:-1])
         wait_before[:-1] = np.where(held, 0.0, wait_after[:-1])
     return _Stretches(follows, border, cpu_before, cpu_after, wait_before, wait_after)
+
+
+def _carried_back(wait_ns: IntArray, room_ns: IntArray, follows: BoolArray) -> IntArray:
+    """How long threads waited for a core in each stretch between samples ``[stretches]``.
+
+    The kernel tells it when a thread has got one: what does not fit into that stretch was waited in those before, in
+    which the thread was seen not to run.
+    """
+    over = np.where(follows, wait_ns - room_ns, -_MOST_WAIT_NS)[::-1]
+    total = np.cumsum(over)
+    over = (total - np.minimum(np.minimum.accumulate(total), 0))[::-1]  # what each stretch hands to the one before
+    return np.minimum(wait_ns + np.append(over[1:], 0), room_ns)
 
 
 def _sampled(

@@ -12,6 +12,7 @@ from scalana.detectors.crowding import Crowding, ranks_without_core, without_tur
 from scalana.detectors.evidence import computes_more
 from scalana.detectors.findings import Finding
 from scalana.detectors.paths import _name
+from scalana.detectors.savings import StretchExcess
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
@@ -93,6 +94,27 @@ def test_what_computing_costs_where_cores_are_shared() -> None:
     assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(None, None) == 1.0
     assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(0.1, 0.6) == pytest.approx(0.1 * 4.0 + 0.3)
     assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(0.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "core_wait_s", "asleep_s", "part"),
+    [
+        ((0.1, -0.1, 0.1, -0.1), (0.9, -0.9, 0.9, -0.9), (0, 0, 0, 0), 0.0),  # whoever lacks a core is late
+        ((0.1, 0.1, 0.1, 0.1), (0.3, 0.3, 0.3, 0.3), (0, 0, 0, 0), 1.0),  # more work waits for more turns
+        ((0.1, 0.1, 0.1, 0.1), (0.7, 0.7, 0.7, 0.7), (0, 0, 0, 0), 0.5),
+        ((0, 0, 0, 0), (0.1, -0.1, 0.1, -0.1), (0.4, 0.4, 0.4, 0.4), 1.0),  # sleep is the program's
+    ],
+)
+def test_what_comes_by_chance_cancels_over_stretches(
+    cpu_s: tuple[float, ...], core_wait_s: tuple[float, ...], asleep_s: tuple[float, ...], part: float
+) -> None:
+    cpu, core_wait = np.array(cpu_s), np.array(core_wait_s)
+    none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    excess = StretchExcess(
+        none, np.zeros(0), rows, rows, rows, np.ones(4), cpu + core_wait + np.array(asleep_s), cpu, core_wait
+    )
+    assert Crowding.of(crowded(0.2, 0.6, 4)).net_part(excess) == pytest.approx(part)
+    assert Crowding.of(crowded(1.0, 0.01, 4)).net_part(excess) == 1.0
 
 
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:

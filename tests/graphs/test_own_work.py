@@ -109,6 +109,18 @@ def test_thread_that_moved_on_without_a_closing_sample_stayed_where_it_was():
     assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 5, (0, 2, 20, False): 6}
 
 
+def test_waiting_for_a_core_is_told_when_it_is_over_and_belongs_to_the_time_before():
+    samples = _samples(*[(0, t, 1, cpu, STATE_RUNNING) for t, cpu in ((5, 5), (10, 3), (30, 0), (35, 2), (40, 5))])
+    samples.core_wait_ns[3] = 25 * 10**6  # 3 of them since the look before, 20 in the stretch at rest, 2 before that
+    own, activities = own_work(_gaps((0, 0, 45, 15, -1, 7)), samples, _threads((0, 0, 0)), _places(5), PERIOD)
+    assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 25}
+    samples.thread[3:] = 1  # another thread's wait is not this one's
+    own, activities = own_work(
+        _gaps((0, 0, 33, 8, -1, 7)), samples, _threads((0, 0, 0), (1, 0, -1)), _places(5), PERIOD
+    )
+    assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 0}
+
+
 def test_samples_inside_calls_and_of_other_gaps_do_not_leak():
     samples = _samples(
         (0, 5, 1, 5, STATE_RUNNING), (0, 12, 3, 1, STATE_IPC), (0, 18, 3, 0, STATE_IPC), (0, 25, 2, 3, STATE_RUNNING)
