@@ -189,19 +189,21 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
             shared.failed(f"a call of c10d::{name} was not recorded", failure)
         if not event:
             return redispatch(keyset.remove(backend_select), *args)
-        work = None
         try:
             result = redispatch(keyset.remove(backend_select), *args)
-            if has_work:
-                work = result[-1] if type(result) is tuple else result
-        finally:
-            # Without a Work the backend has waited by itself.
-            core.torch_leave(event, work is not None and bool(bits & _WAITS))
+        except BaseException:
+            core.torch_leave(event, False)
+            raise
         try:
-            if work is not None and not bits & _WAITS:
+            work = (result[-1] if type(result) is tuple else result) if has_work else None
+            if work is None or bits & _WAITS:
+                # Without a Work the backend has waited by itself.
+                core.torch_leave(event, work is not None)
+            else:
                 results = args[result_place] if not from_api and result_place >= 0 else None
                 _posted(torch, core, event, work, results, tensor is None or tensor.is_cpu)
         except Exception as failure:
+            core.torch_leave(event, False)
             shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)
         return result
 

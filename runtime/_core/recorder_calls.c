@@ -86,20 +86,25 @@ uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, 
 
 void recorder_end(uint64_t event, int64_t source, pid_t tid)
 {
-    if (event == 0 || !recorder_is_on()) {
+    if (event && recorder_is_on()) {
+        recorder_end_at(event, source, tid, clock_wall_ns(), clock_own_cpu_ns());
+    }
+}
+
+void recorder_end_at(uint64_t event, int64_t source, pid_t tid, uint64_t now_ns, uint64_t own_cpu_ns)
+{
+    if (event == 0) {
         return;
     }
-    uint64_t now = clock_wall_ns();
-    uint64_t own_cpu = clock_own_cpu_ns();
     recorder_lock();
     open_call *call = open_call_of(event);
     if (call && recorder_is_on()) {
         event_record *e = &call->event;
-        uint64_t cpu = own_cpu;
+        uint64_t cpu = own_cpu_ns;
         if (call->tid != tid && !clock_thread_cpu_ns(call->tid, &cpu)) {
             cpu = e->cpu_enter_ns;
         }
-        end_event(e, now, cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0);
+        end_event(e, now_ns, cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0);
         if (source >= 0) {
             e->peer = source;
         }

@@ -5,8 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "record_kinds.h"
 #include "recorder.h"
+
+/* A thread that has lost its core meanwhile has used less CPU time than that, by less than this. */
+#define NEAR_NS UINT64_C(20000)
 
 static __thread thread_notes *notes;
 static pthread_key_t notes_key;
@@ -43,6 +47,27 @@ thread_notes *own_notes(void)
         notes->any_source = NULL;
         notes->torch_call = 0;
         notes->backward = 0;
+        notes->read_ns = 0;
     }
     return notes;
+}
+
+thread_notes *kept_notes(void)
+{
+    return notes && notes->generation == recorder_generation() ? notes : NULL;
+}
+
+uint64_t own_cpu_at(thread_notes *own, uint64_t now_ns)
+{
+    own->read_ns = now_ns;
+    own->cpu_at_read_ns = clock_own_cpu_ns();
+    return own->cpu_at_read_ns;
+}
+
+uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns)
+{
+    if (now_ns - own->read_ns < NEAR_NS) {
+        return own->cpu_at_read_ns + (now_ns - own->read_ns);
+    }
+    return own_cpu_at(own, now_ns);
 }

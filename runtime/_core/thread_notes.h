@@ -16,6 +16,7 @@ typedef struct {
     uint64_t torch_call;                  /* scope of the call into C++ that the thread is in, see torch_posts.h */
     uint64_t backward;                    /* scope of its backward pass */
     int64_t graph_task;                   /* which that is */
+    uint64_t read_ns, cpu_at_read_ns;     /* when its CPU clock was read last, and what it showed */
     pid_t tid;
     uint32_t index;
     path_cache cache;
@@ -23,5 +24,13 @@ typedef struct {
 
 /* Of the calling thread in this recording; NULL when memory is short. */
 thread_notes *own_notes(void);
+/* The same if the thread has any; made for none. */
+thread_notes *kept_notes(void);
+
+/* CPU time of the calling thread at `now_ns`, which is now. */
+uint64_t own_cpu_at(thread_notes *own, uint64_t now_ns);
+/* The same for a thread that has not rested since its clock was read last: if that is but microseconds ago the kernel,
+ * which takes the longer part of them to answer, is not asked again. */
+uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns);
 
 #endif

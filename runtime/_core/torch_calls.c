@@ -45,12 +45,19 @@ static call_origin origin_of_call(bool message)
 
 /* ---- entering calls ---- */
 
+/* Ends a call in which the thread may have been blocked. */
+static void end_call(thread_notes *own, uint64_t event)
+{
+    uint64_t now = clock_wall_ns();
+    recorder_end_at(event, -1, own->tid, now, own_cpu_at(own, now));
+}
+
 static void end_waiting(thread_notes *own)
 {
     uint64_t event = own->waiting;
     own->waiting = 0;
     own->any_source = NULL;
-    recorder_end(event, -1, own->tid);
+    end_call(own, event);
 }
 
 /* Fills in group, peer and number. NULL when the process group is not known. */
@@ -96,7 +103,7 @@ static scalana_torch_entry enter_call(const scalana_torch_call *call, call_origi
     }
     uint32_t path = unlocked ? frames_path_of_self_unlocked(&own->cache) : frames_path_of_self(&own->cache);
     uint64_t now = clock_wall_ns();
-    uint64_t event = recorder_begin(&arguments, own->tid, own->index, path, now, clock_own_cpu_ns());
+    uint64_t event = recorder_begin(&arguments, own->tid, own->index, path, now, own_cpu_near(own, now));
     if (event && entry.post) {
         torch_post_entered(&(torch_post){.event = event, .group = group, .group_id = group->id, .operation = call->operation,
                                          .seq = arguments.seq, .nbytes = arguments.nbytes, .peer = arguments.peer,
@@ -109,18 +116,23 @@ static scalana_torch_entry enter_call(const scalana_torch_call *call, call_origi
 
 static void leave_call(uint64_t event, bool waits)
 {
-    thread_notes *own = own_notes();
-    if (own == NULL || !waits) {
-        recorder_end(event, -1, own ? own->tid : 0);
-    } else {
+    thread_notes *own = event && recorder_is_on() ? own_notes() : NULL;
+    if (own && waits) {
         own->waiting = event;
+    } else if (own) {
+        end_call(own, event);
     }
 }
 
 static bool posted(uint64_t event, const void *work)
 {
-    leave_call(event, false);
-    return torch_post_returned(event, work);
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own == NULL) {
+        return false;
+    }
+    uint64_t now = clock_wall_ns(), cpu = own_cpu_near(own, now);
+    recorder_end_at(event, -1, own->tid, now, cpu);
+    return torch_post_returned(event, work, now, cpu);
 }
 
 /* ---- waits ---- */
@@ -148,7 +160,7 @@ uint64_t torch_wait_left(const torch_wait *wait, const void *work, bool returned
         end_waiting(own);
         own->any_source = unknown ? group : NULL;
     } else if (own && wait->post) {
-        recorder_end(wait->event, -1, own->tid);
+        end_call(own, wait->event);
         if (!returned) {
             torch_post_known_by(TOKEN_WORK, work, wait->post); /* it may be tried again */
         } else {
@@ -177,9 +189,9 @@ static uint64_t enter_wait(const void *storage, bool unlocked)
 
 static void leave_wait(uint64_t event)
 {
-    thread_notes *own = event ? own_notes() : NULL;
+    thread_notes *own = event && recorder_is_on() ? own_notes() : NULL;
     if (own) {
-        recorder_end(event, -1, own->tid);
+        end_call(own, event);
     }
 }
 
@@ -304,7 +316,7 @@ static PyObject *core_torch_posted(PyObject *module, PyObject *const *args, Py_s
     if (count != 2 || !take_numbers(args, 1, 1, v)) {
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "torch_posted() takes 2 arguments");
     }
-    return PyBool_FromLong(torch_post_returned((uint64_t)v[0], torch_wrapped_by(args[1])));
+    return PyBool_FromLong(posted((uint64_t)v[0], torch_wrapped_by(args[1])));
 }
 
 static PyObject *core_torch_posted_result(PyObject *module, PyObject *const *args, Py_ssize_t count)

@@ -213,7 +213,7 @@ void torch_post_entered(const torch_post *post)
     recorder_unlock();
 }
 
-bool torch_post_returned(uint64_t event, const void *work)
+bool torch_post_returned(uint64_t event, const void *work, uint64_t now_ns, uint64_t cpu_ns)
 {
     recorder_lock();
     torch_post *post = post_at_locked(event);
@@ -221,10 +221,8 @@ bool torch_post_returned(uint64_t event, const void *work)
     if (post) {
         post->work = work;
         put_locked(&tables[TOKEN_WORK], work, event);
-        if (post->scope) {
-            post->exit_ns = clock_wall_ns();
-            post->cpu_at_exit_ns = clock_own_cpu_ns();
-        }
+        post->exit_ns = now_ns;
+        post->cpu_at_exit_ns = cpu_ns;
         ask = (post->group->without_future & torch_operation_bit(post->operation)) == 0;
     }
     recorder_unlock();
@@ -242,6 +240,17 @@ void torch_post_without_future(uint64_t event)
     recorder_unlock();
 }
 
+/* The CPU clock of the thread that made a post. False when it has ended. */
+static bool cpu_of_poster(const torch_post *post, uint64_t now_ns, uint64_t *cpu_ns)
+{
+    thread_notes *own = kept_notes();
+    if (own && own->tid == post->tid) {
+        *cpu_ns = own_cpu_near(own, now_ns);
+        return true;
+    }
+    return clock_thread_cpu_ns(post->tid, cpu_ns);
+}
+
 void torch_post_completed(uint64_t event)
 {
     uint64_t now = clock_wall_ns();
@@ -249,8 +258,8 @@ void torch_post_completed(uint64_t event)
     torch_post *post = recorder_is_on() ? post_at_locked(event) : NULL;
     if (post) {
         uint64_t cpu;
-        if (!clock_thread_cpu_ns(post->tid, &cpu)) {
-            cpu = 0; /* the thread has ended */
+        if (!cpu_of_poster(post, now, &cpu)) {
+            cpu = 0;
         } else {
             post->done_ns = now;
             post->cpu_at_done_ns = cpu;
@@ -297,7 +306,8 @@ uint64_t torch_enter_wait(uint64_t event, bool unlocked)
     const call_arguments call = {.operation = OPERATION_WAIT, .group = copy.group_id, .seq = copy.seq, .peer = copy.peer,
                                  .tag = copy.tag, .nbytes = copy.nbytes, .flags = EVENT_COMPLETION, .completes = event};
     uint32_t path = unlocked ? frames_path_of_self_unlocked(&own->cache) : frames_path_of_self(&own->cache);
-    return recorder_begin(&call, own->tid, own->index, path, clock_wall_ns(), clock_own_cpu_ns());
+    uint64_t now = clock_wall_ns();
+    return recorder_begin(&call, own->tid, own->index, path, now, own_cpu_near(own, now));
 }
 
 /* ---- scopes ---- */

@@ -45,8 +45,8 @@ enum torch_token { TOKEN_WORK, TOKEN_STORAGE, TOKENS };
 
 /* The calling thread has entered a post. */
 void torch_post_entered(const torch_post *post);
-/* The operator has returned `work`; whether its future is worth asking for. */
-bool torch_post_returned(uint64_t event, const void *work);
+/* The operator has returned `work`, at these clocks of the calling thread; whether its future is worth asking for. */
+bool torch_post_returned(uint64_t event, const void *work, uint64_t now_ns, uint64_t cpu_ns);
 /* Who waits for this token waits for the post. Overrides what the address stood for before. */
 void torch_post_known_by(enum torch_token kind, const void *token, uint64_t event);
 /* The works of this operation have no future. */
