@@ -65,6 +65,8 @@ _BEGINNINGS = re.compile(
 _MINOR = attrgetter("minor")
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _FOREIGN = re.compile(r"lib(mpi|mpich|mpifort|open-(pal|rte)|pmix|prrte|event|hwloc|ucp|ucs|uct|fabric|psm2)[-_.\w]*$")
+_RECORDER = re.compile(r"[0-9a-f]{16}-[0-9a-f]+-[0-9a-f]+(-preload)?\.so$")
+"""What is compiled for an MPI, to record it."""
 _FOREIGN_SOURCES = ("/usr/include", "/usr/lib", "/usr/local/include/c++")
 
 
@@ -110,8 +112,9 @@ def _modules(record: ProcessRecord) -> dict[int, Code]:
 
 
 def is_foreign(module: str) -> bool:
-    """Whether a module is the system's or MPI's, whatever it says of its sources."""
-    return module.startswith(_SYSTEM) or _FOREIGN.match(os.path.basename(module)) is not None
+    """Whether a module is the system's, MPI's or the recorder, whatever it says of its sources."""
+    name = os.path.basename(module)
+    return module.startswith(_SYSTEM) or bool(_FOREIGN.match(name) or _RECORDER.match(name))
 
 
 class _Resolver:

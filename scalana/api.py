@@ -209,7 +209,7 @@ def _symbols(path: str, build_id: str, offsets: Collection[int]) -> dict[int, Se
     if build_id and debug_files.build_id(path) != build_id:
         return {}
     try:
-        # Of the system's libraries and MPI's nothing but names is used: their debug information is large.
+        # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.
         with Symbols(debug_files.debug_file(path), debug=not is_foreign(path)) as symbols:
             return {offset: symbols.frames(offset) for offset in offsets}
     except BinaryError:

@@ -130,3 +130,18 @@ def test_of_several_names_the_plainest_counts(tmp_path: Path) -> None:
         names = [name for _, _, name in symbols_of(ELFFile(file))]
     assert "root" in names
     assert not {"__root", "rootf32x"} & set(names)
+
+
+def test_symbols_are_those_that_pyelftools_reads_one_by_one(tmp_path: Path) -> None:
+    from elftools.elf.elffile import ELFFile
+
+    with open(compiled(tmp_path, SOURCE), "rb") as file:
+        elf = ELFFile(file)
+        expected = {
+            (symbol["st_value"], symbol["st_value"] + max(symbol["st_size"], 1), symbol.name)
+            for symbol in elf.get_section_by_name(".symtab").iter_symbols()
+            if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
+        }
+        found = symbols_of(elf)
+    assert len(found) > 5 and set(found) <= expected
+    assert {start for start, _, _ in found} == {start for start, _, _ in expected}

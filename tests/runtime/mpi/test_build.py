@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.native_frames import is_foreign
 from scalana.runtime.mpi import build, generate
 
 HEADER = """
@@ -93,6 +94,7 @@ def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:
     link = tmp_path / "link.so"
     link.symlink_to(library)
     assert build.wrappers_name(str(link)) == build.wrappers_name(str(library))
+    assert is_foreign(f"/cache/{second}") and is_foreign(f"/cache/{second.removesuffix('.so')}-preload.so")
 
 
 def test_an_mpi_inside_of_the_program_is_told(tmp_path: Path) -> None:
