@@ -80,6 +80,16 @@ static int64_t jitter(uint64_t *seed, uint64_t period)
     return range ? (int64_t)(*seed % range) - (int64_t)(range / 2) : 0;
 }
 
+/* Periods of native samples from one tick to the next. */
+static unsigned periods_at_once(void)
+{
+    sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
+    if (sampling->steady_ticks == 0) {
+        return PERIODS_AT_ONCE;
+    }
+    return sampling->steady_ticks < LONG_STEADY_TICKS ? STEADY_PERIODS_AT_ONCE : LONG_STEADY_PERIODS_AT_ONCE;
+}
+
 static void *sampler_main(void *unused)
 {
     (void)unused;
@@ -91,8 +101,7 @@ static void *sampler_main(void *unused)
     while (!atomic_load(&stopping)) {
         uint64_t step = NATIVE_SCAN_NS;
         if (sample_python || native_source) {
-            unsigned at_once = sampling->steady ? STEADY_PERIODS_AT_ONCE : PERIODS_AT_ONCE;
-            step = atomic_load(&period_ns) * (sample_python ? 1 : at_once);
+            step = atomic_load(&period_ns) * (sample_python ? 1 : periods_at_once());
         }
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);

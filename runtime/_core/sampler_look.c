@@ -143,7 +143,7 @@ static uint64_t core_wait_us(watched *w)
 static void distrust(watched *w)
 {
     w->cache.count = 0;
-    w->cache.hints.count = 0;
+    frames_doubt(&w->cache.hints);
 }
 
 /* Where the thread is: false when its stack kept changing underfoot. Who loses its core in the midst of reading may
@@ -225,14 +225,16 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     return HAS_RUN;
 }
 
-/* While all threads rest or run all through, nothing is missed by looking less often. */
-static void note_tick(watched *w, uint64_t now, uint64_t cpu)
+/* While all threads rest or run all through, nothing is missed by looking less often. For how long a thread that ran
+ * since the last tick did not run: 0 if next to nothing. */
+static uint64_t note_tick(watched *w, uint64_t now, uint64_t cpu)
 {
     uint64_t used = cpu - w->tick_cpu_ns, passed = now - w->tick_ns;
-    sampling->steady = sampling->steady && (used == 0 || used >= passed / 8 * 7);
-    w->unused_ns += passed > used ? passed - used : 0;
+    uint64_t unused = passed > used ? passed - used : 0;
+    w->unused_ns += unused;
     w->tick_ns = now;
     w->tick_cpu_ns = cpu;
+    return used > 0 && unused > passed / 8 ? unused : 0;
 }
 
 /* A look at a thread of native code. While it runs, samples come from elsewhere, each with its time; what it does when
@@ -245,7 +247,7 @@ enum sight sampler_look_natively(watched *w)
     if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
         return HAS_ENDED;
     }
-    note_tick(w, now, cpu);
+    uint64_t unused = note_tick(w, now, cpu);
     if (cpu == w->cpu_ns && w->held) {
         w->held_ns = now;
         return AT_REST;
@@ -260,6 +262,9 @@ enum sight sampler_look_natively(watched *w)
         }
         uint64_t us = take_us(cpu, &w->reported_cpu_ns);
         uint64_t wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
+        if (unused / 8 * 7 > wait_us * 1000) { /* it was not just without a core */
+            sampling->steady = false;
+        }
         sampler_emit_held(w);
         w->held = false;
         w->state = STATE_RUNNING;
@@ -273,6 +278,7 @@ enum sight sampler_look_natively(watched *w)
         w->cpu_ns = cpu;
         return HAS_RUN;
     }
+    sampling->steady = sampling->steady && unused == 0;
     enum thread_activity activity = thread_activity_now(&w->files);
     uint32_t path = activity == STATE_RUNNING ? 0 : native_source->path_at_rest(w->tid);
     uint64_t after;

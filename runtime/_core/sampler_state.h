@@ -12,6 +12,8 @@
 /* Samples of native code have times of their own, and waking up costs most of all. */
 #define PERIODS_AT_ONCE 2u
 #define STEADY_PERIODS_AT_ONCE 4u /* while every thread runs, or rests, all through */
+#define LONG_STEADY_PERIODS_AT_ONCE 8u /* when that has been so for a while */
+#define LONG_STEADY_TICKS 16u
 #define MOST_PYTHON_THREADS 1024
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */
@@ -46,6 +48,7 @@ typedef struct {
     uint64_t made; /* count of thread states at the latest walk */
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
+    unsigned steady_ticks; /* for so many ticks */
     enum memory_access access;
     frame_stack stack;
     python_thread threads[MOST_PYTHON_THREADS];

@@ -4,7 +4,7 @@
 
 /* Events cost time of a credit that fills up by itself: as many seconds of it as have passed. A burst of calls is thus
  * written whole. Each halving of what is left raises the level by one, and it falls again when twice as much is there. */
-#define CREDIT_NS UINT64_C(4000000000)
+#define CREDIT_NS UINT64_C(10000000000)
 #define LARGEST_LEVEL 20u
 #define EVENTS_AT_ONCE 64u
 #define LOOK_NS 20000000u

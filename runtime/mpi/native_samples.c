@@ -20,8 +20,12 @@
 #include "threads.h"
 #include "unwind.h"
 
+/* How much of a stack is copied with a sample: what the thread's latest samples needed, and half as much more. Copying
+ * eight kilobytes costs as much again as the interrupt. */
 #define STACK_BYTES 8192u
-#define RING_PAGES 32u /* power of two */
+#define LEAST_STACK_BYTES 1024u
+#define SETTLED_SAMPLES 64u /* looked at before less is copied */
+#define RING_PAGES 32u      /* power of two */
 #define THREADS 1024
 
 /* perf's numbers of registers on x86 (asm/perf_regs.h). */
@@ -33,6 +37,9 @@ typedef struct {
     pid_t tid;
     int fd; /* -1: could not be opened */
     struct perf_event_mmap_page *ring;
+    uint32_t stack_bytes;     /* copied with each sample */
+    uint32_t needed_bytes;    /* most that a sample needed since the size was looked at */
+    uint32_t samples, settle; /* since then, and how many there are to be before it is looked at again */
 } watched_event;
 
 static watched_event events[THREADS];
@@ -40,7 +47,7 @@ static size_t event_count;
 static uint64_t period_ns;
 static size_t page;
 
-static int open_event(pid_t tid)
+static int open_event(pid_t tid, uint32_t stack_bytes)
 {
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
@@ -50,7 +57,7 @@ static int open_event(pid_t tid)
     a.sample_period = period_ns;
     a.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     a.sample_regs_user = 1u << PERF_BP | 1u << PERF_SP | 1u << PERF_IP;
-    a.sample_stack_user = STACK_BYTES;
+    a.sample_stack_user = stack_bytes;
     a.exclude_hv = 1;
     a.use_clockid = 1;
     a.clockid = CLOCK_MONOTONIC;
@@ -86,6 +93,62 @@ static void unmap_ring(void *ring)
     syscall(SYS_munmap, ring, page + ring_bytes());
 }
 
+/* Begins to sample a thread. False where the kernel does not allow it. */
+static bool begin_event(watched_event *e, uint32_t stack_bytes)
+{
+    int fd = open_event(e->tid, stack_bytes);
+    void *ring = fd >= 0 ? map_ring(fd) : MAP_FAILED;
+    if (ring == MAP_FAILED) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    e->fd = fd;
+    e->ring = ring;
+    e->stack_bytes = stack_bytes;
+    return true;
+}
+
+static void end_event(const watched_event *e)
+{
+    if (e->ring) {
+        unmap_ring(e->ring);
+    }
+    if (e->fd >= 0) {
+        close(e->fd);
+    }
+}
+
+/* Samples a thread with another size of its stack, if the kernel allows that; a sample may be lost over it. */
+static void resize(watched_event *e, uint32_t stack_bytes)
+{
+    const watched_event before = *e;
+    if (begin_event(e, stack_bytes)) {
+        end_event(&before);
+    }
+}
+
+/* Looks whether samples of a thread need more or less of its stack than is copied. */
+static void settle(watched_event *e)
+{
+    if (e->needed_bytes > e->stack_bytes && e->stack_bytes < STACK_BYTES) {
+        e->settle *= 16; /* its depth varies: it takes longer to believe that little is enough */
+        resize(e, STACK_BYTES);
+    } else if (e->samples < e->settle) {
+        return;
+    } else {
+        uint32_t enough = LEAST_STACK_BYTES;
+        while (enough < STACK_BYTES && enough < e->needed_bytes + e->needed_bytes / 2) {
+            enough *= 2;
+        }
+        if (enough < e->stack_bytes) {
+            resize(e, enough);
+        }
+    }
+    e->samples = e->needed_bytes = 0;
+}
+
 static watched_event *event_of(pid_t tid)
 {
     for (size_t i = 0; i < event_count; i++) {
@@ -97,16 +160,8 @@ static watched_event *event_of(pid_t tid)
         return NULL;
     }
     watched_event *e = &events[event_count++];
-    *e = (watched_event){tid, open_event(tid), NULL};
-    if (e->fd >= 0) {
-        void *ring = map_ring(e->fd);
-        if (ring == MAP_FAILED) {
-            close(e->fd);
-            e->fd = -1;
-        } else {
-            e->ring = ring;
-        }
-    }
+    *e = (watched_event){.tid = tid, .fd = -1, .settle = SETTLED_SAMPLES};
+    begin_event(e, STACK_BYTES);
     return e;
 }
 
@@ -119,8 +174,18 @@ static void copy_out(const watched_event *e, uint64_t at, void *to, size_t size)
     memcpy((uint8_t *)to + first, data, size - first);
 }
 
+/* Of the stack of a thread, from the stack pointer to the outermost return address. */
+static uint32_t bytes_needed(const unwind_stack *stack, const unwind_frame *frames, size_t count)
+{
+    uintptr_t high = stack->low;
+    for (size_t i = 0; i < count; i++) {
+        high = frames[i].slot > high ? frames[i].slot : high;
+    }
+    return high - stack->low < STACK_BYTES ? (uint32_t)(high - stack->low) + 8u : STACK_BYTES + 1u;
+}
+
 /* One PERF_RECORD_SAMPLE: time, ABI of the registers, BP, SP, IP (by number), size of the stack, stack, bytes of it. */
-static bool read_sample(const uint8_t *record, size_t size, native_sample *sample)
+static bool read_sample(watched_event *e, const uint8_t *record, size_t size, native_sample *sample)
 {
     uint64_t words[6];
     if (size < sizeof words) {
@@ -140,6 +205,12 @@ static bool read_sample(const uint8_t *record, size_t size, native_sample *sampl
     unwind_frame frames[UNWIND_MAX];
     const unwind_stack stack = {words[3], filled < copied ? filled : copied, record + sizeof words};
     size_t count = unwind((unwind_registers){words[4], words[3], words[2]}, &stack, frames, UNWIND_MAX);
+    uint32_t needed = bytes_needed(&stack, frames, count);
+    e->needed_bytes = needed > e->needed_bytes ? needed : e->needed_bytes;
+    e->samples++;
+    if (needed > e->stack_bytes && e->stack_bytes < STACK_BYTES) {
+        return false; /* the rest was read only now, when the thread may be elsewhere */
+    }
     sample->time_ns = words[0];
     sample->path = native_path(frames, count);
     return sample->path != 0;
@@ -170,13 +241,14 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
             uint32_t inside = thread_call_path(tid, time_ns);
             if (inside) { /* in a call that is recorded itself, then as now */
                 samples[count++] = (native_sample){time_ns, inside};
-            } else if (read_sample(record, size, &samples[count])) {
+            } else if (read_sample(e, record, size, &samples[count])) {
                 count++;
             }
         }
         tail += header.size;
     }
     __atomic_store_n(&e->ring->data_tail, tail, __ATOMIC_RELEASE);
+    settle(e);
     return count;
 }
 
@@ -250,12 +322,7 @@ static void forget_event(pid_t tid)
 {
     for (size_t i = 0; i < event_count; i++) {
         if (events[i].tid == tid) {
-            if (events[i].ring) {
-                unmap_ring(events[i].ring);
-            }
-            if (events[i].fd >= 0) {
-                close(events[i].fd);
-            }
+            end_event(&events[i]);
             events[i] = events[--event_count];
             return;
         }
@@ -271,7 +338,7 @@ const char *native_samples_prepare(double rate_hz)
     page = (size_t)sysconf(_SC_PAGESIZE);
     period_ns = (uint64_t)(1e9 / rate_hz);
     by_kernel.period_ns = by_signal.period_ns = period_ns;
-    int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0);
+    int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0, STACK_BYTES);
     if (fd >= 0) {
         close(fd);
         sampler_set_native(&by_kernel);

@@ -12,7 +12,7 @@
 
 #include "clocks.h"
 
-#define SNAPSHOTS 128
+#define SNAPSHOTS 256
 #define TIMERS 1024
 #define PAGE 4096u
 

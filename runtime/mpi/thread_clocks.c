@@ -4,6 +4,11 @@
 #include <cpuid.h>
 #endif
 
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#include <sys/rseq.h>
+#define HAS_RSEQ
+#endif
+
 #include "clocks.h"
 
 #define CPU_CLOCK_SHARE 300u /* the CPU clock may cost one in so many ns */
@@ -12,6 +17,7 @@
 #define RECKONED_AT_MOST 4u /* times what is reckoned at once */
 #define ANCHOR_NS 20000000u
 #define SHORTEST_RATE_NS 5000000u
+#define KEPT_NS 20000000u
 
 clock_rules thread_clock_rules;
 static bool by_counter;
@@ -47,6 +53,49 @@ static bool counter_is_good(void)
 }
 #endif
 
+#ifdef HAS_RSEQ
+/* A sequence that no thread ever runs: the kernel takes the mark away from whoever is outside of it. */
+static const uint32_t signature[2] = {RSEQ_SIG, 0}; /* stands before where it would be aborted to */
+static const uint32_t sequence = 0;
+static struct rseq_cs kept_descriptor;
+
+/* Where the calling thread's mark is; NULL where the C library has not told the kernel about it. */
+static uint64_t *own_mark(void)
+{
+    if (__rseq_size == 0) {
+        return NULL;
+    }
+    struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+    return (int32_t)__atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED) >= 0 ? (uint64_t *)&area->rseq_cs : NULL;
+}
+
+/* Tries out whether the kernel clears the mark of a thread that sleeps. */
+static void prepare_mark(void)
+{
+    uint64_t *mark = own_mark();
+    kept_descriptor = (struct rseq_cs){
+        .start_ip = (uintptr_t)&sequence, .post_commit_offset = 1, .abort_ip = (uintptr_t)&signature[1]};
+    if (mark) {
+        const struct timespec moment = {0, 1};
+        __atomic_store_n(mark, (uintptr_t)&kept_descriptor, __ATOMIC_RELAXED);
+        nanosleep(&moment, NULL);
+        if (__atomic_load_n(mark, __ATOMIC_RELAXED) == 0) {
+            thread_clock_rules.kept_mark = (uintptr_t)&kept_descriptor;
+        }
+        __atomic_store_n(mark, 0, __ATOMIC_RELAXED);
+    }
+}
+#else
+static uint64_t *own_mark(void)
+{
+    return NULL;
+}
+
+static void prepare_mark(void)
+{
+}
+#endif
+
 void thread_clocks_prepare(void)
 {
     uint64_t best = UINT64_MAX;
@@ -61,6 +110,8 @@ void thread_clocks_prepare(void)
     reckon = reckon < SHORTEST_NS ? SHORTEST_NS : reckon > LONGEST_NS ? LONGEST_NS : reckon;
     thread_clock_rules.reckon_ns = reckon;
     thread_clock_rules.longest_ns = reckon * RECKONED_AT_MOST;
+    thread_clock_rules.kept_ns = KEPT_NS;
+    prepare_mark();
 }
 
 /* The wall clock proper, with which the thread's counter is set anew when that was long ago. */
@@ -88,10 +139,13 @@ void thread_clocks_ask(clock_readings *own)
     uint64_t now = trusted ? own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32)
                            : wall_now(own);
     now = now < own->wall_ns ? own->wall_ns : now;
-    uint64_t passed = now - own->wall_ns;
-    if (passed < rules->reckon_ns && now - own->asked_ns < rules->longest_ns) {
-        own->cpu_ns += passed;
+    if (thread_clocks_may_reckon(own, rules, now)) {
+        own->cpu_ns += now - own->wall_ns;
     } else {
+        own->mark = rules->kept_mark ? own_mark() : NULL;
+        if (own->mark) { /* first: a core that is lost from here on is noticed at the next look */
+            __atomic_store_n(own->mark, rules->kept_mark, __ATOMIC_RELAXED);
+        }
         uint64_t cpu = clock_own_cpu_ns();
         own->cpu_ns = cpu < own->cpu_ns ? own->cpu_ns : cpu; /* what was reckoned may be more than there was */
         own->asked_ns = now;

@@ -1,8 +1,9 @@
 /* The clocks of a thread that calls MPI, read without a system call where that is good enough.
  *
  * Wall time comes from the processor's counter, from which the kernel makes CLOCK_MONOTONIC too, at several times the
- * cost. The CPU clock is a system call, which is spared where so little time has passed that the thread can hardly have
- * lost its core: it is then reckoned from the wall clock. */
+ * cost. The CPU clock is a system call, which is spared where the thread has not lost its core since: it is then reckoned
+ * from the wall clock. Whether it has, the kernel tells by the mark of a restartable sequence (rseq(2)), which it clears
+ * whenever a thread loses its core; where there are none, it is guessed from how little time has passed. */
 #ifndef SCALANA_THREAD_CLOCKS_H
 #define SCALANA_THREAD_CLOCKS_H
 
@@ -17,13 +18,16 @@ typedef struct {
     uint64_t wall_ns, cpu_ns;         /* as they were read last; never less than before */
     uint64_t asked_ns;                /* when the CPU clock was last asked, not reckoned */
     uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
+    uint64_t *mark; /* `kept_mark` stands there until the thread loses its core; NULL where the kernel does not tell */
 } clock_readings;
 
 /* What all threads go by. Changes now and then. */
 typedef struct {
     uint64_t ns_per_tick;  /* of the counter, times 2^32 */
     uint64_t most_ticks;   /* further from its anchor the counter is not trusted; 0 where it is not used at all */
-    uint64_t reckon_ns;    /* the CPU clock is reckoned over no more than this at once */
+    uint64_t kept_mark;    /* of threads that have kept their core */
+    uint64_t kept_ns;      /* their CPU clock is reckoned for no longer than this */
+    uint64_t reckon_ns;    /* that of threads without a mark is reckoned over no more than this at once */
     uint64_t longest_ns;   /* and for no longer than this */
 } clock_rules;
 
@@ -43,6 +47,17 @@ static inline uint64_t processor_ticks(void)
 #endif
 }
 
+/* Whether the CPU clock may be reckoned at this moment. */
+static inline bool thread_clocks_may_reckon(const clock_readings *own, const clock_rules *rules, uint64_t now)
+{
+    uint64_t passed = now - own->wall_ns, since = now - own->asked_ns; /* very much if the clock has gone back */
+    if (own->mark) {
+        return __atomic_load_n(own->mark, __ATOMIC_RELAXED) == rules->kept_mark && passed < rules->kept_ns &&
+               since < rules->kept_ns;
+    }
+    return passed < rules->reckon_ns && since < rules->longest_ns;
+}
+
 /* Reads both clocks without asking the kernel. False where that will not do. */
 static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *rules)
 {
@@ -51,12 +66,11 @@ static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *
         return false;
     }
     uint64_t now = own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32);
-    uint64_t passed = now - own->wall_ns; /* very much if the clock has gone back */
-    if (passed >= rules->reckon_ns || now - own->asked_ns >= rules->longest_ns) {
+    if (!thread_clocks_may_reckon(own, rules, now)) {
         return false;
     }
+    own->cpu_ns += now - own->wall_ns;
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
-    own->cpu_ns += passed;
     return true;
 }
 

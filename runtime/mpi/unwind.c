@@ -581,7 +581,7 @@ size_t unwind(unwind_registers at, const unwind_stack *stack, unwind_frame *fram
     while (count < capacity) {
         module_row module;
         uintptr_t pc = exact ? at.pc : at.pc - 1;
-        if (!module_at(pc, &module) && count > 0 && at.fp == 0) {
+        if (count > 0 && at.fp == 0 && !module_at(pc, &module)) {
             break;
         }
         frames[count++] = (unwind_frame){pc, slot};

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scalana
+from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
@@ -46,3 +48,21 @@ def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> No
     ours = np.asarray(record.samples.thread) == np.asarray(events.thread)[at]
     time = np.asarray(record.samples.time_ns)[ours]
     assert ((time > leave[at]) & (time < enter[at + 1])).sum() > 40  # of 80
+
+
+def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: Mpi) -> None:
+    folder = mpi.record(1, mpi.compile("short_sleeps.c"))
+    (record,) = RunFolder(folder).processes()
+    events = record.events
+    barriers = np.flatnonzero(np.asarray(events.operation) == BY_NAME["barrier"].code)
+    first, last = barriers[0], barriers[-1]
+    # The kernel puts some 50 us on top of every sleep; a thread in it loses its core.
+    wall = events.enter_ns[last] - events.enter_ns[first]
+    cpu = events.cpu_enter_ns[last] - events.cpu_enter_ns[first]
+    assert len(barriers) == 2000 and 0 < cpu < 0.6 * wall
+    # Less is copied of a stack that was shallow for a while: a deep one is noticed, and shown with all its frames.
+    frame = scalana.analyze(folder).frame()
+    inside = frame[frame["function"].isin(["deep", "work"])]
+    worked_ns = events.cpu_enter_ns[len(events) - 1] - events.cpu_enter_ns[last + 1]
+    assert inside["cpu_s"].sum() > 0.8e-9 * worked_ns
+    assert max(len(record.steps(path)) for path in set(record.samples.path)) >= 12
