@@ -1,15 +1,8 @@
-/* Many small calls of MPI with some work between them: what recording costs, call by call.
- *
- * Takes turns with other jobs: works for a block of rounds whenever a byte comes over the socket that is named by
- * SCALANA_BENCHMARK_TURNS, and answers with the wall and CPU seconds that it took. Without a socket: one block. */
+/* Many small calls of MPI with some work between them: what recording costs, call by call. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 static double work(int n)
 {
@@ -42,42 +35,13 @@ static void block(int rounds, int amount)
     }
 }
 
-static int connected(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *path = getenv("SCALANA_BENCHMARK_TURNS");
-    if (path == NULL) {
-        return -1;
-    }
-    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        perror(path);
-        exit(1);
-    }
-    return fd;
-}
-
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 100000, amount = argc > 2 ? atoi(argv[2]) : 2000;
-    char text[96], go;
     MPI_Init(&argc, &argv);
-    int turns = connected();
-    int size = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    for (int more = 1; more;) {
-        if (turns >= 0 && (write(turns, text, (size_t)size) != size || read(turns, &go, 1) != 1)) {
-            break;
-        }
-        double begin = MPI_Wtime(), before = cpu_s();
-        block(rounds, amount);
-        double used = cpu_s() - before, wall = MPI_Wtime() - begin;
-        size = snprintf(text, sizeof text, "%.9f %.9f\n", wall, used);
-        more = turns >= 0;
-    }
-    if (turns < 0) {
-        printf("%s", text);
-    }
+    double before = cpu_s();
+    block(rounds, amount);
+    printf("%.9f\n", cpu_s() - before);
     MPI_Finalize();
     return sum < 0;
 }

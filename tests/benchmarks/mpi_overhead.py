@@ -4,12 +4,10 @@
 
 Compiles ``mpi_calls.c`` with the MPI's own compiler. A rank does a fixed amount of work between its calls, so that it
 makes about RATE calls a second of its own CPU time; it talks to itself, so that no waiting hides the cost. At every
-rate, several pairs of jobs with and without recording are started, and the two of a pair take turns of a fifth of a
-second (the other one is stopped). What is compared are the CPU seconds of the process, its sampler's and writer's
-included, in turns that follow each other; the table shows the median of these ratios, over all pairs, with a confidence
-interval of the median. ``--check`` puts a second job without recording in place of the recorded one.
+rate, recording is taken out of its process and put back in turns of a second, as ``program_overhead.py`` does with any
+program; ``--states`` says what is compared.
 
-A stopped job gains credit for writing calls as if it ran, so the limit of written calls a second is set to half.
+While it is out, credit for writing calls is gained as ever, so the limit of written calls a second is set to half.
 
 For the start, jobs that do nothing but MPI_Init and MPI_Finalize run with and without recording in turns: CPU seconds
 of the launcher and the rank, and wall seconds.
@@ -21,31 +19,30 @@ import argparse
 import os
 import resource
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scalana.launch import environment, mpi_environment  # noqa: E402
-from tests.benchmarks.ratios import interval, ratio_line  # noqa: E402
+from tests.benchmarks.program_overhead import Options, measure, show  # noqa: E402
+from tests.benchmarks.ratios import interval  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("mpi_calls.c")
 CALLS = 4
 """MPI calls in one round of the program."""
-ADDRESS = "SCALANA_BENCHMARK_TURNS"
-"""Variable with the socket of the benchmark, for its ranks."""
-CALLS_HZ = 10_000
+CALLS_HZ = 4_000
 """Calls a second that are written one by one (runtime/mpi/agent.c)."""
-TURN_S = 0.2
-WARM_TURNS = 6
+TURN_S = 1.0
+WARM_TURNS = 4
 """Turns that are not looked at: in them the calls are still written one by one, for the most part."""
 
 
@@ -53,46 +50,6 @@ def launcher(folder: Path) -> list[str]:
     version = subprocess.run([folder / "mpirun", "--version"], capture_output=True, text=True).stdout
     more = ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in version or "prrte" in version else []
     return [str(folder / "mpirun"), *more, "-n", "1"]
-
-
-@dataclass
-class Job:
-    """A job of one rank that takes turns."""
-
-    started: subprocess.Popen[bytes]
-    connection: socket.socket
-    pid: int
-
-    @classmethod
-    def start(cls, words: list[str], env: dict[str, str], listener: socket.socket) -> Job:
-        started = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
-        connection = listener.accept()[0]
-        job = cls(started, connection, 0)
-        job.pid = int(job.line())
-        os.kill(job.pid, signal.SIGSTOP)
-        return job
-
-    def line(self) -> str:
-        text = b""
-        while not text.endswith(b"\n"):
-            part = self.connection.recv(96)
-            if not part:
-                raise SystemExit("a job ended before its turn")
-            text += part
-        return text.decode()
-
-    def turn(self) -> float:
-        """CPU seconds of a block."""
-        os.kill(self.pid, signal.SIGCONT)
-        self.connection.send(b"g")
-        _, cpu = self.line().split()
-        os.kill(self.pid, signal.SIGSTOP)
-        return float(cpu)
-
-    def end(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
-        self.connection.close()
-        self.started.wait(60)
 
 
 class Measurement:
@@ -105,9 +62,6 @@ class Measurement:
         subprocess.run([folder / "mpicc", "-O2", "-g", PROGRAM, "-o", self.program], check=True)
         self.start_words = launcher(folder)
         self.runs = 0
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(work / "turns"))
-        self.listener.listen()
 
     def words(self, *arguments: int) -> list[str]:
         return [*self.start_words, self.program, *map(str, arguments)]
@@ -127,28 +81,18 @@ class Measurement:
         done = subprocess.run(
             self.words(10_000, 20_000), capture_output=True, text=True, env=self.plain_env, check=True
         )
-        return float(done.stdout.split()[1]) / (10_000 * 20_000)
+        return float(done.stdout) / (10_000 * 20_000)
 
-    def overhead(self, rate: int, unit_s: float, pairs: int, turns: int, check: bool) -> tuple[float, list[float]]:
-        """Calls a CPU second without recording, and the ratios of CPU seconds with to without."""
-        ratios: list[float] = []
-        alone: list[float] = []
-        amount, rounds = max(round(CALLS / rate / unit_s), 1), max(round(TURN_S * rate / CALLS), 1)
-        words = self.words(rounds, amount)
-        address = {ADDRESS: str(self.work / "turns")}
-        for _ in range(pairs):
-            env = self.plain_env if check else {"SCALANA_CALLS_HZ": str(CALLS_HZ // 2), **self.recorded_env()}
-            plain = Job.start(words, {**self.plain_env, **address}, self.listener)
-            recorded = Job.start(words, {**env, **address}, self.listener)
-            for number in range(WARM_TURNS + turns):
-                order = (plain, recorded) if number % 2 else (recorded, plain)
-                cpu = {id(job): job.turn() for job in order}
-                if number >= WARM_TURNS:
-                    ratios.append(cpu[id(recorded)] / cpu[id(plain)])
-                    alone.append(cpu[id(plain)])
-            plain.end()
-            recorded.end()
-        return rounds * CALLS / statistics.median(alone), ratios
+    def overhead(self, rate: int, unit_s: float, turns: int, states: str) -> None:
+        """Print what recording costs at about so many calls a CPU second."""
+        amount, calls = max(round(CALLS / rate / unit_s), 1), max(round(TURN_S * rate / CALLS), 1)
+        rounds = round(1.5 * calls * len(states) * (turns + WARM_TURNS))
+        hz = CALLS_HZ * sum(state in "13" for state in states) // len(states)
+        with mock.patch.dict(os.environ, {**self.plain_env, "SCALANA_CALLS_HZ": str(max(hz, 1))}):
+            options = Options("MPI_Allreduce", calls, states)
+            seconds = measure(self.words(rounds, amount), options, self.work / "cache")[:, WARM_TURNS:]
+        print(f"{calls * CALLS / np.median(seconds[:, :, 0, 0]):,.0f} calls a CPU second:")
+        show(seconds, states)
 
     def starts(self, count: int) -> tuple[list[float], list[float]]:
         """CPU and wall seconds that recording adds to jobs that do nothing."""
@@ -172,22 +116,19 @@ class Measurement:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", type=Path, help="folder with mpicc and mpirun (default: of the first mpicc in PATH)")
-    parser.add_argument("--rates", type=int, nargs="*", default=[10_000, 100_000, 300_000], help="calls a CPU second")
-    parser.add_argument("--pairs", type=int, default=3, help="pairs of jobs at every rate")
-    parser.add_argument("--turns", type=int, default=25, help="turns of every pair")
+    parser.add_argument(
+        "--rates", type=int, nargs="*", default=[1_000, 10_000, 100_000, 300_000], help="calls a CPU second"
+    )
+    parser.add_argument("--turns", type=int, default=12, help="turns of a second at every rate")
     parser.add_argument("--starts", type=int, default=20, help="jobs that do nothing, with and without")
-    parser.add_argument("--check", action="store_true", help="compare two jobs without recording")
+    parser.add_argument("--states", default="03", help="what to compare, see program_overhead.py (default: 03)")
     options = parser.parse_args()
     found = options.mpi or Path(shutil.which("mpicc") or sys.exit("no mpicc in PATH")).parent
     with tempfile.TemporaryDirectory() as name:
         jobs = Measurement(found, Path(name))
         unit_s = jobs.unit_s()
         for rate in options.rates:
-            reached, ratios = jobs.overhead(rate, unit_s, options.pairs, options.turns, options.check)
-            extra_ns = (statistics.median(ratios) - 1) / reached * 1e9
-            print(
-                f"{reached:9,.0f} calls a CPU second, {ratio_line('CPU', ratios)}, {extra_ns:.0f} ns a call", flush=True
-            )
+            jobs.overhead(rate, unit_s, options.turns, options.states)
         if options.starts:
             for kind, more in zip(("CPU", "wall"), jobs.starts(options.starts), strict=True):
                 low, high, confidence = interval(more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 CONFIDENCE = 0.95
 
@@ -22,9 +21,3 @@ def interval(values: list[float]) -> tuple[float, float, float]:
             break
         best = (ordered[cut], ordered[-1 - cut], 1 - outside)
     return best
-
-
-def ratio_line(name: str, ratios: list[float]) -> str:
-    """One line on the ratios of neighbours in time."""
-    low, high, confidence = interval(ratios)
-    return f"{name}: median {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}] at {confidence:.0%}"

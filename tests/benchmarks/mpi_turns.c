@@ -1,0 +1,144 @@
+/* Takes recording out of the processes of an MPI job and puts it back, in turns: what it costs this very process.
+ *
+ * Compiled into the preloaded library by program_overhead.py. A turn is as many calls of one function of MPI, so that the
+ * turns of all ranks, and the work in them, are the same. At the end of each, a line goes to SCALANA_TURNS_FILE-<pid>:
+ * what was recorded, CPU seconds of the process, and wall seconds. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "recorder.h"
+#include "sampler.h"
+
+enum { CALLS = 1, SAMPLES = 2 };
+#define MOST_FUNCTIONS 1024
+
+extern const char *const agent_names[];
+extern void *agent_slots[];
+extern const unsigned agent_slot_count;
+__attribute__((visibility("hidden"))) void *agent_resolve(unsigned slot);
+
+/* What the marker's slot leads to: counts the call, and goes on to where the slot led before. */
+__attribute__((visibility("hidden"))) void turns_entry(void);
+__attribute__((visibility("hidden"))) void *turns_target;
+__attribute__((visibility("hidden"), used)) void turns_tick(void);
+__asm__(".text\n"
+        ".hidden turns_entry\n"
+        ".type turns_entry, @function\n"
+        "turns_entry:\n"
+        "    pushq %rdi\n    pushq %rsi\n    pushq %rdx\n    pushq %rcx\n    pushq %r8\n    pushq %r9\n"
+        "    subq $8, %rsp\n"
+        "    call turns_tick\n"
+        "    addq $8, %rsp\n"
+        "    popq %r9\n    popq %r8\n    popq %rcx\n    popq %rdx\n    popq %rsi\n    popq %rdi\n"
+        "    jmp *turns_target(%rip)\n");
+
+static unsigned marker, states[16], state_count, now_on, number;
+static unsigned long calls, turn_calls, warm_calls;
+static void *recorded[MOST_FUNCTIONS], *plain[MOST_FUNCTIONS];
+static int file = -1;
+static double cpu_before, wall_before;
+static uint64_t seed = 1;
+
+static double cpu_s(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static double wall_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void record(unsigned what)
+{
+    if ((what ^ now_on) & SAMPLES) {
+        if (what & SAMPLES) {
+            const char *rate = getenv("SCALANA_RATE_HZ");
+            sampler_start(rate ? atof(rate) : 200.0, 1.0, false);
+        } else {
+            sampler_stop();
+            recorder_flush();
+        }
+    }
+    for (unsigned i = 0; i < agent_slot_count && i < MOST_FUNCTIONS; i++) {
+        void *target = what & CALLS ? recorded[i] : plain[i];
+        *(i == marker ? &turns_target : &agent_slots[i]) = target;
+    }
+    now_on = what;
+}
+
+/* The same order on all ranks: each round has every state once, in an order of its own. */
+static unsigned next_state(void)
+{
+    static unsigned order[16];
+    if (number % state_count == 0) {
+        for (unsigned i = 0; i < state_count; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            unsigned other = (unsigned)(seed >> 33) % (i + 1);
+            order[i] = order[other];
+            order[other] = i;
+        }
+    }
+    return order[number++ % state_count];
+}
+
+void turns_tick(void)
+{
+    static unsigned state;
+    calls++;
+    if (calls == warm_calls) {
+        cpu_before = cpu_s();
+        wall_before = wall_s();
+    } else if (calls >= warm_calls + turn_calls) {
+        char line[96];
+        double cpu = cpu_s() - cpu_before, wall = wall_s() - wall_before;
+        if (number) {
+            int size = snprintf(line, sizeof line, "%u %.6f %.6f\n", state, cpu, wall);
+            (void)!write(file, line, (size_t)size);
+        }
+        state = next_state();
+        record(states[state]);
+        calls = 0;
+    }
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+    const char *wanted = getenv("SCALANA_TURNS"), *name = getenv("SCALANA_TURNS_FILE");
+    char function[64], list[64], path[4096];
+    if (wanted == NULL || name == NULL || dlsym(RTLD_DEFAULT, "PMPI_Init") == NULL ||
+        sscanf(wanted, "%63s %lu %lu %63s", function, &turn_calls, &warm_calls, list) != 4) {
+        return;
+    }
+    for (char *c = list; *c && state_count < 16; c++) {
+        states[state_count++] = (unsigned)(*c - '0');
+    }
+    snprintf(path, sizeof path, "%s-%d", name, (int)getpid());
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    for (marker = 0; marker < agent_slot_count && strcmp(agent_names[marker], function) != 0; marker++) {
+    }
+    if (file < 0 || marker == agent_slot_count) {
+        fprintf(stderr, "no turns: %s\n", file < 0 ? path : function);
+        _exit(2);
+    }
+    for (unsigned i = 0; i < agent_slot_count && i < MOST_FUNCTIONS; i++) {
+        agent_resolve(i);
+        recorded[i] = agent_slots[i];
+        plain[i] = dlsym(RTLD_NEXT, agent_names[i]);
+    }
+    turns_target = recorded[marker];
+    agent_slots[marker] = (void *)turns_entry;
+    now_on = CALLS | SAMPLES;
+}
