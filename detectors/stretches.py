@@ -222,6 +222,7 @@ def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, npt.NDArr
 
     That is the call in which it completed. What was complete before a member asked for it, though (a message, or a
     collective that waits for all), was left when all had posted it: what the member did from then on came after it.
+    It was not complete if one who had asked for it stayed until then: it went on only when this member was back.
     The second result tells where that holds for a collective ``[members]``.
     """
     calls, instances = timeline.calls, timeline.instances
@@ -235,7 +236,12 @@ def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, npt.NDArr
     if len(entry):
         all_s[filled] = np.maximum.reduceat(calls.enter_s[instances.members], instances.first[filled])
     posted_s = all_s[instance_of]
-    before = posted_s <= calls.enter_s[done[entry]]
+    asked_s = calls.enter_s[done[entry]]
+    first_out_s = np.full(len(instances), np.inf)
+    waited = asked_s < posted_s
+    np.minimum.at(first_out_s, instance_of[waited], calls.exit_s[done[entry[waited]]])
+    out_s = first_out_s[instance_of]
+    before = (posted_s <= asked_s) & ((asked_s > out_s) | np.isinf(out_s))
     entry, posted_s, instance_of = entry[before], posted_s[before], instance_of[before]
     left, early = done.copy(), np.zeros(len(done), dtype=np.bool_)
     left[entry] = _last_before(instances.members[entry], done[entry], posted_s, calls.exit_s)

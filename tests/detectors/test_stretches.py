@@ -31,3 +31,18 @@ def test_a_collective_that_was_complete_is_left_when_all_had_posted_it(asked_s: 
     found, was_early = _left_calls(timeline, np.array([1, 3]))
     assert found.tolist() == [left, 2]  # the other one computed after it had posted
     assert was_early.tolist() == [early, True]
+
+
+@pytest.mark.parametrize(("out_s", "left"), [(0.6, 2), (3.1, 3)], ids=["complete", "only when it was back"])
+def test_what_another_one_had_to_wait_for_was_not_complete(out_s: float, left: int) -> None:
+    """The first rank posts a message and waits for it from 0.2 s on; the second posts at 0.5 s and asks at 3 s."""
+    calls = SimpleNamespace(enter_s=np.array([0.0, 0.2, 0.5, 3.0]), exit_s=np.array([0.0, out_s, 0.5, 3.1]))
+    instances = _Instances(
+        members=np.array([0, 2]),
+        first=np.array([0, 2]),
+        operation=np.array([BY_NAME["send"].code]),
+        complete=np.array([True]),
+    )
+    timeline = cast(Any, SimpleNamespace(calls=calls, instances=instances))
+    found, _ = _left_calls(timeline, np.array([1, 3]))
+    assert found.tolist() == [1, left]
