@@ -79,7 +79,10 @@ def add_signals(
     """
     rows = np.flatnonzero((call_of_event >= 0) & np.isin(events.operation, (_NEIGHBOURS, *range(_POST, _FLUSH + 1))))
     rank = rank_of_location[calls.location]
-    found = [message_progress(calls, instances, rank, communicators)]
+    found = [
+        message_progress(calls, instances, rank, communicators),
+        collective_progress(calls, instances, rank, communicators),
+    ]
     if len(rows):
         accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == _ACCESS))
         rows = np.union1d(rows, accesses)
@@ -264,12 +267,54 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
         return _signals(np.zeros(0, np.int64), np.zeros(0, np.int64), _FLUSH)
     stays = np.repeat(calls.exit_s - calls.enter_s >= _PROGRESS_S, np.diff(calls.wait_first))
     rows = np.flatnonzero(stays & message[calls.waits])
-    waiter = np.searchsorted(calls.wait_first, rows, side="right") - 1
+    waiter = _callers(rows, calls)
     entry = instances.first[calls.waits[rows]]
     one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
-    partner = np.where(rank[waiter] == one, two, one)
+    receives = rank[waiter] != one
+    # What its sender is done with lies with the receiver.
+    asked = np.zeros(len(instances), np.bool_)
+    asked[calls.waits[rows[receives]]] = True
+    done = np.flatnonzero(asked[calls.waits])
+    sender = _callers(done, calls)
+    of_sender = rank[sender] == rank[instances.members[instances.first[calls.waits[done]]]]
+    done_s = np.full(len(instances), np.inf)
+    done_s[calls.waits[done[of_sender]]] = calls.exit_s[sender[of_sender]]
+    asks = ~receives | (done_s[calls.waits[rows]] > calls.enter_s[waiter])
+    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank)
+
+
+def collective_progress(
+    calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]
+) -> Signals:
+    """Calls that complete a collective posted before, and ended when the last member came back to MPI to complete it.
+
+    All had posted it, but what a member passes on to others it may pass on only while it is in MPI.
+    """
+    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
+    wanted = by_mpi[instances.communicator] & ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
+    if not wanted.any():
+        return _signals(np.zeros(0, np.int64), np.zeros(0, np.int64), _FLUSH)
+    completes = np.repeat(calls.posts, np.diff(calls.wait_first)) != calls.waits
+    rows = np.flatnonzero(completes & wanted[calls.waits])
+    owner, instance = _callers(rows, calls), calls.waits[rows]
+    latest_s, last = np.full(len(instances), -np.inf), np.full(len(instances), -1, np.int64)
+    np.maximum.at(latest_s, instance, calls.enter_s[owner])
+    is_last = calls.enter_s[owner] == latest_s[instance]
+    last[instance[is_last]] = rank[owner[is_last]]
+    asks = ~is_last & (calls.exit_s[owner] - calls.enter_s[owner] >= _PROGRESS_S)
+    return _came_back(rows[asks], owner[asks], last[instance[asks]], calls, rank)
+
+
+def _callers(rows: IntArray, calls: Calls) -> IntArray:
+    """The calls that wait for what some rows of ``calls.waits`` say."""
+    return np.searchsorted(calls.wait_first, rows, side="right") - 1
+
+
+def _came_back(rows: IntArray, waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> Signals:
+    """The signals that partners give by coming back to MPI, to calls that wait for what ``rows`` of ``calls.waits``
+    say."""
     given = _returns(waiter, partner, calls, rank)
-    # Where it came back with its part of this message, that is known already.
+    # Where a partner came back with its part of this operation, that is known already.
     found = (given >= 0) & (calls.posts[given] != calls.waits[rows])
     return _signals(given[found], waiter[found], _FLUSH)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from scalana.detectors.waits import find_waits
 from scalana.graphs.gather import Communicator
 from scalana.graphs.matching import match
-from scalana.graphs.signals import add_signals
+from scalana.graphs.signals import add_signals, collective_progress
 from scalana.graphs.timeline import Activities, Calls, Locations, OwnWork, Timeline
+from scalana.runtime.operations import BY_NAME
 from tests.graphs.tables import make_events
 
 WINDOW, RING = 0, 1
@@ -189,3 +192,30 @@ def test_a_send_without_room_goes_on_when_its_receiver_comes_back():
 def test_a_send_whose_receiver_was_there_or_that_ended_long_after_it_came_is_no_wait():
     assert waits(send(1, 2), recv(3, 41), send(5, 42, 1), recv(43, 44, 1)) == {}
     assert waits(send(1, 2), recv(20, 21), send(5, 60, 1), recv(63, 64, 1)) == {}
+
+
+def test_a_message_that_its_sender_was_done_with_waits_for_no_return():
+    # The receiver is slow by itself; that the sender comes back to MPI shortly before has nothing to do with it.
+    assert waits(send(0, 1), recv(10, 20), send(19, 30, seq=1), recv(40, 41, seq=1)) == {}
+
+
+@pytest.mark.parametrize(("returns", "found"), [(30, [(3, 1)]), (20, [])], ids=["back", "back long before"])
+def test_a_collective_that_was_posted_waits_for_the_last_member_to_come_back(returns, found):
+    # Calls: rank 0 posts and waits from 1 to 31, rank 1 posts and comes back later.
+    enter, leave = np.array([0.0, 1.0, 0.5, returns]), np.array([0.0, 31.0, 0.6, 31.0])
+    calls = _Table(
+        enter_s=1e-3 * enter, exit_s=1e-3 * leave, posts=np.array([0, -1, 0, -1]), wait_first=np.array([0, 0, 1, 1, 2]),
+        waits=np.array([0, 0]),
+    )  # fmt: skip
+    instances = _Table(
+        operation=np.array([BY_NAME["allreduce"].code]),
+        communicator=np.array([0]),
+        complete=np.array([True]),
+    )
+    signals = collective_progress(calls, instances, np.array([0, 0, 1, 1]), COMMUNICATORS)
+    assert list(zip(signals.given.tolist(), signals.awaited.tolist(), strict=True)) == found
+
+
+class _Table(SimpleNamespace):
+    def __len__(self):
+        return len(self.operation if hasattr(self, "operation") else self.enter_s)
