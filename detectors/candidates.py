@@ -103,10 +103,12 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
                 chains[leaf.vertex] = list(containers(leaf.vertex, psg))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
+    of_line = spots_of_lines(within)
     numbers: dict[Spot, int] = {}
     place = [
         numbers.setdefault(
-            leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, psg), len(numbers)
+            leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, of_line, psg),
+            len(numbers),
         )
         for who, leaf in zip(deciders, leaves, strict=True)
     ]
@@ -130,14 +132,29 @@ def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
     return leaf if leaf.vertex < len(psg) else Spot(leaf.kind, 0, leaf.line)
 
 
+def spots_of_lines(within: dict[tuple[int, int], dict[Spot, float]]) -> dict[tuple[int, int], Spot]:
+    """One spot for every (container, line), that of the lowest vertex on any rank: ranks agree on it."""
+    result: dict[tuple[int, int], Spot] = {}
+    for (_, container), lines in within.items():
+        for spot in lines:
+            known = result.setdefault((container, spot.line), spot)
+            if spot.vertex < known.vertex:
+                result[container, spot.line] = spot
+    return result
+
+
 def promote(
     leaf: Spot,
     rank: int,
     chain: list[Container],
     within: dict[tuple[int, int], dict[Spot, float]],
+    of_line: dict[tuple[int, int], Spot],
     psg: PSG,
 ) -> Spot:
-    """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container."""
+    """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container.
+
+    ``of_line`` is what :func:`spots_of_lines` gives.
+    """
     place = leaf
     for container, repeated in chain:
         lines = within[rank, container]
@@ -151,17 +168,9 @@ def promote(
         for other, seconds in lines.items():
             by_line[other.line] += seconds
         best = max(lines, key=lambda other: by_line[other.line])
-        place = best if by_line[best.line] >= MOST * total else Spot(TargetKind.OWN, container, -1)
-        if place.line < 0 or place == best:
-            place = _canonical(place, lines)
+        by_itself = by_line[best.line] >= MOST * total
+        place = of_line[container, best.line] if by_itself else Spot(TargetKind.OWN, container, -1)
     return place
-
-
-def _canonical(place: Spot, lines: dict[Spot, float]) -> Spot:
-    """One spot for a line that several vertices share: that of the lowest vertex, so that ranks agree on it."""
-    if place.line < 0:
-        return place
-    return min((other for other in lines if other.line == place.line), key=lambda other: other.vertex)
 
 
 def _under(vertex: int, place: Spot, psg: PSG) -> bool:
@@ -184,7 +193,7 @@ def containers(vertex: int, psg: PSG) -> Iterator[Container]:
     current = vertex
     while current > 0:
         kind = psg[current].kind
-        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and _communicates(current, psg):
+        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and communicates(current, psg):
             return
         if kind is VertexKind.LOOP:
             yield Container(current, True)
@@ -198,14 +207,15 @@ def containers(vertex: int, psg: PSG) -> Iterator[Container]:
 def _called_in_loop(function: int, psg: PSG) -> bool:
     """Whether what calls a function repeats it, without communication in between."""
     for above in psg.ancestors(function):
-        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and _communicates(above.index, psg):
+        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and communicates(above.index, psg):
             return False
         if above.kind is VertexKind.LOOP:
             return True
     return False
 
 
-def _communicates(vertex: int, psg: PSG) -> bool:
+def communicates(vertex: int, psg: PSG) -> bool:
+    """Whether there is communication in a vertex."""
     return any(inner.kind is VertexKind.COMM for inner in psg.walk(vertex))
 
 
@@ -228,7 +238,7 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
             main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
             main = main or called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
             if main is not None and set(candidate.ranks) <= set(main.ranks):
-                _add(main, candidate)
+                add(main, candidate)
                 continue
             for container in (loop, function):
                 if container >= 0:
@@ -258,7 +268,7 @@ def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
     while vertex > 0 and level < 4:
         kind = psg[vertex].kind
         if kind is VertexKind.LOOP and found[level] < 0:
-            found[level] = -1 if _communicates(vertex, psg) else vertex
+            found[level] = -1 if communicates(vertex, psg) else vertex
         elif kind is VertexKind.FUNCTION:
             if psg[vertex].place.file.endswith(".py"):
                 break
@@ -268,7 +278,8 @@ def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
     return found[0], found[1], found[2], found[3]
 
 
-def _add(candidate: Candidate, other: Candidate) -> None:
+def add(candidate: Candidate, other: Candidate) -> None:
+    """Join another one to a candidate, which stays where it is."""
     candidate.entries = np.concatenate([candidate.entries, other.entries])
     candidate.lost_s += other.lost_s
 
@@ -290,7 +301,7 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
         key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg))
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
-                _add(other, candidate)
+                add(other, candidate)
                 break
         else:
             joined[key].append(candidate)

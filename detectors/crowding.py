@@ -59,16 +59,11 @@ class Crowding:
         crowded = wait_s > CROWDED * float(own.seconds.sum())
         return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
 
-    def programs_part(self, cpu: object, core_wait: object) -> float:
-        """Part of an excess that is due to the program, by its shares on a CPU and waiting for one; 1 where they are
-        not known."""
-        if not self.crowded or not isinstance(cpu, float) or not isinstance(core_wait, float):
-            return 1.0
-        return min(1.0, cpu * (1.0 + self.per_cpu) + max(0.0, 1.0 - cpu - core_wait))
+    def programs_part(self, excess: StretchExcess) -> float:
+        """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it.
 
-    def net_part(self, excess: StretchExcess) -> float:
-        """The same of measured stretches, in which what came by chance cancels: who computes more in one, and less in
-        the next, does not compute more."""
+        What came by chance cancels: who computes more in one stretch, and less in the next, does not compute more.
+        """
         late_s = float(np.maximum(excess.over_s, 0.0).sum())
         cpu_s, core_wait_s = float(excess.over_cpu_s.sum()), float(excess.over_core_wait_s.sum())
         asleep_s = float(excess.over_s.sum()) - cpu_s - core_wait_s
@@ -112,7 +107,8 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
     if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and computed < 0.5:
         return True
     worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
-    return crowding.programs_part(cpu, core_wait) * finding.lost_s < worth * recorded_s
+    programs = finding.evidence.get("programs_share")
+    return (programs if isinstance(programs, float) else 1.0) * finding.lost_s < worth * recorded_s
 
 
 def alone(finding: Finding) -> bool:
@@ -132,7 +128,7 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     for candidate in join_entries(table, timeline, psg):
         if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
             continue
-        part = crowding.net_part(stretch_excess(candidate, table, timeline))
+        part = crowding.programs_part(stretch_excess(candidate, table, timeline))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
 

@@ -13,10 +13,11 @@ from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
-from scalana.detectors.savings import StretchExcess, end_s, stretch_excess
+from scalana.detectors.savings import StretchExcess, end_s
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
+from scalana.detectors.whole_calls import measure
 from scalana.graphs.portions import each
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, Timeline
@@ -45,12 +46,11 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     judged = significance(table, timeline, replay, table.shares.group[hit])
     crowding = Crowding.of(timeline)
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
-    for candidate in large:
-        if _signal(candidate, table, judged.part) < 0.5:
-            continue
-        excess = stretch_excess(candidate, table, timeline) if candidate.spot.kind == TargetKind.OWN else None
+    signal = [candidate for candidate in large if _signal(candidate, table, judged.part) >= 0.5]
+    for candidate, excess in measure(signal, table, timeline, psg):
         finding = _finding(candidate, table, timeline, psg, total, excess)
-        finding.kind = _kind(candidate, table, timeline, psg, finding, crowding)
+        programs = finding.evidence["programs_share"] = crowding.programs_part(excess) if excess is not None else 1.0
+        finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
         steady = finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
@@ -153,7 +153,7 @@ def _finding(
 
 
 def _kind(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, finding: Finding, crowding: Crowding
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, finding: Finding, programs: float
 ) -> str:
     kind = candidate.spot.kind
     if kind == TargetKind.CARRIED_IN:
@@ -164,7 +164,7 @@ def _kind(
         return "slow-transfer"
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if crowding.programs_part(cpu, core_wait) < 0.5 and not computes_more(candidate, table, timeline, psg):
+        if programs < 0.5 and not computes_more(candidate, table, timeline, psg):
             return "waiting-for-core"
     evidence = finding.evidence
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scalana.detectors.candidates import Container, Spot, containers, promote
+from scalana.detectors.candidates import Container, Spot, containers, promote, spots_of_lines
 from scalana.detectors.costs import CostTable
 from scalana.detectors.scaling.ideal import Ideal
 from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
@@ -170,10 +170,11 @@ def group_rows(table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool 
                 chains[vertex] = list(containers(vertex, psg))
             for container in chains[vertex]:
                 within[0, container.vertex][leaf] += max(float(loss[row]), 0.0)
+    of_line = spots_of_lines(within)
     spots: dict[bool, dict[Spot, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
         promoted = leaf.kind is TargetKind.OWN and losing[row]
-        spot = promote(leaf, 0, chains[leaf.vertex], within, psg) if promoted else leaf
+        spot = promote(leaf, 0, chains[leaf.vertex], within, of_line, psg) if promoted else leaf
         spots[bool(losing[row])][spot].append(row)
     caller = _callers(spots[True], loss, psg) if by_caller else {}
     result = _join_contexts(spots[True], psg, caller)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from scalana.detectors.candidates import Candidate, Spot, _join_called
+from scalana.detectors.blame import blame
+from scalana.detectors.candidates import Candidate, Spot, _join_called, spots_of_lines
+from scalana.detectors.late_ranks import detect
+from scalana.detectors.replay import prepare
 from scalana.detectors.targets import TargetKind
+from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
+from tests.detectors.jobs import steps, structure
+from tests.detectors.simulator import simulate
 
 ROOT, SOLVE, LOOP, ROW, AT, AT_LINE, OUTSIDE, OUTSIDE_LINE, SLEEPS, SLEEP = range(10)
 
@@ -60,3 +68,35 @@ def test_one_cause_is_one_candidate(
     result = _join_called([lost(*part) for part in parts], program(file))
     assert [candidate.lost_s for candidate in result] == joined
     assert sum(len(candidate.entries) for candidate in result) == len(parts)
+
+
+def test_ranks_agree_on_the_vertex_of_a_line() -> None:
+    inner, outer, other = (Spot(TargetKind.OWN, vertex, line) for vertex, line in ((AT, 13), (ROW, 13), (LOOP, 12)))
+    within = {(0, SOLVE): {inner: 1.0, other: 1.0}, (1, SOLVE): {outer: 1.0}}
+    assert spots_of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
+
+
+def called(cost: Callable[[int, int], dict[str, float]]) -> list[tuple[int, list[int]]]:
+    """Line and ranks of the findings of a program, whose activities but the first lie in a function of their own."""
+    timeline, names = simulate(steps(4, 40, cost, noise=0.03))
+    psg = structure(names)
+    function = len(psg)
+    psg.vertices.append(Vertex(function, VertexKind.FUNCTION, Place("/job/a.cc", 50, 60, 0, "rebuild"), len(names), 0))
+    for name in ("clear", "insert"):
+        psg[names.index(name)].parent = function
+    psg[len(names)].children = [v.index for v in psg.vertices if v.parent == len(names)]
+    psg[function].children = [v.index for v in psg.vertices if v.parent == function]
+    waits = find_waits(timeline)
+    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline))
+    return [(names[f.line - 1], f.ranks) for f in found]
+
+
+def test_what_only_late_ranks_call_at_all_is_one_cause() -> None:
+    def in_turn(step: int, rank: int) -> dict[str, float]:
+        return {"forward": 30.0, **({"clear": 15.0, "insert": 25.0} if step % 4 == rank else {})}
+
+    def slower(step: int, rank: int) -> dict[str, float]:
+        return {"forward": 30.0, "clear": 25.0 if rank == 2 else 10.0, "insert": 40.0 if rank == 2 else 15.0}
+
+    assert called(in_turn) == [("insert", [0, 1, 2, 3])]
+    assert called(slower) == [("insert", [2]), ("clear", [2])]

@@ -55,7 +55,12 @@ LITTLE, MUCH = {"seconds_here": 1.0, "seconds_others": 0.9}, {"seconds_here": 1.
 @pytest.mark.parametrize(
     ("finding", "kept"),
     [
-        (found("late-ranks", 0.5, cpu_share=0.01, core_wait_share=0.9, stretches=50.0, **LITTLE), False),
+        (
+            found(
+                "late-ranks", 0.5, cpu_share=0.01, core_wait_share=0.9, programs_share=0.13, stretches=50.0, **LITTLE
+            ),
+            False,
+        ),
         (found("late-ranks", 0.5, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), True),
         (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), False),
         (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **MUCH), True),
@@ -91,9 +96,6 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
 def test_what_computing_costs_where_cores_are_shared() -> None:
     assert Crowding.of(crowded(0.2, 0.6, 4)) == Crowding(True, pytest.approx(3.0))
     assert Crowding.of(crowded(1.0, 0.01, 4)) == Crowding(False, 0.0)
-    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(None, None) == 1.0
-    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(0.1, 0.6) == pytest.approx(0.1 * 4.0 + 0.3)
-    assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(0.0, 1.0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_what_comes_by_chance_cancels_over_stretches(
     excess = StretchExcess(
         none, np.zeros(0), rows, rows, rows, np.ones(4), cpu + core_wait + np.array(asleep_s), cpu, core_wait
     )
-    assert Crowding.of(crowded(0.2, 0.6, 4)).net_part(excess) == pytest.approx(part)
-    assert Crowding.of(crowded(1.0, 0.01, 4)).net_part(excess) == 1.0
+    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(excess) == pytest.approx(part)
+    assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(excess) == 1.0
 
 
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:

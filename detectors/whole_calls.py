@@ -1,0 +1,56 @@
+"""Work that only those do at all who are late with it: what of it lies in one function is one cause, the call of that.
+
+Where other ranks do the same, every line that takes longer may have its own reason, and stands alone.
+"""
+
+from __future__ import annotations
+
+from scalana.detectors.blame import BlameTable
+from scalana.detectors.candidates import MOST, Candidate, Spot, add, communicates
+from scalana.detectors.savings import StretchExcess, stretch_excess
+from scalana.detectors.targets import TargetKind
+from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
+
+WHOLLY = 0.8
+"""Part of what late ranks do somewhere that must be in excess, for the others to do next to nothing there."""
+
+Measured = tuple[Candidate, StretchExcess | None]
+"""A candidate with its excess, where it is on own work."""
+
+
+def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Measured]:
+    """Measure the excess of candidates, the largest first, and join those that are parts of one call."""
+    result: list[Measured] = []
+    of_call: dict[int, int] = {}
+    for candidate in candidates:
+        own = candidate.spot.kind == TargetKind.OWN
+        excess = stretch_excess(candidate, table, timeline) if own else None
+        function = _function(candidate, psg) if excess is not None and _wholly(excess) else -1
+        row = of_call.get(function, -1) if function >= 0 else -1
+        if row >= 0 and set(candidate.ranks) <= set(result[row][0].ranks):
+            main, largest = result[row][0], result[row][0].lost_s
+            add(main, candidate)
+            if largest < MOST * main.lost_s:
+                main.spot = Spot(TargetKind.OWN, function, -1)
+            result[row] = main, stretch_excess(main, table, timeline)
+            continue
+        if function >= 0:
+            of_call.setdefault(function, len(result))
+        result.append((candidate, excess))
+    return sorted(result, key=lambda measured: -measured[0].lost_s)
+
+
+def _function(candidate: Candidate, psg: PSG) -> int:
+    """The function that holds a candidate, if there is no communication in it; else -1."""
+    vertex = candidate.spot.vertex
+    function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 <= vertex < len(psg) else -1
+    if function < 0 or psg[function].place.name == "<module>" or communicates(function, psg):
+        return -1
+    return function
+
+
+def _wholly(excess: StretchExcess) -> bool:
+    """Whether what a candidate's ranks did in stretches in which they did more than usual is nearly all excess."""
+    over = excess.over_s > 0.0
+    return float(excess.over_s[over].sum()) >= WHOLLY * float(excess.did_s[over].sum())
