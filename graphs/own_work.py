@@ -191,6 +191,33 @@ def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int)
     return np.where(_active(samples, places, stretches), to_seconds(until - since), 0.0)
 
 
+@dataclass(slots=True)
+class InGaps:
+    """Samples that lie in gaps, sorted by (thread, time). Those of a gap share all of its time."""
+
+    rows: IntArray
+    """``[samples in gaps]``"""
+    gap: IntArray
+    """``[samples in gaps]``"""
+    left_ns: IntArray
+    """From when on a sample stands for what its thread did ``[samples in gaps]``."""
+    right_ns: IntArray
+    """Until when ``[samples in gaps]``."""
+    cpu_s: FloatArray
+    """CPU time in between ``[samples in gaps]``."""
+
+    @classmethod
+    def of(cls, gaps: Gaps, samples: Samples, threads: Threads, period_ns: int) -> InGaps:
+        """Find them."""
+        stretches = _stretches(samples, period_ns)
+        gap = _gap_of_samples(gaps, samples, threads)
+        rows = np.flatnonzero(gap >= 0)
+        gap = gap[rows]
+        left, right = _owned(rows, gap, gaps, stretches)
+        cpu = _integral(rows, samples.time_ns[rows], left, right, stretches, samples, "cpu", period_ns)
+        return cls(rows, gap, left, right, cpu)
+
+
 def _stretches(samples: Samples, period_ns: int) -> _Stretches:
     """Divide the time between neighbouring samples.
 
@@ -246,14 +273,7 @@ def _sampled(
     rows = np.flatnonzero(gap_of_sample >= 0)
     gap = gap_of_sample[rows]
     time = samples.time_ns[rows]
-    # A sample shares its gap with its neighbours only if they lie in the same one; else it owns up to the edge.
-    joins_next = np.zeros(len(rows), np.bool_)
-    joins_next[:-1] = gap[1:] == gap[:-1]
-    joins_last = np.zeros(len(rows), np.bool_)
-    joins_last[1:] = joins_next[:-1]
-    right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
-    before = np.concatenate((rows[:1], rows[:-1]))  # of samples between two of a gap, the earlier one has the time
-    left = np.where(joins_last, stretches.border_ns[before], gaps.start_ns[gap])
+    left, right = _owned(rows, gap, gaps, stretches)
     seconds = to_seconds(right - left)
     cpu = _integral(rows, time, left, right, stretches, samples, "cpu", period_ns)
     wait = _integral(rows, time, left, right, stretches, samples, "wait", period_ns)
@@ -282,6 +302,19 @@ def _sampled(
     return grouped(
         Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
     )
+
+
+def _owned(rows: IntArray, gap: IntArray, gaps: Gaps, stretches: _Stretches) -> tuple[IntArray, IntArray]:
+    """From when to when each of the samples that lie in gaps stands for what its thread did (ns)."""
+    # A sample shares its gap with its neighbours only if they lie in the same one; else it owns up to the edge.
+    joins_next = np.zeros(len(rows), np.bool_)
+    joins_next[:-1] = gap[1:] == gap[:-1]
+    joins_last = np.zeros(len(rows), np.bool_)
+    joins_last[1:] = joins_next[:-1]
+    right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
+    before = np.concatenate((rows[:1], rows[:-1]))  # of samples between two of a gap, the earlier one has the time
+    left = np.where(joins_last, stretches.border_ns[before], gaps.start_ns[gap])
+    return left, right
 
 
 def _integral(

@@ -28,6 +28,7 @@ from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.own_work import Catalogue, Places, active_s, inferred_work, numbered, sampled_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
+from scalana.graphs.polling import begin_with_polling
 from scalana.graphs.portions import Portion, each, portions
 from scalana.graphs.psg import PSG
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
@@ -172,6 +173,7 @@ def build_ppg(
     calls, matching = _matched(located, vertex, locations, data)
     period_ns = round(1e9 / rate_hz(folder, data))
     shorten_held(calls, matching.instances, data.samples, data.threads, places, period_ns)
+    begin_with_polling(calls, matching.instances, located, data, places, psg, period_ns)
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, located, vertex)
