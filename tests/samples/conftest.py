@@ -66,37 +66,47 @@ class Recording:
         return self.report["findings"]
 
 
-def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command as a user does, from the checkout."""
+def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+    """Starts the command as a user does, from the checkout."""
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    command = [sys.executable, "-m", "scalana", *arguments]
-    process = subprocess.Popen(
-        command,
+    return subprocess.Popen(
+        [sys.executable, "-m", "scalana", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1", **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """Waits for the end of a command; what takes too long is killed."""
     try:
         out, err = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # the ranks too
         process.communicate()
         raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command to its end."""
+    return finish(start(*arguments))
 
 
 LAUNCHED = ("callback_registry",)
 """Samples that are launched as users do. The ranks of all others are forked, which takes a third of the CPU time."""
 
 
+def is_forked(sample: Sample) -> bool:
+    return sample.name not in LAUNCHED and sample.path.parent == SAMPLES
+
+
 def launch(sample: Sample) -> tuple[str, ...]:
     """The command before the program's name."""
-    if sample.name in LAUNCHED or sample.path.parent != SAMPLES:
-        return sample.launch
-    return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks))
+    return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks)) if is_forked(sample) else sample.launch
 
 
 Record = Callable[..., Recording]
@@ -111,21 +121,39 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     runs.mkdir(parents=True, exist_ok=True)
     seen: dict[tuple[Path, bool, int], Recording | str] = {}
 
-    def run(sample: Sample, fix: bool, attempt: int) -> Recording | str:
-        folder = runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
+    def folder(sample: Sample, fix: bool, attempt: int) -> Path:
+        return runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
+
+    def begin(sample: Sample, fix: bool, attempt: int, **variables: str) -> subprocess.Popen[str]:
         command = [*launch(sample), str(sample.path), *(["--fix"] if fix else [])]
+        into = str(folder(sample, fix, attempt))
+        return start("run", "--no-report", "-o", into, "--", *command, **variables)
+
+    def end(sample: Sample, fix: bool, attempt: int, process: subprocess.Popen[str]) -> None:
         try:
-            done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
+            done = finish(process)
         except subprocess.TimeoutExpired:
-            return f"{sample.name} did not end within {LIMIT_S} s"
-        if done.returncode != 0:
-            return f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        return Recording(folder, done.stdout)
+            outcome: Recording | str = f"{sample.name} did not end within {LIMIT_S} s"
+        else:
+            outcome = Recording(folder(sample, fix, attempt), done.stdout)
+            if done.returncode != 0:
+                outcome = f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        seen[sample.path, fix, attempt] = outcome
+
+    def run_both(sample: Sample) -> None:
+        """The sample and, after it, the sample without its fault. Both import at the same time, before either runs."""
+        ready, over = (runs / f"{sample.name}.{what}" for what in ("ready", "over"))
+        fixed = begin(sample, True, 0, FORKED_READY=str(ready), FORKED_AFTER=str(over))
+        end(sample, False, 0, begin(sample, False, 0, FORKED_AFTER=str(ready)))
+        over.touch()
+        end(sample, True, 0, fixed)
 
     def once(sample: Sample, fix: bool = False, attempt: int = 0) -> Recording:
         key = (sample.path, fix, attempt)
-        if key not in seen:
-            seen[key] = run(sample, fix, attempt)
+        if key not in seen and attempt == 0 and sample.faults and is_forked(sample):
+            run_both(sample)
+        elif key not in seen:
+            end(sample, fix, attempt, begin(sample, fix, attempt))
         recording = seen[key]
         if isinstance(recording, str):
             raise AssertionError(recording)

@@ -4,6 +4,9 @@ Does what ``torchrun --standalone --nproc-per-node RANKS PROGRAM`` does, without
 every rank take to import torch::
 
     python tests/tools/forked.py RANKS PROGRAM [ARGUMENTS]
+
+When it has imported what it needs it makes the file ``FORKED_READY``, and waits until there is the file
+``FORKED_AFTER``, where these are set: the next job can be ready when one ends.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import runpy
 import signal
 import socket
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,6 +49,15 @@ def keep_groups() -> None:
         destroy(*arguments, **named)
 
     torch.distributed.destroy_process_group = keeping
+
+
+def take_turn() -> None:
+    """Say that all is ready, and wait for the turn of this job."""
+    if ready := os.environ.get("FORKED_READY"):
+        Path(ready).touch()
+    after = os.environ.get("FORKED_AFTER")
+    while after and not os.path.exists(after):
+        time.sleep(0.02)
 
 
 def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
@@ -78,6 +91,7 @@ def main() -> None:
     for word, module in LARGE.items():
         if word in text:
             import_module(module)
+    take_turn()
     gc.freeze()  # at their ends ranks would go through, and so copy, all that torch has made
     listener = socket.create_server(("127.0.0.1", 0))
     port = int(listener.getsockname()[1])
