@@ -64,6 +64,11 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
     return false;
 }
 
+void frames_doubt(stack_hints *hints)
+{
+    (void)hints;
+}
+
 bool frames_intern(enum memory_access access, const frame_stack *stack, path_cache *cache, uint32_t *path)
 {
     (void)access, (void)stack, (void)cache, (void)path;

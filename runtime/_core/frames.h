@@ -84,16 +84,17 @@ typedef struct {
 } code_shape;
 
 /* What the latest stacks of a thread tell of its next one, so that this can be read in one short go. */
-#define KNOWN_CODES 16
+#define KNOWN_CODES 128
 
 typedef struct {
     uintptr_t low, high; /* its frames, where they lie close together; 0 not known */
     struct known_code {
         uintptr_t code, globals;
         code_shape shape;
-        bool trusted; /* it is of a file: no other code object with these globals takes its place soon */
-    } codes[KNOWN_CODES];
-    unsigned count, oldest;
+        unsigned epoch; /* in which it was read */
+        bool trusted;   /* it is of a file: no other code object with these globals takes its place soon */
+    } codes[KNOWN_CODES]; /* each at the place that its address says */
+    unsigned epoch;       /* earlier ones are to be read again */
 } stack_hints;
 
 typedef struct {
@@ -106,6 +107,9 @@ typedef struct {
 
 /* Checks that this interpreter's frames can be read, once; the interpreter's lock is held. If not, `why` says why. */
 bool frames_prepare(const char **why);
+
+/* Has what lasts as long as the calling thread does read without the kernel's help; the interpreter's lock is held. */
+void frames_note_lasting(void);
 
 /* Call path of the calling thread, which holds the interpreter's lock, without the inner frames of scalana's runtime; 0
  * when there is none. */
@@ -135,6 +139,9 @@ typedef struct {
 /* Threads of the main interpreter, by guarded reads. Returns how many were found, at most `capacity`; `whole` says
  * whether the list was read to its end. */
 size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole);
+
+/* Has all code objects read again. */
+void frames_doubt(stack_hints *hints);
 
 /* Reads the frames of another thread. False when they changed underfoot. Not to be called by two threads at once. What
  * `cache` holds of this thread's previous stack saves reads: code objects of files that stand where they stood, at the

@@ -223,7 +223,7 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
     if (cache->generation != generation) {
         cache->generation = generation;
         cache->count = 0;
-        cache->hints.count = 0;
+        frames_doubt(&cache->hints);
     }
     for (; outer < stack->count && outer < cache->count; outer++) {
         const frame_reference *frame = &stack->frames[stack->count - 1 - outer];

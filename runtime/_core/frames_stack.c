@@ -13,7 +13,7 @@
 /* Room for frames that will be called beyond the innermost of the latest stack. */
 #define HINT_ROOM 1024u
 /* A code object of a file that keeps its place in the stack is checked once in so many samples. */
-#define TRUSTED_STACKS 16u
+#define TRUSTED_STACKS 64u
 
 typedef struct {
     uintptr_t code, globals, instruction;
@@ -165,11 +165,19 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
             return windows[i].bytes + (at - windows[i].low);
         }
     }
-    /* The frame's own page first, then those below: whatever of these is mapped. */
-    memory_range ranges[WINDOW_PAGES];
     window *w = &windows[oldest_window];
     uintptr_t page = at & ~(PAGE - 1);
+    uintptr_t lasting = memory_lasting_from(at);
     size_t pages = WINDOW_PAGES;
+    if (lasting) {
+        uintptr_t lowest = page - (pages - 1) * PAGE;
+        w->low = lasting > lowest ? lasting : lowest;
+        w->high = at + layout.frame_size;
+        oldest_window ^= 1;
+        return memory_read(access, w->bytes, w->low, w->high - w->low) ? w->bytes + (at - w->low) : NULL;
+    }
+    /* The frame's own page first, then those below: whatever of these is mapped. */
+    memory_range ranges[WINDOW_PAGES];
     uint8_t *place = w->bytes + (pages - 1) * PAGE;
     ranges[0] = (memory_range){page, place, at - page + layout.frame_size};
     for (size_t i = 1; i < pages; i++) {
@@ -306,36 +314,36 @@ static bool read_object_chain(enum memory_access access, uintptr_t at, size_t *s
     return *seen > 0 || count == 0;
 }
 
+static unsigned place_of_code(uintptr_t code)
+{
+    return (unsigned)((uint64_t)code * UINT64_C(0x9E3779B97F4A7C15) >> 32) % KNOWN_CODES;
+}
+
 static const struct known_code *known_code(const stack_hints *hints, const raw_frame *frame)
 {
-    for (unsigned i = 0; i < hints->count; i++) {
-        const struct known_code *known = &hints->codes[i];
-        if (known->code == frame->code && known->globals == frame->globals) {
-            return known->trusted ? known : NULL;
-        }
-    }
-    return NULL;
+    const struct known_code *known = &hints->codes[place_of_code(frame->code)];
+    return known->trusted && known->code == frame->code && known->globals == frame->globals &&
+                   known->epoch == hints->epoch
+               ? known
+               : NULL;
 }
 
 static void remember_code(stack_hints *hints, const raw_frame *frame, const code_shape *shape)
 {
-    unsigned at = 0;
-    while (at < hints->count && hints->codes[at].code != frame->code) {
-        at++;
-    }
-    if (at == hints->count) {
-        at = hints->count < KNOWN_CODES ? hints->count++ : hints->oldest++ % KNOWN_CODES;
-    }
-    hints->codes[at] = (struct known_code){frame->code, frame->globals, *shape, false};
+    struct known_code *known = &hints->codes[place_of_code(frame->code)];
+    bool same = known->code == frame->code && known->shape.fingerprint == shape->fingerprint;
+    *known = (struct known_code){frame->code, frame->globals, *shape, hints->epoch, same && known->trusted};
 }
 
 void frames_trust(stack_hints *hints, uintptr_t code)
 {
-    for (unsigned i = 0; i < hints->count; i++) {
-        if (hints->codes[i].code == code) {
-            hints->codes[i].trusted = true;
-        }
-    }
+    struct known_code *known = &hints->codes[place_of_code(code)];
+    known->trusted = known->code == code;
+}
+
+void frames_doubt(stack_hints *hints)
+{
+    hints->epoch++;
 }
 
 /* Finds the shapes of the code objects of the innermost `count` frames: what is not known is read, neighbours of the
@@ -418,7 +426,7 @@ static bool read_current_frame(enum memory_access access, python_thread *thread,
         ranges[count++] = (memory_range){thread->guess + layout.cframe_frame, frame, sizeof *frame};
     }
     size_t window_at = count;
-    if (hints->high && (guessed || direct)) {
+    if (hints->high && (guessed || direct) && !memory_lasting_from(hints->low)) {
         ranges[count++] = (memory_range){hints->low, windows[0].bytes, hints->high - hints->low};
     }
     ranges[count++] = (memory_range){frames_main_interpreter() + layout.interp_made, &thread->made, sizeof thread->made};
@@ -466,7 +474,7 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
         same = unchanged(cache, kept);
     } else {
         cache->trusted = 0;
-        hints->count = 0;
+        frames_doubt(hints);
     }
     if (!read_codes(access, kept - same, hints)) {
         return false;
@@ -480,7 +488,7 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
         } else if (instruction_of(&raws[i], &shapes[i], &frame->lasti, &damaged)) {
             frame->fingerprint = shapes[i].fingerprint;
         } else if (damaged) {
-            hints->count = 0;
+            frames_doubt(hints);
             return false;
         } else {
             continue;

@@ -26,6 +26,13 @@ enum memory_access memory_guarded_access(void);
 bool memory_read(enum memory_access access, void *to, uintptr_t from, size_t size);
 /* Reads ranges in order until one fails; returns how many were read whole. At most MEMORY_MAX_RANGES. */
 size_t memory_read_ranges(enum memory_access access, const memory_range *ranges, size_t count);
+/* Says that a range is mapped, and stays so until it is forgotten: guarded reads of it need not ask the kernel. Where it
+ * is a stack that grows down to `floor`, what was read of it once stays as well; otherwise that is 0. */
+void memory_add_lasting(uintptr_t low, uintptr_t high, uintptr_t floor);
+/* Where the lasting range begins that holds this address; 0 when none does. */
+uintptr_t memory_lasting_from(uintptr_t address);
+/* Waits until nobody reads there any more. */
+void memory_forget_lasting(void);
 /* In the child after fork: /proc/self/mem of the parent is of no use. */
 void memory_after_fork(void);
 

@@ -122,6 +122,9 @@ static PyObject *core_start(PyObject *module, PyObject *args, PyObject *keywords
     bool sample = native && rate_hz > 0 && frames_prepare(&why) && memory_guarded_access() != MEMORY_NONE;
     int error = recorder_start(PyBytes_AS_STRING(path), (uint64_t)budget);
     if (error == 0) {
+        if (sample) {
+            frames_note_lasting();
+        }
         error = sampler_start(rate_hz, flush_s, sample);
         if (error) {
             recorder_stop(-1);

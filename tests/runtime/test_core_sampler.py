@@ -242,6 +242,43 @@ def test_subinterpreters_and_finalization(tmp_path: Path) -> None:
     assert record.ended and record.troubles == []
 
 
+def test_the_thread_that_started_it_ends(tmp_path: Path) -> None:
+    """Its stacks go with it, whatever was known of them; those of others are read as ever, however deep."""
+    record = recorded(
+        """
+        def spin():
+            end = time.thread_time() + 0.1
+            while time.thread_time() < end: pass
+        def below(depth, leaf):
+            return leaf() if depth == 0 else below(depth - 1, leaf)
+        def first():
+            _core.start(RECORD, 1000, 1 << 24)
+            below(20, spin)
+            below(300, spin)
+        threading.stack_size(1 << 20)
+        starter = threading.Thread(target=first)
+        starter.start()
+        starter.join()
+        others = [threading.Thread(target=below, args=(20, spin)) for _ in range(3)]
+        for thread in others: thread.start()
+        below(20, spin)
+        below(300, spin)
+        for thread in others: thread.join()
+        _core.stop(0)
+        """,
+        tmp_path,
+    )
+    depths: dict[int, Counter[int]] = defaultdict(Counter)
+    for row in range(len(record.samples)):
+        frames = record.frames(record.samples.path[row])
+        if frames[-1].code.name == "spin":
+            depths[record.samples.thread[row]][sum(frame.code.name == "below" for frame in frames)] += 1
+    main = main_thread(record)
+    assert depths[main][21] > 10 and depths[main][301] > 10
+    assert sum(set(seen) == {21, 301} for seen in depths.values()) == 2, "the main thread and the starter"
+    assert sum(set(seen) == {21} for seen in depths.values()) == 3
+
+
 def test_budget_thins_samples(tmp_path: Path) -> None:
     record = recorded(
         """
