@@ -193,7 +193,7 @@ def containers(vertex: int, psg: PSG) -> Iterator[Container]:
     current = vertex
     while current > 0:
         kind = psg[current].kind
-        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and communicates(current, psg):
+        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(current):
             return
         if kind is VertexKind.LOOP:
             yield Container(current, True)
@@ -207,16 +207,11 @@ def containers(vertex: int, psg: PSG) -> Iterator[Container]:
 def _called_in_loop(function: int, psg: PSG) -> bool:
     """Whether what calls a function repeats it, without communication in between."""
     for above in psg.ancestors(function):
-        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and communicates(above.index, psg):
+        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(above.index):
             return False
         if above.kind is VertexKind.LOOP:
             return True
     return False
-
-
-def communicates(vertex: int, psg: PSG) -> bool:
-    """Whether there is communication in a vertex."""
-    return any(inner.kind is VertexKind.COMM for inner in psg.walk(vertex))
 
 
 def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
@@ -268,7 +263,7 @@ def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
     while vertex > 0 and level < 4:
         kind = psg[vertex].kind
         if kind is VertexKind.LOOP and found[level] < 0:
-            found[level] = -1 if communicates(vertex, psg) else vertex
+            found[level] = -1 if psg.communicates(vertex) else vertex
         elif kind is VertexKind.FUNCTION:
             if psg[vertex].place.file.endswith(".py"):
                 break

@@ -6,7 +6,7 @@ Where other ranks do the same, every line that takes longer may have its own rea
 from __future__ import annotations
 
 from scalana.detectors.blame import BlameTable
-from scalana.detectors.candidates import MOST, Candidate, Spot, add, communicates
+from scalana.detectors.candidates import MOST, Candidate, Spot, add
 from scalana.detectors.savings import StretchExcess, stretch_excess
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
@@ -45,7 +45,7 @@ def _function(candidate: Candidate, psg: PSG) -> int:
     """The function that holds a candidate, if there is no communication in it; else -1."""
     vertex = candidate.spot.vertex
     function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 <= vertex < len(psg) else -1
-    if function < 0 or psg[function].place.name == "<module>" or communicates(function, psg):
+    if function < 0 or psg[function].place.name == "<module>" or psg.communicates(function):
         return -1
     return function
 

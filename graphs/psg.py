@@ -113,6 +113,7 @@ class PSG:
         """Calls and functions that samples added: they are in no source that was read."""
         self.warnings: list[str] = []
         """What could not be read or was cut off, one sentence each."""
+        self._communicating = bytearray()
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -163,6 +164,17 @@ class PSG:
             vertex = self.vertices[stack.pop()]
             yield vertex
             stack.extend(reversed(vertex.children))
+
+    def communicates(self, index: int) -> bool:
+        """Whether there is communication at or below a vertex. O(vertices) the first time, and after one was added."""
+        if len(self._communicating) != len(self.vertices):
+            self._communicating = bytearray(len(self.vertices))
+            for vertex in reversed(self.vertices):  # children come after their parents
+                if vertex.kind is VertexKind.COMM:
+                    self._communicating[vertex.index] = 1
+                if vertex.parent >= 0:
+                    self._communicating[vertex.parent] |= self._communicating[vertex.index]
+        return bool(self._communicating[index])
 
     def edges(self) -> Iterator[tuple[int, int, str]]:
         """All edges as (from, to, type); type is control, order, data or recursion."""

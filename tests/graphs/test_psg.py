@@ -147,3 +147,13 @@ def test_contraction_of_a_contraction_changes_nothing() -> None:
     once = contract(example()).psg
     twice = contract(once).psg
     assert [(v.kind, v.place, v.parent) for v in once.vertices] == [(v.kind, v.place, v.parent) for v in twice.vertices]
+
+
+def test_what_communicates() -> None:
+    psg = example()
+    for _ in range(2):  # and again, when a vertex was added
+        for vertex in psg.vertices:
+            inside = any(below.kind is VertexKind.COMM for below in psg.walk(vertex.index))
+            assert psg.communicates(vertex.index) == inside
+        silent = next(v.index for v in psg.vertices if v.index and not psg.communicates(v.index))
+        psg.add(VertexKind.COMM, Place("/a.py", 9, 9, 0, "late"), silent, ALLREDUCE)
