@@ -211,15 +211,16 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     if (w->path == 0) {
         return HAS_RUN; /* nothing but scalana's own runtime */
     }
-    if (given && given_state <= STATE_UNKNOWN) {
-        w->state = given_state;
-    } else {
-        w->state = used >= passed / 10 * 9 && !first ? STATE_RUNNING : thread_activity_now(&w->files);
-    }
     uint64_t wait_us = 0;
     w->unused_ns += passed > used ? passed - used : 0;
     if (w->unused_ns > passed / 10 || w->unused_ns > MOST_UNUSED_NS || first) {
         wait_us = core_wait_us(w);
+    }
+    if (given && given_state <= STATE_UNKNOWN) {
+        w->state = given_state;
+    } else { /* one that only ran or waited for a core does so now, too */
+        bool all_through = used + wait_us * 1000 >= passed / 10 * 9 && !first;
+        w->state = all_through ? STATE_RUNNING : thread_activity_now(&w->files);
     }
     emit(w, now, take_us(cpu, &w->reported_cpu_ns), wait_us);
     return HAS_RUN;
