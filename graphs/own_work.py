@@ -36,6 +36,7 @@ BoolArray = npt.NDArray[np.bool_]
 _NS = 1e-9
 _MOST_TICKS = 4096
 """A stretch in which a location waits is looked at no more often than this."""
+_RESTING = np.isin(np.arange(6), (STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK))
 _MOST_WAIT_NS = 1 << 42
 """More than any thread waits for a core at a time (73 minutes)."""
 
@@ -222,7 +223,8 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
     """Divide the time between neighbouring samples.
 
     The border is the midpoint, unless the thread did not run in between: then it stayed where the earlier sample
-    says until the last period, since a thread that does not advance writes no samples.
+    says until the last period, since a thread that does not advance writes no samples. Who was at rest in the earlier
+    one stayed there until what it then ran, and waited for a core, began.
     """
     time, n = samples.time_ns, len(samples)
     follows = np.zeros(n, np.bool_)
@@ -233,9 +235,11 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         apart = np.maximum(time[1:] - time[:-1], 1)
         cpu = np.minimum(samples.cpu_ns[1:], apart)
         wait = _carried_back(samples.core_wait_ns[1:], apart - cpu, follows[:-1])
-        held = (2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart)
+        rested = _RESTING[samples.state[:-1]]
+        held = rested | ((2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart))
         middle = (time[:-1] + time[1:]) // 2
         border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
+        border[:-1] = np.where(rested, time[1:] - cpu - wait, border[:-1])
         ran = np.where(held, np.maximum(time[1:] - border[:-1], 1), apart)
         cpu_after[:-1] = np.minimum(cpu / ran, 1.0)
         wait_after[:-1] = np.minimum(wait / ran, 1.0)

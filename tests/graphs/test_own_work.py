@@ -104,9 +104,9 @@ def test_sleep_between_two_distant_samples_is_exact_and_has_no_cpu():
 def test_thread_that_moved_on_without_a_closing_sample_stayed_where_it_was():
     samples = _samples((0, 10, 1, 5, STATE_ASLEEP), (0, 100, 2, 2, STATE_RUNNING))
     own, activities = own_work(_gaps((0, 5, 105, -1, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
-    assert _table(own, activities) == {(0, 1, 10, False): 92.5, (0, 2, 20, False): 7.5}
+    assert _table(own, activities) == {(0, 1, 10, False): 93.0, (0, 2, 20, False): 7.0}
     # It ran at the end of the long stretch, not throughout.
-    assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 5, (0, 2, 20, False): 6}
+    assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 5, (0, 2, 20, False): 7}
 
 
 def test_waiting_for_a_core_is_told_when_it_is_over_and_belongs_to_the_time_before():
