@@ -32,8 +32,6 @@ _IN_LARGE = 64
 class _Ordered:
     """The calls of a run in the order in which they were entered, so that what is looked at together lies together."""
 
-    order: IntArray
-    """Row in the timeline of every call ``[calls]``."""
     place: IntArray
     """Row here of every call of the timeline ``[calls]``."""
     exits: IntArray
@@ -118,7 +116,8 @@ class Replay:
         start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
         less = np.zeros(0)
         if shorter_transfer_s is not None and shorter_transfer_s.any():
-            less = shorter_transfer_s[ordered.order]
+            less = np.empty(count)
+            less[ordered.place] = shorter_transfer_s
         enter, end = _replay(
             ordered.exits,
             ordered.location,
@@ -203,7 +202,7 @@ def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) ->
         "gap_s": lambda: gap_s[order],
     }
     made = dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
-    return _Ordered(order=order, place=place, wait_first=wait_first, **made)
+    return _Ordered(place=place, wait_first=wait_first, **made)
 
 
 def _ranges(first: IntArray, size: IntArray) -> IntArray:

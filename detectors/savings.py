@@ -32,25 +32,26 @@ def end_s(
 
 def excess_of(
     candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what to take out: own work by gap, head start by location, transfer by call (all in seconds).
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return what to take out: own work by gap, head start by location, transfer by call (None: nothing of it). All in
+    seconds.
 
     ``excess`` is that of the candidate's stretches, where it is known already.
     """
     calls, locations = timeline.calls, timeline.locations
     gaps = len(calls) + len(locations)
-    removed, earlier, shorter = np.zeros(gaps), np.zeros(len(locations)), np.zeros(len(calls))
+    removed, earlier = np.zeros(gaps), np.zeros(len(locations))
     kind = candidate.spot.kind
     guilty = np.isin(locations.rank, candidate.ranks)
     if kind == TargetKind.CARRIED_IN:
         start = locations.start_s
         earlier[guilty] = start[guilty] - np.median(start[~guilty] if (~guilty).any() else start)
-        return removed, np.maximum(earlier, 0.0), shorter
+        return removed, np.maximum(earlier, 0.0), None
     if kind == TargetKind.TRANSFER:
         return removed, earlier, _transfer_excess(candidate, timeline, guilty)
     excess = excess or stretch_excess(candidate, table, timeline)
     if not len(excess.first):
-        return removed, earlier, shorter
+        return removed, earlier, None
     # What sampling adds to single stretches by chance cancels over all of a rank's.
     over = excess.over_s
     positive = np.maximum(over, 0.0)
@@ -66,7 +67,7 @@ def excess_of(
     _spread(excess, ratio, removed)
     if timeline.unwritten is not None:
         _extend(excess, guilty, gap_locations(timeline), removed)
-    return removed, earlier, shorter
+    return removed, earlier, None
 
 
 @dataclass(slots=True)

@@ -15,8 +15,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 _Columns = TypeVar("_Columns")
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
 
 @dataclass(slots=True)
 class Threads:
@@ -162,20 +160,6 @@ def trim() -> None:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError):
         pass
-
-
-def keep_freed() -> None:
-    """Let the C library keep freed memory for what comes next.
-
-    Tables come and go, and pages that went back to the system have to be asked for, and cleared, anew: half of what the
-    kernel had to do. The limits are those that glibc's own adjustment ends at (mallopt(3)).
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-    mallopt(_M_TRIM_THRESHOLD, 64 << 20)
 
 
 def concatenate(parts: list[_Columns], kind: type[_Columns]) -> _Columns:

@@ -129,7 +129,6 @@ def analyze(
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
-    tables.keep_freed()
     with compiling_ahead(), _no_collections():
         try:
             folder = RunFolder(path)

@@ -30,9 +30,10 @@ The code may have been changed between the runs: places are matched by structure
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse both runs, compare them, and print or write the result."""
-        from scalana import comparison
+        from scalana import comparison, memory
         from scalana.progress import Progress
 
+        memory.keep_freed()
         with compared(), Progress(sys.stderr) as progress:
             report = comparison.diff(args.before, args.after, scheduler=args.scheduler, progress=progress)
             if args.format == "json":

@@ -32,9 +32,10 @@ examples:
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse the run, and print or write its report."""
-        from scalana import api
+        from scalana import api, memory
         from scalana.progress import Progress
 
+        memory.keep_freed()
         try:
             with Progress(sys.stderr) as progress:
                 report = api.analyze(args.folder, scheduler=args.scheduler, progress=progress)

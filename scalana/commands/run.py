@@ -104,7 +104,7 @@ def _finish(
 
 
 def _report(folder: str, command: list[str], form: str, missing: list[str]) -> None:
-    from scalana import api, nothing_recorded
+    from scalana import api, memory, nothing_recorded
     from scalana.progress import Progress
     from scalana.runtime.record_format import RunFolder
 
@@ -113,6 +113,7 @@ def _report(folder: str, command: list[str], form: str, missing: list[str]) -> N
         reason = nothing_recorded.explain(command, [*missing, *records.notes()])
         console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         return
+    memory.keep_freed()
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)
         text, data = report.to_text(), report.to_json()

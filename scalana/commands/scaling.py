@@ -39,12 +39,13 @@ Two sizes tell what is lost at the larger one. From three sizes on, every place 
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse all runs, compare them, and print or write the result."""
-        from scalana import comparison
+        from scalana import comparison, memory
         from scalana.progress import Progress
 
         if len(args.folders) < 2:
             raise UsageError("at least two runs, of different numbers of ranks, are needed")
         stated = None if args.scaling == "auto" else args.scaling
+        memory.keep_freed()
         with compared(), Progress(sys.stderr) as progress:
             report = comparison.scaling(
                 args.folders, stated=stated, at=args.at, scheduler=args.scheduler, progress=progress

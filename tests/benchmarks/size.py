@@ -35,7 +35,7 @@ def planted(model: Model) -> dict[str, tuple[int, int]]:
 
 def measure(folder: str, model: Model) -> dict[str, object]:
     """Analyse a folder, in this process."""
-    from scalana import api
+    from scalana import api, memory
 
     stages: list[tuple[str, float, float]] = []
 
@@ -45,6 +45,7 @@ def measure(folder: str, model: Model) -> dict[str, object]:
     from scalana import detectors  # noqa: F401  loaded before the clock starts
     from scalana.graphs import ppg  # noqa: F401
 
+    memory.keep_freed()
     report = api.analyze(folder, progress=progress)
     progress("report", 0, 0)
     text = report.to_json()
