@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scalana.launch import environment, mpi_environment  # noqa: E402
-from tests.benchmarks.program_overhead import Options, measure, show  # noqa: E402
+from tests.benchmarks.program_overhead import WINDOWS, Options, measure, show  # noqa: E402
 from tests.benchmarks.ratios import interval  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("mpi_calls.c")
@@ -41,7 +41,7 @@ CALLS = 4
 """MPI calls in one round of the program."""
 CALLS_HZ = 4_000
 """Calls a second that are written one by one (runtime/mpi/agent.c)."""
-TURN_S = 1.0
+WINDOW_S = 0.1
 WARM_TURNS = 4
 """Turns that are not looked at: in them the calls are still written one by one, for the most part."""
 
@@ -85,13 +85,13 @@ class Measurement:
 
     def overhead(self, rate: int, unit_s: float, turns: int, states: str) -> None:
         """Print what recording costs at about so many calls a CPU second."""
-        amount, calls = max(round(CALLS / rate / unit_s), 1), max(round(TURN_S * rate / CALLS), 1)
-        rounds = round(1.5 * calls * len(states) * (turns + WARM_TURNS))
+        amount, calls = max(round(CALLS / rate / unit_s), 1), max(round(WINDOW_S * rate / CALLS), 1)
+        rounds = calls * WINDOWS * (len(states) * (turns + WARM_TURNS) + 1)
         hz = CALLS_HZ * sum(state in "13" for state in states) // len(states)
         with mock.patch.dict(os.environ, {**self.plain_env, "SCALANA_CALLS_HZ": str(max(hz, 1))}):
             options = Options("MPI_Allreduce", calls, states)
             seconds = measure(self.words(rounds, amount), options, self.work / "cache")[:, WARM_TURNS:]
-        print(f"{calls * CALLS / np.median(seconds[:, :, 0, 0]):,.0f} calls a CPU second:")
+        print(f"{calls * CALLS / np.median(seconds[:, :, 0, :, 0]):,.0f} calls a CPU second:")
         show(seconds, states)
 
     def starts(self, count: int) -> tuple[list[float], list[float]]:

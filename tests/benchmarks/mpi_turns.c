@@ -1,10 +1,9 @@
 /* Takes recording out of the processes of an MPI job and puts it back, in turns: what it costs this very process.
  *
- * Compiled into the preloaded library by program_overhead.py. A turn is as many calls of one function of MPI, so that the
- * turns of all ranks, and the work in them, are the same. At the end of each, a line goes to SCALANA_TURNS_FILE-<pid>:
- * what was recorded, CPU seconds of the process, and wall seconds. */
+ * Compiled into the preloaded library by program_overhead.py. A turn is so many windows of as many calls of one function of
+ * MPI, so that the windows of all ranks, and the work in them, are the same. At the end of each turn, a line goes to
+ * SCALANA_TURNS_FILE-<pid>: what was recorded, then CPU seconds of the process and wall seconds, window by window. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 
 enum { CALLS = 1, SAMPLES = 2 };
 #define MOST_FUNCTIONS 1024
+#define MOST_WINDOWS 4096
 
 extern const char *const agent_names[];
 extern void *agent_slots[];
@@ -40,10 +40,12 @@ __asm__(".text\n"
         "    jmp *turns_target(%rip)\n");
 
 static unsigned marker, states[16], state_count, now_on, number;
-static unsigned long calls, turn_calls, warm_calls;
+static unsigned long calls, window_calls, windows, warm_windows;
 static void *recorded[MOST_FUNCTIONS], *plain[MOST_FUNCTIONS];
-static int file = -1;
-static double cpu_before, wall_before;
+static FILE *file;
+static struct {
+    double cpu_s, wall_s;
+} readings[MOST_WINDOWS + 1];
 static uint64_t seed = 1;
 
 static double cpu_s(void)
@@ -94,19 +96,29 @@ static unsigned next_state(void)
     return order[number++ % state_count];
 }
 
+static void write_turn(unsigned state)
+{
+    fprintf(file, "%u", state);
+    for (unsigned long i = warm_windows; i < windows; i++) {
+        fprintf(file, " %.6f %.6f", readings[i + 1].cpu_s - readings[i].cpu_s,
+                readings[i + 1].wall_s - readings[i].wall_s);
+    }
+    fprintf(file, "\n");
+    fflush(file);
+}
+
 void turns_tick(void)
 {
     static unsigned state;
-    calls++;
-    if (calls == warm_calls) {
-        cpu_before = cpu_s();
-        wall_before = wall_s();
-    } else if (calls >= warm_calls + turn_calls) {
-        char line[96];
-        double cpu = cpu_s() - cpu_before, wall = wall_s() - wall_before;
+    unsigned long window = calls / window_calls;
+    if (calls++ % window_calls) {
+        return;
+    }
+    readings[window].cpu_s = cpu_s();
+    readings[window].wall_s = wall_s();
+    if (window == windows) {
         if (number) {
-            int size = snprintf(line, sizeof line, "%u %.6f %.6f\n", state, cpu, wall);
-            (void)!write(file, line, (size_t)size);
+            write_turn(state);
         }
         state = next_state();
         record(states[state]);
@@ -119,18 +131,19 @@ __attribute__((constructor)) static void prepare(void)
     const char *wanted = getenv("SCALANA_TURNS"), *name = getenv("SCALANA_TURNS_FILE");
     char function[64], list[64], path[4096];
     if (wanted == NULL || name == NULL || dlsym(RTLD_DEFAULT, "PMPI_Init") == NULL ||
-        sscanf(wanted, "%63s %lu %lu %63s", function, &turn_calls, &warm_calls, list) != 4) {
+        sscanf(wanted, "%63s %lu %lu %lu %63s", function, &window_calls, &warm_windows, &windows, list) != 5 ||
+        windows > MOST_WINDOWS) {
         return;
     }
     for (char *c = list; *c && state_count < 16; c++) {
         states[state_count++] = (unsigned)(*c - '0');
     }
     snprintf(path, sizeof path, "%s-%d", name, (int)getpid());
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    file = fopen(path, "we");
     for (marker = 0; marker < agent_slot_count && strcmp(agent_names[marker], function) != 0; marker++) {
     }
-    if (file < 0 || marker == agent_slot_count) {
-        fprintf(stderr, "no turns: %s\n", file < 0 ? path : function);
+    if (file == NULL || marker == agent_slot_count) {
+        fprintf(stderr, "no turns: %s\n", file == NULL ? path : function);
         _exit(2);
     }
     for (unsigned i = 0; i < agent_slot_count && i < MOST_FUNCTIONS; i++) {

@@ -2,15 +2,17 @@
 
     python tests/benchmarks/program_overhead.py --marker MPI_Allreduce --calls N -- mpirun -n 2 PROGRAM ...
 
-The program is recorded as ever, but in turns: a turn is as many calls of one function of MPI (the marker, best one that
-all ranks call in every iteration), and in some turns recording is taken out of the process (``mpi_turns.c``): calls go
-straight to the library and no thread is sampled. What is compared are the CPU seconds of the turns, user and system, of
-all threads of a rank, the sampler's and the writer's included, so that neither start-up nor the place of memory of one
-process or another can be mistaken for a cost. The table shows, for both of them, the median of the ratios of
-neighbours in time over all ranks, with a confidence interval of the median, and the ratio of all turns together with
-one by resampling. Turns should take a second: the sampler settles within the first part, which is not looked at.
+The program is recorded as ever, but in turns: in some, recording is taken out of the process (``mpi_turns.c``), so that
+calls go straight to the library and no thread is sampled. A turn is some windows of as many calls of one function of
+MPI (the marker, best one that all ranks call in every iteration), so that all windows hold the same work. Compared are
+the CPU seconds of windows, user and system, of all threads of a rank, the sampler's and the writer's included. So
+neither start-up, nor the place of memory of one process or another, can be mistaken for a cost.
 
-States to compare, one letter each: 0 nothing is recorded, 1 calls, 2 samples, 3 both. The first one is what the others
+The table shows the ratio of what an undisturbed window takes, the lower quartile of all, with a 95 % interval by
+resampling of turns: whatever else the machine does only makes windows longer, while the sampler comes by several times
+in each. A window should take a tenth of a second.
+
+States to compare, one digit each: 0 nothing is recorded, 1 calls, 2 samples, 3 both. The first one is what the others
 are compared to; ``--states 003`` has a check of the method, two turns without.
 """
 
@@ -32,21 +34,23 @@ sys.path.insert(0, str(ROOT))
 
 from scalana.launch import environment, mpi_environment  # noqa: E402
 from scalana.runtime.mpi import build  # noqa: E402
-from tests.benchmarks.ratios import interval  # noqa: E402
 
 TURNS = Path(__file__).with_name("mpi_turns.c")
 NAMES = {"0": "without", "1": "calls only", "2": "samples only", "3": "recorded"}
-RESAMPLES = 2000
+RESAMPLES = 1000
+QUANTILE = 0.25
+WARM_WINDOWS, WINDOWS = 5, 15
+"""Of each turn: those that are not looked at, in which the sampler settles, and all."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What turns are, and what happens in them."""
+    """What windows are, and what happens in them."""
 
     marker: str
-    """Function of MPI that turns are counted by."""
+    """Function of MPI that windows are counted by."""
     calls: int
-    """Of the marker in a turn; half as many more before it are not looked at."""
+    """Of the marker in a window."""
     states: str
     rate: float = 200.0
     """Samples a second."""
@@ -71,33 +75,41 @@ def job_environment(command: list[str], work: Path, cache: Path, rate: float) ->
     return env
 
 
-def turns(work: Path, states: int) -> np.ndarray:
-    """``[ranks, rounds, states, CPU or wall]`` seconds."""
+def read_turns(work: Path, states: int) -> np.ndarray:
+    """``[ranks, rounds, states, windows, CPU or wall]`` seconds.
+
+    Raises:
+        SystemExit: there is no turn of every state.
+    """
     ranks = []
     for path in sorted(work.glob("turns-*")):
         rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        rounds = np.full((len(rows) // states, states, 2), np.nan)
-        for number, (state, cpu, wall) in enumerate(rows[: len(rounds) * states]):
-            rounds[number // states, int(state)] = float(cpu), float(wall)
+        rounds = np.full((len(rows) // states, states, WINDOWS - WARM_WINDOWS, 2), np.nan)
+        for number, (state, *seconds) in enumerate(rows[: len(rounds) * states]):
+            rounds[number // states, int(state)] = np.array(seconds, dtype=float).reshape(-1, 2)
         ranks.append(rounds)
-    if not ranks or not len(ranks[0]):
-        raise SystemExit("no turn was ended: make them shorter, or the run longer")
-    shortest = min(len(rounds) for rounds in ranks)
+    shortest = min((len(rounds) for rounds in ranks), default=0)
+    if shortest == 0:
+        raise SystemExit("no turn was ended: make windows shorter, or the run longer")
     return np.array([rounds[:shortest] for rounds in ranks])
 
 
-def overall(some: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
-    """Ratio of the sums (``[ranks, rounds]``), and a 95 % interval by resampling of rounds."""
+def ratio(some: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
+    """Ratio of what an undisturbed window takes (``[ranks, rounds, windows]``), summed over ranks, and its interval."""
+
+    def undisturbed(windows: np.ndarray) -> float:
+        return float(np.quantile(windows.reshape(len(windows), -1), QUANTILE, axis=1).sum())
+
     choose = np.random.default_rng(0)
     rounds = some.shape[1]
     picked = [choose.integers(0, rounds, rounds) for _ in range(RESAMPLES)]
-    ratios = [some[:, these].sum() / others[:, these].sum() for these in picked]
+    ratios = [undisturbed(some[:, these]) / undisturbed(others[:, these]) for these in picked]
     low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(some.sum() / others.sum()), float(low), float(high)
+    return undisturbed(some) / undisturbed(others), float(low), float(high)
 
 
 def measure(command: list[str], options: Options, cache: Path | None = None) -> np.ndarray:
-    """Seconds of turns of a job, ``[ranks, rounds, states, CPU or wall]``.
+    """Seconds of windows of a job, ``[ranks, rounds, states, windows, CPU or wall]``.
 
     Raises:
         SystemExit: the job failed, or was too short for a single turn.
@@ -105,39 +117,33 @@ def measure(command: list[str], options: Options, cache: Path | None = None) -> 
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         env = job_environment(command, work, cache or work / "cache", options.rate)
-        env["SCALANA_TURNS"] = f"{options.marker} {options.calls} {max(options.calls // 2, 2)} {options.states}"
+        env["SCALANA_TURNS"] = f"{options.marker} {options.calls} {WARM_WINDOWS} {WINDOWS} {options.states}"
         env["SCALANA_TURNS_FILE"] = str(work / "turns")
         done = subprocess.run(command, env=env, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-        return turns(work, len(options.states))
+        return read_turns(work, len(options.states))
 
 
 def show(seconds: np.ndarray, states: str) -> None:
     """Print the table."""
     ranks, rounds = seconds.shape[:2]
-    alone = np.median(seconds[:, :, 0], axis=(0, 1))
+    alone = np.quantile(seconds[:, :, 0, :, 0], [0.05, 0.25, 0.5, 0.95]) * 1e3
     print(
-        f"{ranks} ranks, {rounds} turns of {alone[0]:.3f} s of CPU, {alone[1]:.3f} s of wall time, without recording; "
+        f"{ranks} ranks, {rounds} turns of {WINDOWS - WARM_WINDOWS} windows; one without recording takes "
+        f"{alone[1]:.1f} ms of CPU (median {alone[2]:.1f}, {alone[0]:.1f} to {alone[3]:.1f}); "
         f"load {os.getloadavg()[0]:.1f}"
     )
     for index, letter in enumerate(states[1:], start=1):
         for part, what in enumerate(("CPU", "wall")):
-            some, others = seconds[:, :, index, part], seconds[:, :, 0, part]
-            ratios = [float(ratio) for ratio in (some.sum(axis=0) / others.sum(axis=0))]
-            low, high, _ = interval(ratios)
-            total, from_, to = overall(some, others)
-            print(
-                f"{NAMES[letter]:>12}, {what:4}: median {np.median(ratios):.4f} [{low:.4f}, {high:.4f}], "
-                f"all together {total:.4f} [{from_:.4f}, {to:.4f}]",
-                flush=True,
-            )
+            middle, low, high = ratio(seconds[:, :, index, :, part], seconds[:, :, 0, :, part])
+            print(f"{NAMES[letter]:>12}, {what:4}: {middle:.4f} [{low:.4f}, {high:.4f}]", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--marker", default="MPI_Allreduce", help="function of MPI that turns are counted by")
-    parser.add_argument("--calls", type=int, required=True, help="its calls in a turn, of about a second")
+    parser.add_argument("--marker", default="MPI_Allreduce", help="function of MPI that windows are counted by")
+    parser.add_argument("--calls", type=int, required=True, help="its calls in a window")
     parser.add_argument("--states", default="03", help="what to compare (default: 03)")
     parser.add_argument("--rate", type=float, default=200, help="samples a second (default: 200)")
     parser.add_argument("--cache", type=Path, help="folder to keep the compiled recorder in (default: it is not kept)")
