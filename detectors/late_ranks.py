@@ -20,6 +20,7 @@ from scalana.detectors.waits import WaitStates
 from scalana.detectors.whole_calls import measure
 from scalana.graphs.portions import each
 from scalana.graphs.psg import PSG
+from scalana.graphs.tables import trim
 from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
@@ -60,6 +61,7 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
         return []
     # The run as it was, and without each of them.
     changes = [None, *((candidate, excess) for candidate, _, excess in found)]
+    trim()  # replays need much room, in large pieces
     measured_end, *ends = each(lambda change: end_s(replay, table, timeline, change), changes)
     findings: list[Finding] = []
     for (candidate, finding, excess), end in zip(found, ends, strict=True):
