@@ -174,8 +174,11 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         part.communicators = communicators.of(part.record)
         rows["communicators"][part.number] = len(communicators) - known
     opens = concatenate([part.open(thread_first) for part in speaking if len(part.record.open)], Events)
-    samples = stacked_samples(parts, thread_first)
-    events = stacked_events(speaking, thread_first)
+
+    def stacked(table: str) -> Any:
+        return stacked_samples(parts, thread_first) if table == "samples" else stacked_events(speaking, thread_first)
+
+    samples, events = each(stacked, ("samples", "events"))
     if len(opens):
         append(events, narrowed(opens))
     counts = {

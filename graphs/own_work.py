@@ -254,8 +254,10 @@ def _carried_back(wait_ns: IntArray, room_ns: IntArray, follows: BoolArray) -> I
     The kernel tells it when a thread has got one: what does not fit into that stretch was waited in those before, in
     which the thread was seen not to run.
     """
-    over = np.where(follows, wait_ns - room_ns, -_MOST_WAIT_NS)[::-1]
-    total = np.cumsum(over)
+    over = wait_ns - room_ns
+    if over.max() <= 0:
+        return wait_ns
+    total = np.cumsum(np.where(follows, over, -_MOST_WAIT_NS)[::-1])
     over = (total - np.minimum(np.minimum.accumulate(total), 0))[::-1]  # what each stretch hands to the one before
     return np.minimum(wait_ns + np.append(over[1:], 0), room_ns)
 
