@@ -35,7 +35,7 @@ class Model:
     ranks: int
     steps: int
     layers: int = 4
-    functions: int = 416
+    functions: int = 455
     """Functions that work; a graph has about twelve vertices for each of them."""
     work_ns: int = 5 * MS
     """Between two calls."""
