@@ -29,11 +29,13 @@ def analyze(ppg: PPG) -> Analysis:
     waits = find_waits(timeline, dependencies)
     if ppg.metrics["wait_s"].any():
         ppg.metrics["wait_s"][:] = 0.0
-    add_calls(ppg.metrics["wait_s"], timeline, waits.all_s(timeline))
+    wait_s = waits.all_s(timeline)
+    add_calls(ppg.metrics["wait_s"], timeline, wait_s)
+    total_s = float(wait_s.sum())
+    del wait_s  # of a large run a large table
     replay = prepare(timeline, dependencies, unwritten_waits(timeline, waits))
     table = blame(timeline, waits)
     warnings = _warnings(ppg)
-    total_s = float(waits.all_s(timeline).sum())
     unbalanced = abs(float(table.seconds.sum()) - total_s)
     if unbalanced > SUM_TOLERANCE * max(total_s, 1e-9):
         warnings.append(f"the blame misses {unbalanced:.3f} s of {total_s:.3f} s of waiting: please report this")

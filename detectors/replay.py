@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.waits import Dependencies, find_dependencies
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, rows_of_ranges
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
 _FEW = 1 << 15
@@ -183,7 +183,7 @@ def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) ->
     size = np.diff(calls.wait_first)[order]
     wait_first = np.concatenate(([0], np.cumsum(size))).astype(ROW)
     one_each = len(calls.waits) == count and bool((size == 1).all())
-    pair = order if one_each else _ranges(calls.wait_first[:-1][order], size)
+    pair = order if one_each else rows_of_ranges(calls.wait_first[:-1][order], size)
 
     def on() -> IntArray:
         call = pairs.on[pair]
@@ -203,11 +203,6 @@ def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) ->
     }
     made = dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
     return _Ordered(place=place, wait_first=wait_first, **made)
-
-
-def _ranges(first: IntArray, size: IntArray) -> IntArray:
-    """Rows of ranges that begin at ``first`` and have ``size`` rows, one after the other."""
-    return np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
 
 
 def time_order(time_s: FloatArray) -> IntArray:

@@ -13,6 +13,7 @@ from scalana.detectors.replay import Replay
 from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.metrics import gap_locations
+from scalana.graphs.portions import rows_of_ranges
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 ASLEEP = 0.7
@@ -183,7 +184,7 @@ def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> No
     rows = np.flatnonzero(ratio > 0.0)
     first, end = (np.searchsorted(begins, edge[rows]) for edge in (excess.first, excess.end))
     size = end - first
-    which = np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+    which = rows_of_ranges(first, size)
     np.maximum.at(removed, gap[begins[which]], within[which] * np.repeat(ratio[rows], size))
 
 

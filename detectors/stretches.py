@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from scalana.detectors.waits import WaitStates, waits_table
 from scalana.graphs.hashing import ordered
-from scalana.graphs.portions import each, portions_of
+from scalana.graphs.portions import each, portions_of, rows_of_ranges
 from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
@@ -67,7 +67,7 @@ class Stretches:
     def rows_of(self, latenesses: IntArray) -> IntArray:
         """Rows of some latenesses, one after the other."""
         first, size = self.first[latenesses], self.first[latenesses + 1] - self.first[latenesses]
-        return np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+        return rows_of_ranges(first, size)
 
 
 def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
@@ -94,7 +94,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         size = instances.first[here + 1] - instances.first[here]
         size[size <= 2] = 0
         event = np.repeat(np.arange(len(here)), size)
-        entry = np.arange(len(event)) + np.repeat(instances.first[here] - np.cumsum(size) + size, size)
+        entry = rows_of_ranges(instances.first[here], size)
         other = done[entry]
         kept = (calls.location[other] != late[event]) & (waits.instance[other] != here[event]) & ~waited[entry]
         other, event = other[kept], event[kept]
@@ -180,7 +180,7 @@ def _sort_by_meeting(first: IntArray, since: IntArray, columns: tuple[np.ndarray
         mixed = np.unique(np.searchsorted(first, inside, side="right") - 1)
         sizes = first[mixed + 1] - first[mixed]
         event = np.repeat(mixed, sizes)
-        rows = np.arange(len(event)) + np.repeat(first[mixed] - np.cumsum(sizes) + sizes, sizes)
+        rows = rows_of_ranges(first[mixed], sizes)
         order = rows[np.lexsort((since[rows], event))]
         for column in (since, *columns):
             column[rows] = column[order]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.portions import chunks, each, portions_of
+from scalana.graphs.portions import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.tables import concatenate
 from scalana.graphs.timeline import ROW, Calls, FloatArray, IntArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
@@ -375,7 +375,7 @@ def _root_member(timeline: Timeline, rooted: npt.NDArray[np.bool_]) -> IntArray:
     result = np.full(len(instances), -1, dtype=ROW)
     which = np.flatnonzero(rooted)
     size = instances.first[which + 1] - instances.first[which]
-    entry = np.repeat(instances.first[which] - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+    entry = rows_of_ranges(instances.first[which], size)
     instance = np.repeat(which, size)
     hits = timeline.locations.rank[timeline.calls.location[instances.members[entry]]] == instances.root[instance]
     result[instance[hits]] = entry[hits]

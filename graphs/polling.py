@@ -14,7 +14,7 @@ from scalana.graphs.gather import Gathered
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.located import Located, gaps_of, outside_communication, samples_of
 from scalana.graphs.own_work import BoolArray, InGaps, Places
-from scalana.graphs.portions import each
+from scalana.graphs.portions import each, rows_of_ranges
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.tables import to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
@@ -182,4 +182,4 @@ def _ranges(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     """The entries of some rows of a compressed table, and for each of them which of ``rows`` it is of."""
     size = first[rows + 1] - first[rows]
     owner = np.repeat(np.arange(len(rows)), size)
-    return owner, np.arange(len(owner)) + np.repeat(first[rows] - np.cumsum(size) + size, size)
+    return owner, rows_of_ranges(first[rows], size)

@@ -86,6 +86,11 @@ def portions_of(first: IntArray, size: int = ROWS) -> list[slice]:
     return [slice(low, high) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
 
 
+def rows_of_ranges(first: IntArray, size: IntArray) -> IntArray:
+    """Rows of ranges that begin at ``first`` and have ``size`` rows, one after the other."""
+    return np.repeat(first - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+
+
 def each(work: Callable[[_In], _Out], parts: Iterable[_In]) -> list[_Out]:
     """What ``work`` makes of every part, in order; done at once on all cores, as far as it runs outside of Python."""
     parts = list(parts)
