@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from . import recording
@@ -26,36 +28,42 @@ ROLLOUTS = """
 """
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """The time of the main thread from one sample to the next, as the earlier one found it."""
+
+    seconds: float
+    frames: list[tuple[str, int]]
+    """(function, line)s, the outermost first."""
+    rests: bool
+    """It doesn't advance: the sample at its end finds it where the earlier one did, waiting."""
+
+
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[float, list[tuple[str, int]], int]]:
-    """Of each sample of the main thread the seconds to the next one, its (function, line)s, and the state."""
+def stretches(tmp_path_factory: pytest.TempPathFactory) -> list[Stretch]:
     folder = tmp_path_factory.mktemp("asyncio")
     record = recording.recorded(ROLLOUTS, folder)
-    thread = recording.main_thread(record)
-    rows = [row for row in range(len(record.samples)) if record.samples.thread[row] == thread]
-    times = record.samples.time_ns
+    samples, thread = record.samples, recording.main_thread(record)
+    rows = [row for row in range(len(samples)) if samples.thread[row] == thread]
     main_line = recording.line_of(folder, "# main")
-    result = []
+    waiting, result = 3, []
     for row, following in zip(rows, rows[1:]):  # noqa: B905  pairs
-        frames = [(frame.code.name, frame.line) for frame in record.frames(record.samples.path[row])]
+        frames = [(frame.code.name, frame.line) for frame in record.frames(samples.path[row])]
         if ("<module>", main_line) in frames:
-            result.append(((times[following] - times[row]) * 1e-9, frames, record.samples.state[row]))
+            rests = samples.path[following] == samples.path[row] and samples.state[following] == waiting
+            result.append(Stretch((samples.time_ns[following] - samples.time_ns[row]) * 1e-9, frames, rests))
     return result
 
 
-def test_a_coroutine_is_called_by_those_that_await_it(
-    samples: list[tuple[float, list[tuple[str, int]], int]],
-) -> None:
-    busy = [(seconds, [name for name, _ in frames]) for seconds, frames, _ in samples if frames[-1][0] == "busy"]
-    assert sum(seconds for seconds, _ in busy) > 0.15  # of 0.3 s
-    for _, names in busy:
+def test_a_coroutine_is_called_by_those_that_await_it(stretches: list[Stretch]) -> None:
+    busy = [stretch for stretch in stretches if stretch.frames[-1][0] == "busy"]
+    assert sum(stretch.seconds for stretch in busy) > 0.15  # of 0.3 s
+    for stretch in busy:
+        names = [name for name, _ in stretch.frames]
         assert names[0] == "<module>"
         assert names[-3:] == ["rollout", "judge", "busy"]
 
 
-def test_while_all_coroutines_wait_the_thread_rests_in_the_event_loop(
-    samples: list[tuple[float, list[tuple[str, int]], int]],
-) -> None:
-    ipc = 3
-    idle = [seconds for seconds, frames, state in samples if frames[-1][0].endswith("select") and state == ipc]
-    assert sum(idle) > 0.2  # of 0.4 s
+def test_while_all_coroutines_wait_the_thread_rests_in_the_event_loop(stretches: list[Stretch]) -> None:
+    idle = [stretch for stretch in stretches if stretch.frames[-1][0].endswith("select") and stretch.rests]
+    assert sum(stretch.seconds for stretch in idle) > 0.2  # of 0.4 s
