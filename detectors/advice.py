@@ -81,11 +81,11 @@ def advise(finding: Finding) -> str:
 
 
 def _computing(finding: Finding) -> str:
-    """What to do about computing that takes longer on some ranks, or that only they do."""
+    """What to do about computing that takes longer on some ranks, or takes time on them alone."""
     here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
     if not isinstance(here, float) or not isinstance(others, float):
         return ""
     if others > NOTHING * here:
         return "The same code computes longer here than on other ranks: balance its input, or check this core."
-    who = "Only these ranks do" if len(finding.ranks) > 1 else "Only this rank does"
-    return f"{who} this: do it less often, make it cheaper, or share it with the others."
+    who = "Only these ranks spend" if len(finding.ranks) > 1 else "Only this rank spends"
+    return f"{who} time here: do this less often, make it cheaper, or share it with the others."

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import os
 import site
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
@@ -68,8 +69,17 @@ def python_files(folder: str) -> list[str]:
     found: list[str] = []
     for base, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        found.extend(os.path.join(base, name) for name in sorted(files) if name.endswith((".py", ".pyw")))
+        paths = (os.path.join(base, name) for name in sorted(files) if name.endswith((".py", ".pyw")))
+        found.extend(path for path in paths if not stat.S_ISFIFO(_mode(path)))  # to open one may take forever
     return found
+
+
+def _mode(path: str) -> int:
+    """What kind of file it is; of one that cannot be asked about, no kind."""
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
 
 
 def build_psg(

@@ -16,8 +16,9 @@ from scalana.commands import COMMANDS, CommandError
 _DESCRIPTION = """\
 Which line, on which rank, made everyone else wait, and how much time comes back if it is fixed?
 
-example:
+examples:
   scalana run -- torchrun --standalone --nproc-per-node 4 train.py
+  scalana run -- mpirun -n 8 ./solver
 """
 
 
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.configure(sub)
-        sub.set_defaults(entry=command.run)
+        sub.set_defaults(entry=command.run, parser=sub)
     return top
 
 
@@ -49,14 +50,20 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if "--" in own:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
-    args = parser().parse_args(own)
+    args, unknown = parser().parse_known_args(own)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     args.rest = rest
     return args
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry of the ``scalana`` program. Returns the exit code."""
-    args = parse(sys.argv[1:] if argv is None else argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments:
+        parser().print_help(sys.stderr)
+        return 2
+    args = parse(arguments)
     try:
         code: int = args.entry(args)
         sys.stdout.flush()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PsgCommand:
-    """Show the structure graph of source files, without running them."""
+    """Show the structure of a program, from its source or its binary, without running it."""
 
     example = """\
 examples:

@@ -35,8 +35,8 @@ def _computes(here_s: float, others_s: float, ranks: list[int]) -> str:
 
 def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
     assert _computes(4.0, 2.0, [1]).startswith("The same code")
-    assert _computes(4.0, 0.0, [1]).startswith("Only this rank does this")
-    assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks do this")
+    assert _computes(4.0, 0.0, [1]).startswith("Only this rank spends time here")
+    assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks spend time here")
 
 
 def test_a_part_of_a_librarys_call_is_the_same_from_whatever_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_json_is_the_whole_graph(tmp_path: Path) -> None:
     step = graph["vertices"][comm["parent"]]
     assert (step["kind"], step["name"]) == ("function", "step")
     assert graph["vertices"][step["parent"]]["kind"] == "loop"
+
+
+def test_a_pipe_in_a_folder_is_no_file_to_read(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SOURCE)
+    os.mkfifo(tmp_path / "pipe.py")
+    assert "comm allreduce" in psg(tmp_path, ".").stdout
+
+
+def test_a_wrong_option_is_an_error_of_its_command(tmp_path: Path) -> None:
+    result = psg(tmp_path, "--fulll", "train.py")
+    assert result.returncode == 2 and "usage: scalana psg" in result.stderr and "--fulll" in result.stderr
 
 
 def test_full_shows_more(tmp_path: Path) -> None:
