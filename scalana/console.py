@@ -11,6 +11,8 @@ from scalana.errors import CommandError
 
 MAX_WIDTH = 100
 """Reports are set for reading; a wider terminal does not make them wider."""
+MIN_WIDTH = 60
+"""On a narrower terminal lines are broken by the terminal."""
 
 _ASCII = str.maketrans(
     {"·": "-", "…": "...", "─": "-", "│": "|", "└": "`", "├": "+", "█": "#", "▓": "%", "▒": "=", "░": ":", "→": "->"}
@@ -35,14 +37,14 @@ def wants_color(stream: TextIO, environ: Mapping[str, str] | None = None) -> boo
 
 
 def width(stream: TextIO) -> int:
-    """Columns for a report on ``stream``: those of the terminal, between 80 and :data:`MAX_WIDTH`."""
+    """Columns for a report on ``stream``: those of the terminal, between :data:`MIN_WIDTH` and :data:`MAX_WIDTH`."""
     if not is_terminal(stream):
         return MAX_WIDTH
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = MAX_WIDTH
-    return max(80, min(MAX_WIDTH, columns or MAX_WIDTH))
+    return max(MIN_WIDTH, min(MAX_WIDTH, columns or MAX_WIDTH))
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scalana.report import names
-from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
     from scalana.detectors.costs import RunCosts
@@ -61,17 +61,19 @@ def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
 def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
     """The table of places; its rows add up to the change of an average rank."""
     if not difference.changes:
-        return [*wrap("No place changed by more than the noise.", width, "  "), *_others(difference, 0.0)]
+        return [*wrap("No place changed by more than the noise.", width, "  "), *_others(difference, 0.0, width)]
     left, line, right = rule("What changed", "seconds of an average rank", width)
-    head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8} {'work':>8} {'waiting':>8}  place"
+    parts = f" {'work':>8} {'waiting':>8}" if width >= NARROW else ""
+    head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8}{parts}  place"
     rows = []
     places = Counter((change.file, change.line) for change in difference.changes)
     for change in difference.changes[:MOST_CHANGES]:
         rows.append(_row(change, difference, places[change.file, change.line] > 1, width, paint))
     hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
-    rows += _others(difference, hidden)
-    note = "  waiting: what the place makes other ranks wait, divided over all ranks"
-    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows, paint(note, "dim")]
+    rows += _others(difference, hidden, width)
+    if parts:
+        rows.append(paint("  waiting: what the place makes other ranks wait, divided over all ranks", "dim"))
+    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
 
 def _row(change: Change, difference: Difference, by_caller: bool, width: int, paint: Paint) -> str:
@@ -84,21 +86,23 @@ def _row(change: Change, difference: Difference, by_caller: bool, width: int, pa
         what = f"in {change.caller.rpartition(' ')[2]}, {what}"
     amount = f"{change.change_s:>+9.3f}"
     cells = f"{change.noise_s:>6.3f} {change.before_s:>8.3f} {change.after_s:>8.3f}"
-    parts = f"{change.work_s + change.transfer_s:>+8.3f} {change.waiting_s:>+8.3f}"
-    used = 2 + len(amount) + len(cells) + len(parts) + 4
+    if width >= NARROW:
+        cells += f" {change.work_s + change.transfer_s:>+8.3f} {change.waiting_s:>+8.3f}"
+    used = 2 + len(amount) + 1 + len(cells) + 2
     where = clip_left(where, max(16, width - used - 2))
     tail = clip(f" {what}", max(0, width - used - len(where)))
-    return f"  {paint(amount, 'red' if change.change_s > 0 else 'green')} {cells} {parts}  {paint(where, 'cyan')}{tail}"
+    return f"  {paint(amount, 'red' if change.change_s > 0 else 'green')} {cells}  {paint(where, 'cyan')}{tail}"
 
 
-def _others(difference: Difference, hidden_s: float) -> list[str]:
+def _others(difference: Difference, hidden_s: float, width: int) -> list[str]:
     """What changed besides the places that are shown; of those that are not, the sum is ``hidden_s``."""
     others = (
         ("waiting for a core", difference.core_wait_s),
         ("start of the job", difference.setup_s),
         ("everything else", difference.rest_s + hidden_s),
     )
-    return [f"  {value:>+9.3f}{'':43}  {label}" for label, value in others if abs(value) >= 0.0005]
+    gap = 43 if width >= NARROW else 25
+    return [f"  {value:>+9.3f}{'':{gap}}  {label}" for label, value in others if abs(value) >= 0.0005]
 
 
 def _causes(difference: Difference, width: int, paint: Paint) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalana.detectors.advice import NOTHING
 from scalana.report import names
-from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 
 if TYPE_CHECKING:
@@ -231,12 +231,12 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
         who = ("  " * depth + ("└ " if depth else "")) + f"rank {hop.rank}"
         missing = "does not come" if finding.kind == "hang" else "is late"
         what = missing if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
-        amount = names.seconds(hop.wait_s) if hop.wait_s > 0 else ""
+        amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.relative(hop.file, cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     room = width - 4 - widths[0] - widths[1] - widths[2] - 6
-    widths[3] = min(widths[3], room)
+    widths[3] = min(widths[3], max(room, 1))
     lines = [paint("  from the symptom to the cause", "dim")]
     for who, what, amount, place, function in rows:
         fixed = f"    {who:<{widths[0]}}  {what:<{widths[1]}}  {amount:>{widths[2]}}  "

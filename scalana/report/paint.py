@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "blue": "34"}
 
+NARROW = 80
+"""Columns below which tables leave out what can be spared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Paint:

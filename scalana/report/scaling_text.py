@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
 from scalana.report.finding_text import context, headline
-from scalana.report.paint import Paint, clip, rule, wrap
+from scalana.report.paint import NARROW, Paint, clip, rule, wrap
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Finding
@@ -35,7 +35,7 @@ def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
     """The comparison in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
     paint = Paint(color)
     run = scaling.reference.ppg.run
-    blocks = [_header(scaling, width, paint), _sizes(scaling, paint), _warnings(scaling.warnings, width, paint)]
+    blocks = [_header(scaling, width, paint), _sizes(scaling, width, paint), _warnings(scaling.warnings, width, paint)]
     for number, finding in enumerate(scaling.findings[:MOST_FINDINGS], 1):
         blocks.append(_block(number, finding, scaling, run, width, paint))
     if len(scaling.findings) > MOST_FINDINGS:
@@ -67,40 +67,35 @@ def _header(scaling: Scaling, width: int, paint: Paint) -> list[str]:
     ]
 
 
-def _sizes(scaling: Scaling, paint: Paint) -> list[str]:
+def _sizes(scaling: Scaling, width: int, paint: Paint) -> list[str]:
     """One row per size: seconds of an average rank, without the start of the job."""
-    head = (
-        f"  {'ranks':>6} {'runs':>5} {'seconds':>8} {'ideal':>8} {'efficiency':>10} "
-        f"{'work':>8} {'waiting':>8} {'transfer':>8} {'no core':>8} {'start':>8}"
-    )
-    rows = [_size(size, paint) for size in scaling.sizes]
+    parts = width >= NARROW
+    head = f"  {'ranks':>5} {'runs':>4} {'seconds':>7} {'ideal':>7} {'efficiency':>10}"
+    if parts:
+        head += f" {'work':>7} {'waiting':>7} {'transfer':>8} {'no core':>7} {'start':>7}"
+    rows = [_size(size, parts, paint) for size in scaling.sizes]
     if scaling.prediction is not None:
-        rows.append(_prediction(scaling.prediction, paint))
-    return [
-        paint(head, "dim"),
-        *rows,
-        paint("  seconds of an average rank; seconds = work + waiting + transfer", "dim"),
-    ]
+        rows += _prediction(scaling.prediction, parts, paint)
+    note = "  seconds of an average rank" + ("; seconds = work + waiting + transfer" if parts else "")
+    return [paint(head, "dim"), *rows, paint(note, "dim")]
 
 
-def _size(size: Size, paint: Paint) -> str:
+def _size(size: Size, parts: bool, paint: Paint) -> str:
     efficiency = f"{names.percent(size.efficiency):>10}"
-    parts = (size.work_s, size.wait_s, size.transfer_s, size.core_wait_s, size.setup_s)
-    return (
-        f"  {size.ranks:>6} {size.runs:>5} {_short(size.seconds):>8} {_short(size.ideal_s):>8} "
-        + paint(efficiency, "red" if size.efficiency < 0.8 else "")
-        + " "
-        + " ".join(f"{_short(part):>8}" for part in parts)
-    )
+    row = f"  {size.ranks:>5} {size.runs:>4} {_short(size.seconds):>7} {_short(size.ideal_s):>7} "
+    row += paint(efficiency, "red" if size.efficiency < 0.8 else "")
+    if parts:
+        row += f" {_short(size.work_s):>7} {_short(size.wait_s):>7} {_short(size.transfer_s):>8}"
+        row += f" {_short(size.core_wait_s):>7} {_short(size.setup_s):>7}"
+    return row
 
 
-def _prediction(prediction: JobPrediction, paint: Paint) -> str:
-    text = (
-        f"  {prediction.ranks:>6} {'':>5} {_short(prediction.seconds):>8} {_short(prediction.ideal_s):>8} "
-        f"{names.percent(prediction.efficiency):>10} predicted, between {_short(prediction.low)} and "
-        f"{_short(prediction.high)}"
-    )
-    return paint(text, "yellow")
+def _prediction(prediction: JobPrediction, beside: bool, paint: Paint) -> list[str]:
+    """The row of the size that was asked for, and the range: ``beside`` it, or on a line of its own."""
+    row = f"  {prediction.ranks:>5} {'':>4} {_short(prediction.seconds):>7} {_short(prediction.ideal_s):>7} "
+    row += f"{names.percent(prediction.efficiency):>10}"
+    text = f"predicted, between {_short(prediction.low)} and {_short(prediction.high)}"
+    return [paint(f"{row} {text}", "yellow")] if beside else [paint(row, "yellow"), paint(f"{'':>7} {text}", "yellow")]
 
 
 def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:

@@ -9,7 +9,7 @@ from scalana.report import names
 from scalana.report.document import by_loss, warnings
 from scalana.report.finding_text import finding_block
 from scalana.report.hot import HotPlace, hot_places
-from scalana.report.paint import Paint, clip, clip_left, rule, wrap
+from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Analysis, TimeSplit
@@ -21,9 +21,6 @@ MOST_FINDINGS = 5
 _MOST_PLACES = 8
 _LEAST_SHARE = 0.005
 """Of the rank-seconds: places below are left out of the table."""
-
-_BEFORE_PLACE = 59
-"""Columns of the table left of its last one."""
 
 _PARTS = (
     ("work_s", "work", "█", "green"),
@@ -69,7 +66,7 @@ def _header(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     return [
         paint(left, "bold") + paint(line, "dim"),
         "  " + paint(command, "bold"),
-        "  " + " · ".join(fact for fact in facts if fact),
+        *wrap(" · ".join(fact for fact in facts if fact), width, "  "),
     ]
 
 
@@ -87,11 +84,17 @@ def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
     if total <= 0:
         return ["  No time was recorded."]
     amounts = [(max(0.0, getattr(time, field)) / total, label, mark, style) for field, label, mark, style in _PARTS]
-    shares = "  ".join(
-        f"{paint(mark, style)} {label} {names.percent(share)}"
-        for share, label, mark, style in amounts
-        if share >= 0.0005
-    )
+    shares = [""]
+    room = width
+    for share, label, mark, style in amounts:
+        if share < 0.0005:
+            continue
+        text = f"{label} {names.percent(share)}"
+        if len(text) + 4 > room:
+            shares.append("")
+            room = width
+        shares[-1] += f"  {paint(mark, style)} {text}"
+        room -= len(text) + 4
     columns = width - 4
     bar, begin, filled = "", 0.0, 0
     for share, _, mark, style in amounts:
@@ -99,7 +102,7 @@ def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
         end = min(columns, round(begin * columns))
         bar += paint(mark * (end - filled), style)
         filled = max(filled, end)
-    return ["  " + shares, "  " + bar]
+    return [*shares, "  " + bar]
 
 
 def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
@@ -152,24 +155,26 @@ def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
     if not shown or whole <= 0:
         return []
     left, line, right = rule("Where the time goes", "seconds of an average rank", width)
-    head = f"  {'share':>6} {'work':>7} {'stalled':>7} {'waiting':>7} {'transfer':>8} {'least..most':>13}  place"
+    parts = "" if width < NARROW else f" {'work':>7} {'stalled':>7} {'waiting':>7} {'transfer':>8}"
+    head = f"  {'share':>6}{parts} {'least..most':>13}  place"
     files = names.shortest(names.relative(place.file, ppg.run.cwd) for place in shown)
     rows = []
     for place in shown:
         where = names.place(files[names.relative(place.file, ppg.run.cwd)], place.line, place.end_line)
-        rows.append(_hot_row(place, where, place.time_s / whole, ppg.run.ranks, width, paint))
+        room = width - len(head) + len("place")
+        rows.append(_hot_row(place, where, place.time_s / whole, ppg.run.ranks, room, bool(parts), paint))
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
 
-def _hot_row(place: HotPlace, where: str, share: float, ranks: int, width: int, paint: Paint) -> str:
+def _hot_row(place: HotPlace, where: str, share: float, ranks: int, room: int, parts: bool, paint: Paint) -> str:
+    """``room``: columns for the place; ``parts``: whether its time is told apart."""
     cells = f"  {names.percent(share):>6}"
     columns = ((place.work_s, 7, ""), (place.stall_s, 7, "yellow"), (place.wait_s, 7, "red"), (place.transfer_s, 8, ""))
-    for value, size, style in columns:
+    for value, size, style in columns if parts else ():
         cell = f"{_amount(value, place.time_s):>{size}}"
         cells += " " + (paint(cell, style) if style and cell.strip() != "·" else cell)
     span = f"{_short(place.least_s)}..{_short(place.most_s)}" if ranks > 1 else ""
     cells += f" {span:>13}  "
-    room = width - _BEFORE_PLACE
     where = clip_left(where, room)
     return cells + paint(where, "cyan") + clip(f" {place.name}" if place.name else "", max(0, room - len(where)))
 

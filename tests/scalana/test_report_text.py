@@ -39,7 +39,7 @@ def test_warnings_of_the_run_and_of_the_analysis(tmp_path: Path) -> None:
     assert report.count("warning:") == 2
 
 
-@pytest.mark.parametrize("width", [80, 93, 100])
+@pytest.mark.parametrize("width", [60, 80, 93, 100])
 def test_fits_the_width_and_colour_changes_nothing_else(tmp_path: Path, width: int) -> None:
     analysis = late_rank(tmp_path)
     analysis.ppg.run.command = ["python", "x" * 300]
