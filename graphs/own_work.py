@@ -224,7 +224,8 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
 
     The border is the midpoint, unless the thread did not run in between: then it stayed where the earlier sample
     says until the last period, since a thread that does not advance writes no samples. Who was at rest in the earlier
-    one stayed there until what it then ran, and waited for a core, began.
+    one stayed there until what it then ran, and waited for a core, began; that is right before the later one, or, if
+    it was at rest again, at any time, as likely early as late.
     """
     time, n = samples.time_ns, len(samples)
     follows = np.zeros(n, np.bool_)
@@ -239,7 +240,9 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         held = rested | ((2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart))
         middle = (time[:-1] + time[1:]) // 2
         border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
-        border[:-1] = np.where(rested, time[1:] - cpu - wait, border[:-1])
+        began = time[1:] - cpu - wait
+        began = np.where(_RESTING[samples.state[1:]], (time[:-1] + began) // 2, began)
+        border[:-1] = np.where(rested, began, border[:-1])
         ran = np.where(held, np.maximum(time[1:] - border[:-1], 1), apart)
         cpu_after[:-1] = np.minimum(cpu / ran, 1.0)
         wait_after[:-1] = np.minimum(wait / ran, 1.0)

@@ -109,6 +109,15 @@ def test_thread_that_moved_on_without_a_closing_sample_stayed_where_it_was():
     assert _table(own, activities, "cpu_s") == {(0, 1, 10, False): 5, (0, 2, 20, False): 7}
 
 
+def test_one_rest_after_another_began_as_likely_early_as_late_since_the_last_look():
+    samples = _samples(
+        *((0, 10, 1, 5, STATE_ASLEEP), (0, 60, 1, 0, STATE_ASLEEP)),
+        *((0, 82, 2, 2, STATE_ASLEEP), (0, 120, 2, 0, STATE_ASLEEP)),
+    )
+    own, activities = own_work(_gaps((0, 5, 125, -1, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 65, (0, 2, 20, False): 55}
+
+
 def test_waiting_for_a_core_is_told_when_it_is_over_and_belongs_to_the_time_before():
     samples = _samples(*[(0, t, 1, cpu, STATE_RUNNING) for t, cpu in ((5, 5), (10, 3), (30, 0), (35, 2), (40, 5))])
     samples.core_wait_ns[3] = 25 * 10**6  # 3 of them since the look before, 20 in the stretch at rest, 2 before that
