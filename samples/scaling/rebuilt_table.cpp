@@ -3,7 +3,7 @@
 // /// scalana
 // sizes = [2, 4, 8]
 // scaling = "strong"
-// planted = "every rank builds the whole table in every step, 40 ms"
+// planted = "every rank builds the whole table in every step, 100 ms"
 // symptom = "none: all ranks are equally busy"
 //
 // [[faults]]
@@ -24,9 +24,9 @@
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr int STEPS = 10;
-constexpr double SOLVE_S = 0.32;  // one step of the solver on a single rank
-constexpr double TABLE_S = 0.040;
+constexpr int STEPS = 4;
+constexpr double SOLVE_S = 0.8;  // one step of the solver on a single rank
+constexpr double TABLE_S = 0.100;
 
 class Table {
 public:

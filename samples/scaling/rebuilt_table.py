@@ -4,7 +4,7 @@
 # launch = "torchrun --standalone --nproc-per-node"
 # sizes = [2, 4, 8]
 # scaling = "strong"
-# planted = "every rank builds the whole table in every step, 40 ms"
+# planted = "every rank builds the whole table in every step, 100 ms"
 # symptom = "none: all ranks are equally busy"
 #
 # [[faults]]
@@ -23,10 +23,10 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS = 10
-SOLVE_S = 0.32
+STEPS = 4
+SOLVE_S = 0.8
 """One step of the solver on a single rank."""
-TABLE_S = 0.040
+TABLE_S = 0.100
 
 
 def build_table() -> list[float]:

@@ -3,7 +3,7 @@
 // /// scalana
 // sizes = [2, 4, 8]
 // scaling = "strong"
-// planted = "rank 0 goes over all ranks in every step, 8 ms each"
+// planted = "rank 0 goes over all ranks in every step, 20 ms each"
 // symptom = "MPI_Scatter on all other ranks"
 //
 // [[faults]]
@@ -24,9 +24,9 @@
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr int STEPS = 10;
-constexpr double SOLVE_S = 0.32;  // one step of the solver on a single rank
-constexpr double PACK_S = 0.008;
+constexpr int STEPS = 4;
+constexpr double SOLVE_S = 0.8;  // one step of the solver on a single rank
+constexpr double PACK_S = 0.020;
 constexpr int CELLS = 256;
 
 static double solve(int ranks)

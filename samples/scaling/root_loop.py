@@ -4,7 +4,7 @@
 # launch = "torchrun --standalone --nproc-per-node"
 # sizes = [2, 4, 8]
 # scaling = "strong"
-# planted = "rank 0 goes over all ranks in every step, 6 ms each"
+# planted = "rank 0 goes over all ranks in every step, 15 ms each"
 # symptom = "dist.broadcast on all other ranks"
 #
 # [[faults]]
@@ -23,10 +23,10 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS = 10
-SOLVE_S = 0.32
+STEPS = 4
+SOLVE_S = 0.8
 """One step of the solver on a single rank."""
-PREPARE_S = 0.006
+PREPARE_S = 0.015
 
 
 def solve(ranks: int) -> float:

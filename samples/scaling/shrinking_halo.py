@@ -4,7 +4,7 @@
 # launch = "torchrun --standalone --nproc-per-node"
 # sizes = [2, 4, 8]
 # scaling = "strong"
-# planted = "packing the halo takes 160 ms divided by the ranks to the power 2/3"
+# planted = "packing the halo takes 400 ms divided by the ranks to the power 2/3"
 # symptom = "none: all ranks are equally busy"
 #
 # [[faults]]
@@ -23,10 +23,10 @@ import time
 import torch
 import torch.distributed as dist
 
-STEPS = 10
-SOLVE_S = 0.32
+STEPS = 4
+SOLVE_S = 0.8
 """One step of the solver on a single rank."""
-HALO_S = 0.160
+HALO_S = 0.400
 
 
 def pack_halo(ranks: int) -> float:
