@@ -24,7 +24,6 @@ class HotPlace:
     """The last line of a stretch of straight-line code; else the same."""
     name: str
     """What stands there: the enclosing function, or for communication the operation."""
-    kind: str
     time_s: float
     work_s: float
     stall_s: float
@@ -39,11 +38,11 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
     """All places that took any time, longest first. O(vertices x ranks)."""
     time_s = ppg.metrics["time_s"]
     parts = [ppg.metrics[name] for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
-    rows: dict[tuple[str, int, int, str, str], list[int]] = {}
+    rows: dict[tuple[str, int, int, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
         rows.setdefault(_place(ppg, int(index)), []).append(int(index))
     places = []
-    for (file, line, end_line, name, kind), indices in rows.items():
+    for (file, line, end_line, name), indices in rows.items():
         per_rank = time_s[indices].sum(axis=0)
         stall_s, core_wait_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
         time = float(per_rank.mean())
@@ -53,7 +52,6 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
                 line,
                 end_line,
                 name,
-                kind,
                 time_s=time,
                 work_s=max(0.0, time - comm_s - stall_s - core_wait_s),
                 stall_s=stall_s + core_wait_s,
@@ -66,10 +64,11 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
     return sorted(places, key=lambda place: (-place.time_s, place.file, place.line))
 
 
-def _place(ppg: PPG, index: int) -> tuple[str, int, int, str, str]:
+def _place(ppg: PPG, index: int) -> tuple[str, int, int, str]:
+    """File, lines and name. A loop and what it holds on the same line are one place to a reader."""
     vertex = ppg.psg.vertices[index]
     kind = str(vertex.kind.value)
     name = vertex.place.name if kind in ("comm", "call", "op", "region") else ppg.psg.function_of(index)
     place = vertex.place
     end_line = place.end_line if kind == "comp" else place.line
-    return place.file, place.line, max(place.line, end_line), name or place.name, kind
+    return place.file, place.line, max(place.line, end_line), name or place.name
