@@ -62,18 +62,18 @@ static void forget_totals(native_thread *thread)
 }
 
 static agent_api api = {
-    .version = AGENT_VERSION,
-    .recorder = &own_recorder,
-    .thread_self = thread_self,
-    .thread_place = thread_place,
     .clock_rules = &thread_clock_rules,
-    .ask_clocks = thread_clocks_ask,
-    .unwind_call = call_site_unwound,
-    .total_of = total_of,
-    .forget_totals = forget_totals,
     .rate = &call_rate_now,
+    .generation = &recorder_generation_count,
+    .ask_clocks = thread_clocks_ask,
+    .site_of = call_site_of,
+    .total_of = total_of,
     .rate_wrote = call_rate_wrote,
     .rate_look = call_rate_look,
+    .recorder = &own_recorder,
+    .thread_self = thread_self,
+    .forget_totals = forget_totals,
+    .version = AGENT_VERSION,
 };
 static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
 static bool has_python;
@@ -408,6 +408,7 @@ void scalana_native_attach(const recorder_api *recorder)
             pthread_atfork(NULL, NULL, threads_after_fork);
         }
         api.recorder = recorder;
+        api.generation = recorder->generation;
         threads_use(recorder);
         call_rate_start(number_of("SCALANA_CALLS_HZ", CALLS_HZ));
         recorder->on_flush(at_flush);

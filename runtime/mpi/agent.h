@@ -11,22 +11,23 @@
 #include "recorder_api.h"
 #include "threads.h"
 
-#define AGENT_VERSION 3u
+#define AGENT_VERSION 4u
 
+/* What every call needs comes first. */
 typedef struct {
-    uint32_t version;
-    const recorder_api *recorder;
-    native_thread *(*thread_self)(void);
-    native_thread **(*thread_place)(void);
     const clock_rules *clock_rules;
-    void (*ask_clocks)(clock_readings *own);
-    /* Of a call whose site is not known, where the recorder itself does not tell paths. */
-    call_site *(*unwind_call)(call_cache *cache, uintptr_t pc, uintptr_t sp, uintptr_t fp);
-    total_amount *(*total_of)(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
-    void (*forget_totals)(native_thread *thread);
     const call_rate *rate;
+    const _Atomic uint64_t *generation; /* of the recorder */
+    void (*ask_clocks)(clock_readings *own);
+    /* Of a call from another place than the expected one, where the recorder itself does not tell paths. */
+    call_site *(*site_of)(call_memory *memory, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+    total_amount *(*total_of)(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
     void (*rate_wrote)(uint64_t now_ns, uint64_t events);
     void (*rate_look)(uint64_t now_ns);
+    const recorder_api *recorder;
+    native_thread *(*thread_self)(void);
+    void (*forget_totals)(native_thread *thread);
+    uint32_t version;
 } agent_api;
 
 /* A wrapper of the library for one MPI: by this name, that function. */

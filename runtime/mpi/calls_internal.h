@@ -24,21 +24,23 @@ typedef struct {
     call_state probe;
 } scratch_space;
 
-extern __thread scratch_space *scratch __attribute__((tls_model("initial-exec")));
+/* What most calls run and use lies together: a program may have filled the caches since the last one. */
+#define OFTEN_RUN __attribute__((hot))
+#define OFTEN __attribute__((section(".data.often")))
+#define COLD __attribute__((cold, noinline))
+#define APART __attribute__((noinline))
+#define OWN __thread __attribute__((tls_model("initial-exec")))
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-extern const agent_api *agent;
+extern OWN native_thread *own_thread; /* NULL before its first call, and at its end */
+extern OWN scratch_space *scratch;
 
 const recorder_api *recorder(void);
 native_thread *agent_thread(void);
 
-static inline uint64_t generation_now(void)
-{
-    return __atomic_load_n(agent->recorder->generation, __ATOMIC_RELAXED);
-}
-
 static inline uint32_t rate_level(void)
 {
-    return __atomic_load_n(&agent->rate->level, __ATOMIC_RELAXED);
+    return __atomic_load_n(&agent.rate->level, __ATOMIC_RELAXED);
 }
 
 call_times times_of(const call_state *s);

@@ -1,4 +1,4 @@
-#include "communicators.h"
+#include "calls_internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,17 +9,10 @@
 
 #define BUCKETS 1024u /* power of two */
 
-static const agent_api *agent;
 static communicator *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread communicator *latest __attribute__((tls_model("initial-exec")));
-static _Atomic uint64_t changes;
-static __thread uint64_t latest_changes __attribute__((tls_model("initial-exec")));
-
-void communicators_use(const agent_api *api)
-{
-    agent = api;
-}
+OFTEN _Atomic uint64_t communicator_changes;
+__thread recent_communicators recent_ones __attribute__((tls_model("initial-exec")));
 
 static communicator **place_of(uint64_t handle, uint32_t kind)
 {
@@ -90,7 +83,7 @@ static bool look_up_members(communicator *c, MPI_Comm comm)
     if (c->member_ranks == NULL) {
         return false;
     }
-    int32_t me = own[c->my_rank];
+    int32_t me = c->me = own[c->my_rank];
     for (int i = 0; i < size; i++) {
         c->member_ranks[i] = own[i] < 0 ? 0 : (uint32_t)own[i];
     }
@@ -169,8 +162,9 @@ static void name_it(communicator *c, MPI_Comm comm, uint64_t identity)
 
 static communicator *add_locked(communicator **at, uint64_t handle, uint32_t kind)
 {
-    communicator *c = calloc(1, sizeof *c);
+    communicator *c = aligned_alloc(_Alignof(communicator), sizeof *c);
     if (c) {
+        memset(c, 0, sizeof *c);
         c->handle = handle;
         c->kind = kind;
         c->next = *at;
@@ -188,7 +182,7 @@ static void remove_locked(communicator **at)
         free(gone->member_ranks);
         free(gone->neighbour_ranks);
         free(gone);
-        changes++;
+        communicator_changes++;
     }
 }
 
@@ -215,22 +209,24 @@ static communicator *make(MPI_Comm comm, uint64_t identity)
     return c;
 }
 
-communicator *communicator_of(MPI_Comm comm)
+communicator *communicator_looked_up(MPI_Comm comm)
 {
-    if (latest && latest_changes == changes && latest->handle == HANDLE(comm)) {
-        return latest;
-    }
     if (comm == MPI_COMM_NULL) {
         return NULL;
     }
     pthread_mutex_lock(&lock);
+    uint64_t changes = communicator_changes;
     communicator *c = *place_of(HANDLE(comm), HANDLE_COMM);
     pthread_mutex_unlock(&lock);
     if (c == NULL) {
         c = make(comm, 0);
     }
-    latest_changes = changes;
-    latest = c;
+    if (recent_ones.changes != changes) {
+        memset(&recent_ones, 0, sizeof recent_ones);
+        recent_ones.changes = changes;
+    }
+    recent_ones.recent[recent_place(HANDLE(comm))].handle = HANDLE(comm);
+    recent_ones.recent[recent_place(HANDLE(comm))].is = c;
     return c;
 }
 
@@ -260,6 +256,7 @@ void handle_made(uint64_t handle, const communicator *parent, uint64_t identity)
     if (c) {
         c->size = parent->size;
         c->my_rank = parent->my_rank;
+        c->me = parent->me;
         c->members = parent->members;
         c->my_place = parent->my_place;
         c->world = calloc((size_t)c->size + 1, sizeof *c->world);
@@ -294,26 +291,16 @@ uint64_t next_child(communicator *parent)
     return parent ? hash_finish(hash_word(hash_word(HASH_SEED, parent->identity), ++parent->children)) : 0;
 }
 
-int64_t world_rank(const communicator *c, int peer)
+uint32_t name_group(communicator *c)
 {
-    return c && peer >= 0 && peer < c->size ? c->world[peer] : -1;
-}
-
-uint32_t recorded_group(communicator *c)
-{
-    if (c == NULL) {
-        return 0;
-    }
-    uint64_t generation = __atomic_load_n(agent->recorder->generation, __ATOMIC_RELAXED);
-    if (c->group == 0 || c->generation != generation) {
-        c->group = agent->recorder->group(c->name, strlen(c->name), c->my_place, c->members, c->member_ranks);
-        c->generation = generation;
-        c->epoch[0] = c->epoch[1] = 0;
-        if (c->neighbour_ranks) {
-            char name[64];
-            int size = snprintf(name, sizeof name, "%s/neighbours:%u", c->name, c->member_ranks[c->my_place]);
-            agent->recorder->group(name, (size_t)size, c->neighbours, c->neighbours, (uint32_t *)c->neighbour_ranks);
-        }
+    uint64_t generation = generation_now();
+    c->group = agent.recorder->group(c->name, strlen(c->name), c->my_place, c->members, c->member_ranks);
+    c->generation = generation;
+    c->epoch[0] = c->epoch[1] = 0;
+    if (c->neighbour_ranks) {
+        char name[64];
+        int size = snprintf(name, sizeof name, "%s/neighbours:%u", c->name, c->member_ranks[c->my_place]);
+        agent.recorder->group(name, (size_t)size, c->neighbours, c->neighbours, (uint32_t *)c->neighbour_ranks);
     }
     return c->group;
 }
@@ -329,7 +316,7 @@ uint32_t recorded_partners(communicator *window, MPI_Group group)
     }
     uint64_t hash = hash_finish(hash_bytes(HASH_SEED, (const char *)ranks, (size_t)size * sizeof *ranks));
     int length = snprintf(name, sizeof name, "%s/%016llx", window->name, (unsigned long long)hash);
-    uint32_t id = agent->recorder->group(name, (size_t)length, (uint32_t)size, (uint32_t)size, ranks);
+    uint32_t id = agent.recorder->group(name, (size_t)length, (uint32_t)size, (uint32_t)size, ranks);
     free(ranks);
     return id;
 }

@@ -11,22 +11,30 @@
 #include "record_kinds.h"
 #include "requests.h"
 
-const agent_api *agent;
-__thread scratch_space *scratch __attribute__((tls_model("initial-exec")));
-static bool over; /* after MPI_Finalize nothing may be asked */
+OFTEN agent_api agent;
+OFTEN static bool over; /* after MPI_Finalize nothing may be asked */
+OWN native_thread *own_thread;
+OWN scratch_space *scratch;
 
 const recorder_api *recorder(void)
 {
-    return agent->recorder;
+    return agent.recorder;
+}
+
+/* The first call of a thread, or one at its end. */
+COLD static native_thread *begin_or_end(void)
+{
+    native_thread *t = agent.thread_self();
+    if (t) {
+        t->known_at = &own_thread;
+        own_thread = t;
+    }
+    return t;
 }
 
 native_thread *agent_thread(void)
 {
-    static __thread native_thread **place __attribute__((tls_model("initial-exec")));
-    if (place == NULL) {
-        place = agent->thread_place();
-    }
-    return *place ? *place : agent->thread_self();
+    return own_thread ? own_thread : begin_or_end();
 }
 
 /* ---- entering and leaving ---- */
@@ -38,7 +46,7 @@ void mpi_begins(void)
     begun = true;
 }
 
-static bool has_begun(void)
+COLD static bool has_begun(void)
 {
     int flag = 0;
     if (PMPI_Initialized(&flag) == MPI_SUCCESS && flag) {
@@ -54,51 +62,54 @@ static bool has_begun(void)
     return begun;
 }
 
-static void read_clocks(native_thread *t)
+OFTEN_RUN static void read_clocks(native_thread *t)
 {
-    if (!thread_clocks_reckon(&t->clocks, agent->clock_rules)) {
-        agent->ask_clocks(&t->clocks);
+    if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules))) {
+        agent.ask_clocks(&t->clocks);
     }
 }
 
 /* The thread's first call in a recording. */
-static bool begin_thread(native_thread *t, uint64_t generation)
+COLD static bool begin_thread(native_thread *t, uint64_t generation)
 {
-    if (!recorder()->is_on()) {
+    if ((!begun && !has_begun()) || !recorder()->is_on()) {
         return false;
     }
     uint32_t kind = recorder()->path_of_self ? THREAD_PYTHON : THREAD_NATIVE;
-    agent->forget_totals(t);
+    agent.forget_totals(t);
     t->unwritten_ns = t->unwritten_cpu_ns = 0;
+    t->history = (call_history){NULL, NULL};
     t->index = recorder()->thread(t->tid, kind | (t->tid == getpid() ? THREAD_MAIN : 0u));
     t->generation = generation;
     return true;
 }
 
-static void find_path(call_state *s, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t generation)
+/* From where a call comes. NULL where paths are told by the recorder. */
+static inline call_site *find_site(native_thread *t, uintptr_t pc, uintptr_t sp, uintptr_t fp)
 {
-    if (recorder()->path_of_self) {
-        s->path = recorder()->path_of_self();
-        return;
+    call_site *site = t->history.expected;
+    if (UNLIKELY(site == NULL || !call_site_is(site, pc, sp))) {
+        if (recorder()->path_of_self) {
+            return NULL;
+        }
+        site = agent.site_of(t->memory, pc, sp, fp);
     }
-    s->site = call_site_at(s->thread->calls, pc, sp);
-    if (!call_site_is(s->site, pc, sp, generation)) {
-        s->site = agent->unwind_call(s->thread->calls, pc, sp, fp);
-    }
-    s->path = s->site->path;
+    call_history_goes_on(&t->history, site);
+    return site;
 }
 
-bool enter_call(call_state *s, const void *return_address, const void *frame)
+OFTEN_RUN bool enter_call(call_state *s, const void *return_address, const void *frame)
 {
-    native_thread *t = agent_thread();
+    native_thread *t = own_thread;
+    if (UNLIKELY(t == NULL)) {
+        t = begin_or_end();
+    }
     uint64_t generation = generation_now();
-    if (t == NULL || t->depth || over || (!begun && !has_begun()) ||
-        (t->generation != generation && !begin_thread(t, generation))) {
+    if (UNLIKELY(t == NULL || t->depth || over || (t->generation != generation && !begin_thread(t, generation)))) {
         return false;
     }
     /* Field by field: compilers clear a structure of this size by an instruction that takes longer than all of this. */
     s->thread = t;
-    s->site = NULL;
     s->call = (call_arguments){.peer = -1};
     s->exit_ns = s->cpu_inside_ns = 0;
     s->on = NULL;
@@ -109,17 +120,17 @@ bool enter_call(call_state *s, const void *return_address, const void *frame)
     read_clocks(t);
     s->enter_ns = t->clocks.wall_ns;
     s->cpu_ns = t->clocks.cpu_ns;
-    find_path(s, (uintptr_t)return_address, (uintptr_t)frame + 2 * sizeof(uintptr_t), *(const uintptr_t *)frame,
-              generation);
-    if (rate_level() && s->enter_ns >= __atomic_load_n(&agent->rate->look_ns, __ATOMIC_RELAXED)) {
-        agent->rate_look(s->enter_ns);
+    s->site = find_site(t, (uintptr_t)return_address, (uintptr_t)frame + 2 * sizeof(uintptr_t), *(const uintptr_t *)frame);
+    s->path = s->site ? s->site->path : recorder()->path_of_self();
+    if (rate_level() && UNLIKELY(s->enter_ns >= __atomic_load_n(&agent.rate->look_ns, __ATOMIC_RELAXED))) {
+        agent.rate_look(s->enter_ns);
     }
     __atomic_store_n(&t->path, s->path, __ATOMIC_RELAXED);
     return true;
 }
 
 /* The call is known: from now on a flush shows that the thread is in it. */
-void show(call_state *s)
+OFTEN_RUN void show(call_state *s)
 {
     native_thread *t = s->thread;
     t->call.operation = s->call.operation;
@@ -130,7 +141,7 @@ void show(call_state *s)
 }
 
 /* The library has returned. */
-void returned(call_state *s)
+OFTEN_RUN void returned(call_state *s)
 {
     const clock_readings *now = &s->thread->clocks;
     read_clocks(s->thread);
@@ -258,7 +269,7 @@ void begin_finalize(call_state *s)
 
 /* ---- collectives ---- */
 
-void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes)
+OFTEN_RUN void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uint64_t nbytes)
 {
     s->on = on;
     s->call.operation = operation;
@@ -272,12 +283,12 @@ void begin_on(call_state *s, uint32_t operation, communicator *on, int root, uin
     show(s);
 }
 
-void begin_collective(call_state *s, uint32_t operation, MPI_Comm comm, int root, uint64_t nbytes)
+OFTEN_RUN void begin_collective(call_state *s, uint32_t operation, MPI_Comm comm, int root, uint64_t nbytes)
 {
     begin_on(s, operation, communicator_of(comm), root, nbytes);
 }
 
-void leave_collective(call_state *s)
+OFTEN_RUN void leave_collective(call_state *s)
 {
     returned(s);
     write_event(s, &s->call);
@@ -320,14 +331,14 @@ void leave_handle(call_state *s, uint64_t handle)
 
 /* ---- messages ---- */
 
-void number_message(call_state *s, bool sends)
+OFTEN_RUN void number_message(call_state *s, bool sends)
 {
     if (s->call.group && !s->wildcard) {
         s->call.seq = next_message(s->call.group, s->call.peer, s->call.tag, sends);
     }
 }
 
-void begin_message(call_state *s, uint32_t operation, MPI_Comm comm, int peer, int tag, uint64_t nbytes, bool sends)
+OFTEN_RUN void begin_message(call_state *s, uint32_t operation, MPI_Comm comm, int peer, int tag, uint64_t nbytes, bool sends)
 {
     s->on = communicator_of(comm);
     s->receives = !sends;
@@ -396,14 +407,14 @@ void after_receive(const call_state *s, uint64_t event)
     }
 }
 
-void leave_send(call_state *s)
+OFTEN_RUN void leave_send(call_state *s)
 {
     returned(s);
     write_event(s, &s->call);
     leave(s);
 }
 
-void leave_receive(call_state *s, const MPI_Status *status)
+OFTEN_RUN void leave_receive(call_state *s, const MPI_Status *status)
 {
     returned(s);
     if (s->wildcard) {
@@ -413,16 +424,19 @@ void leave_receive(call_state *s, const MPI_Status *status)
     leave(s);
 }
 
-request *remember(const call_state *s, uint64_t handle, uint64_t event)
+OFTEN_RUN request *remember(const call_state *s, uint64_t handle, uint64_t event)
 {
     request *r = request_add(REQUESTS, handle);
     if (r) {
         r->event = event;
-        r->call = s->call;
         r->active = true;
+        r->group = s->call.group;
+        r->peer = s->call.peer;
+        r->seq = s->call.seq;
         if (s->wildcard) {
             request_is_special(r);
             r->wildcard = true;
+            r->call = s->call;
             r->times = times_of(s);
             r->on = s->on;
         }
@@ -430,7 +444,7 @@ request *remember(const call_state *s, uint64_t handle, uint64_t event)
     return r;
 }
 
-void leave_post(call_state *s, int result, MPI_Request handle)
+OFTEN_RUN void leave_post(call_state *s, int result, MPI_Request handle)
 {
     returned(s);
     uint64_t event = 0;
@@ -471,7 +485,6 @@ const agent_wrapper *scalana_mpi_wrappers(const agent_api *api)
     if (api->version != AGENT_VERSION || api->recorder->version != RECORDER_API_VERSION) {
         return NULL;
     }
-    agent = api;
-    communicators_use(api);
+    agent = *api;
     return generated_wrappers;
 }

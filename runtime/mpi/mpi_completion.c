@@ -21,11 +21,14 @@ void leave_prepared(call_state *s, MPI_Request handle, MPI_Comm comm, int peer, 
         r->sends = kind == PREPARED_SEND;
         r->collective = kind == PREPARED_COLLECTIVE;
         r->on = s->on;
+        r->call = s->call;
         r->call.nbytes = nbytes;
         r->call.peer = world_rank(s->on, peer);
         r->call.tag = kind == PREPARED_COLLECTIVE ? 0 : tag;
         r->call.group = peer == MPI_PROC_NULL && kind != PREPARED_COLLECTIVE ? 0 : recorded_group(s->on);
         r->call.flags = EVENT_POST | (r->wildcard ? EVENT_ANY_SOURCE : 0u);
+        r->group = r->call.group;
+        r->peer = r->call.peer;
     }
     requests_unlock();
     leave_counted(s);
@@ -59,7 +62,7 @@ static void start_one(const call_state *s, MPI_Request handle, uint64_t step)
     r = request_find(REQUESTS, HANDLE(handle));
     if (r) {
         r->event = event;
-        r->call.seq = copy.call.seq;
+        r->seq = r->call.seq = copy.call.seq;
     }
     requests_unlock();
 }
@@ -153,9 +156,9 @@ void leave_mprobe(call_state *s, const MPI_Status *status, MPI_Message message)
         requests_lock();
         request *r = request_add(MESSAGES, HANDLE(message));
         if (r) {
+            request_is_special(r);
             r->event = event;
             r->call = s->call;
-            request_is_special(r);
             r->on = s->on;
         }
         requests_unlock();
@@ -217,7 +220,7 @@ void leave_imrecv(call_state *s, int result, MPI_Request handle)
 
 /* ---- completion ---- */
 
-void begin_wait(call_state *s, uint32_t operation, int count, const MPI_Request *handles)
+OFTEN_RUN void begin_wait(call_state *s, uint32_t operation, int count, const MPI_Request *handles)
 {
     scratch_space *own = own_scratch(count > 0 ? count : 1);
     s->handles = own && count > 0 ? count : 0;
@@ -227,9 +230,9 @@ void begin_wait(call_state *s, uint32_t operation, int count, const MPI_Request 
         for (int i = 0; i < count; i++) {
             request *r = handles[i] == MPI_REQUEST_NULL ? NULL : request_find(REQUESTS, HANDLE(handles[i]));
             if (r) {
-                s->call.group = r->call.group;
-                s->call.seq = r->call.seq;
-                s->call.peer = r->call.peer;
+                s->call.group = r->group;
+                s->call.seq = r->seq;
+                s->call.peer = r->peer;
                 break;
             }
         }
@@ -266,7 +269,7 @@ static uint64_t write_late_post(const call_state *s, const request *r)
 }
 
 /* Completes a request of which more is to be done than of most; unlocks the table. */
-static uint64_t completed_special(const call_state *s, MPI_Request handle, const MPI_Status *status)
+COLD static uint64_t completed_special(const call_state *s, MPI_Request handle, const MPI_Status *status)
 {
     request *found = request_find(REQUESTS, HANDLE(handle));
     request r;
@@ -315,7 +318,7 @@ static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Sta
     return completed_special(s, handle, status);
 }
 
-void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses)
+OFTEN_RUN void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses)
 {
     size_t events = 0;
     returned(s);
@@ -379,7 +382,7 @@ void request_cancelled(MPI_Request handle)
 
 /* ---- sizes ---- */
 
-uint64_t volume(int64_t count, MPI_Datatype type)
+OFTEN_RUN uint64_t volume(int64_t count, MPI_Datatype type)
 {
     int size = 0;
     if (count <= 0 || type == MPI_DATATYPE_NULL) {

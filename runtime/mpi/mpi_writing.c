@@ -3,23 +3,13 @@
 
 #include "record_keys.h"
 
-/* Where the thread counts such calls; NULL where it has no sums of its own. */
-static total_amount *sum_of(const call_state *s, const call_arguments *call)
+/* A call that is not of the kind that was counted at its site before. */
+APART static void count_anew(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
-    total_amount *sum = s->site ? s->site->sum : NULL;
-    if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
-        return sum;
-    }
-    sum = agent->total_of(s->thread, s->path, call->operation, call->group);
+    total_amount *sum = agent.total_of(s->thread, s->path, call->operation, call->group);
     if (s->site) {
         s->site->sum = sum;
     }
-    return sum;
-}
-
-void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
-{
-    total_amount *sum = sum_of(s, call);
     if (sum) {
         thread_totals_grow(&sum->calls, 1);
         thread_totals_grow(&sum->nbytes, call->nbytes);
@@ -31,10 +21,23 @@ void count_call(const call_state *s, const call_arguments *call, uint64_t wall_n
     }
 }
 
-/* Whether a call is among those that are written at this level: on all ranks that take part, or on none. */
-static bool is_written(const call_arguments *call, const communicator *on, uint32_t level)
+OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
-    static __thread uint64_t alone __attribute__((tls_model("initial-exec")));
+    total_amount *sum = s->site ? s->site->sum : NULL;
+    if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
+        thread_totals_grow(&sum->calls, 1);
+        thread_totals_grow(&sum->nbytes, call->nbytes);
+        thread_totals_grow(&sum->wall_ns, wall_ns);
+        thread_totals_grow(&sum->cpu_ns, cpu_ns);
+    } else {
+        count_anew(s, call, wall_ns, cpu_ns);
+    }
+}
+
+/* Whether a call is among those that are written at this level: on all ranks that take part, or on none. */
+OFTEN_RUN static bool is_written(const call_arguments *call, const communicator *on, uint32_t level)
+{
+    static OWN uint64_t alone;
     if (level == 0 || (call->operation >= WIN_POST && call->operation <= WIN_WAIT)) {
         return true; /* the two sides of an epoch know it by different names */
     }
@@ -48,30 +51,25 @@ static bool is_written(const call_arguments *call, const communicator *on, uint3
     if (call->peer < 0 || (call->flags & (EVENT_ANY_SOURCE | EVENT_NUMBERED)) == EVENT_ANY_SOURCE) {
         return true;
     }
-    int64_t me = (int64_t)on->member_ranks[on->my_place];
-    return is_kept(key_of_message(sends ? me : call->peer, sends ? call->peer : me, call->tag, call->seq), level);
+    return is_kept(key_of_message(sends ? on->me : call->peer, sends ? call->peer : on->me, call->tag, call->seq), level);
 }
 
-/* The same for a call that comes after all that its thread has written: `own` is that thread, or NULL for any other. */
-static uint64_t write_after(const native_thread *own, const call_arguments *call, const communicator *on,
-                            const call_times *times)
+/* Writes a call. `own` is its thread where it comes after all that this has written, or NULL. */
+static uint64_t write_now(const native_thread *own, const call_arguments *call, uint32_t level, const call_times *times)
 {
-    uint32_t level = rate_level();
-    if (!is_written(call, on, level)) {
-        return NOT_WRITTEN;
-    }
     call_arguments written = *call;
     written.flags |= EVENT_UNCOUNTED | level << EVENT_LEVEL_SHIFT;
     written.unwritten_ns = own ? own->unwritten_ns : 0;
     written.unwritten_cpu_ns = own ? own->unwritten_cpu_ns : 0;
-    agent->rate_wrote(times->exit_ns, 1);
+    agent.rate_wrote(times->exit_ns, 1);
     return recorder()->event_at(&written, times->thread, times->path, times->enter_ns, times->exit_ns,
                                 times->cpu_enter_ns, times->cpu_ns);
 }
 
 uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times)
 {
-    return write_after(NULL, call, on, times);
+    uint32_t level = rate_level();
+    return is_written(call, on, level) ? write_now(NULL, call, level, times) : NOT_WRITTEN;
 }
 
 call_times times_of(const call_state *s)
@@ -91,17 +89,27 @@ static void note_written(const call_state *s, bool written)
     }
 }
 
-uint64_t write_event(const call_state *s, const call_arguments *call)
+APART static uint64_t write_own(const call_state *s, const call_arguments *call, uint32_t level)
 {
     const call_times times = times_of(s);
-    count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
-    uint64_t event = write_after(s->thread, call, s->on, &times);
+    uint64_t event = write_now(s->thread, call, level, &times);
     note_written(s, (event & 1) == 0);
     return event;
 }
 
+OFTEN_RUN uint64_t write_event(const call_state *s, const call_arguments *call)
+{
+    count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    uint32_t level = rate_level();
+    if (is_written(call, s->on, level)) {
+        return write_own(s, call, level);
+    }
+    note_written(s, false);
+    return NOT_WRITTEN;
+}
+
 /* A post at a moment of a call that counts itself: `step` ns after its beginning. */
-uint64_t write_post_inside(const call_state *s, call_arguments call, const communicator *on, uint64_t step)
+OFTEN_RUN uint64_t write_post_inside(const call_state *s, call_arguments call, const communicator *on, uint64_t step)
 {
     call_times times = times_of(s);
     call.flags = (call.flags | EVENT_POST) & ~(uint32_t)EVENT_BLOCKING;
@@ -110,8 +118,19 @@ uint64_t write_post_inside(const call_state *s, call_arguments call, const commu
     return write_call(&call, on, &times);
 }
 
+APART static void write_completed(const call_state *s, const uint64_t *events, size_t count)
+{
+    call_arguments call = s->call;
+    call.flags |= EVENT_UNCOUNTED | rate_level() << EVENT_LEVEL_SHIFT;
+    call.unwritten_ns = s->thread->unwritten_ns;
+    call.unwritten_cpu_ns = s->thread->unwritten_cpu_ns;
+    agent.rate_wrote(s->exit_ns, count);
+    recorder()->completions_at(&call, events, count, s->thread->index, s->path, s->enter_ns, s->exit_ns, s->cpu_ns,
+                               s->cpu_inside_ns);
+}
+
 /* Posts that were not written have no completion either. */
-void write_completions(const call_state *s, uint64_t *events, size_t count)
+OFTEN_RUN void write_completions(const call_state *s, uint64_t *events, size_t count)
 {
     size_t written = 0;
     for (size_t i = 0; i < count; i++) {
@@ -121,13 +140,7 @@ void write_completions(const call_state *s, uint64_t *events, size_t count)
     }
     count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (written) {
-        call_arguments call = s->call;
-        call.flags |= EVENT_UNCOUNTED | rate_level() << EVENT_LEVEL_SHIFT;
-        call.unwritten_ns = s->thread->unwritten_ns;
-        call.unwritten_cpu_ns = s->thread->unwritten_cpu_ns;
-        agent->rate_wrote(s->exit_ns, written);
-        recorder()->completions_at(&call, events, written, s->thread->index, s->path, s->enter_ns, s->exit_ns,
-                                   s->cpu_ns, s->cpu_inside_ns);
+        write_completed(s, events, written);
     }
     note_written(s, written > 0);
 }

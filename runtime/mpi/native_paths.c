@@ -44,45 +44,130 @@ uint32_t native_path(const unwind_frame *frames, size_t count)
     return path;
 }
 
-call_cache *call_cache_new(void)
+struct call_memory {
+    call_history *history;
+    uintptr_t stack_high;
+    uint64_t generation; /* of the recording that the paths belong to */
+    size_t used;         /* lines */
+    call_site *buckets[CALL_BUCKETS];
+    unsigned char *lines; /* sites, each on a line of its own; on the first one, that of a call that is not kept */
+};
+
+call_memory *call_memory_new(call_history *history)
 {
-    call_cache *cache = calloc(1, sizeof *cache);
+    call_memory *memory = calloc(1, sizeof *memory);
     pthread_attr_t attributes;
-    if (cache && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    if (memory == NULL || (memory->lines = aligned_alloc(LINE_BYTES, (size_t)CALL_LINES * LINE_BYTES)) == NULL) {
+        free(memory);
+        return NULL;
+    }
+    memory->history = history;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
         void *low;
         size_t size;
         if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
-            cache->stack_high = (uintptr_t)low + size;
+            memory->stack_high = (uintptr_t)low + size;
         }
         pthread_attr_destroy(&attributes);
     }
-    return cache;
+    return memory;
 }
 
-call_site *call_site_unwound(call_cache *cache, uintptr_t pc, uintptr_t sp, uintptr_t fp)
+void call_memory_free(call_memory *memory)
 {
-    call_site *site = call_site_at(cache, pc, sp);
-    uint64_t generation = recorder_generation();
-    unwind_frame frames[UNWIND_MAX];
-    /* On a stack that is not the thread's (a coroutine's) nothing is known of its end: words are read with guards. */
-    size_t size = sp < cache->stack_high && cache->stack_high - sp < (UINT64_C(1) << 30) ? cache->stack_high - sp : 0;
-    const unwind_stack stack = {sp, size, (const uint8_t *)sp};
-    size_t count = unwind((unwind_registers){pc - 1, sp, fp}, &stack, frames, UNWIND_MAX);
-    site->path = native_path(frames, count);
-    site->generation = generation;
-    site->pc = 0;
-    site->sum = NULL;
-    site->count = 0;
-    for (size_t i = 1; i < count && site->count < CALL_SLOTS && size > 0; i++) {
+    if (memory) {
+        free(memory->lines);
+        free(memory);
+    }
+}
+
+static void forget_sites(call_memory *memory, uint64_t generation)
+{
+    memset(memory->buckets, 0, sizeof memory->buckets);
+    memory->used = 1;
+    memory->generation = generation;
+    *memory->history = (call_history){NULL, NULL};
+}
+
+/* Appends the distance and the value of a return address. False where there is no room for it. */
+static bool add_above(uint64_t *above, uint32_t *count, uintptr_t distance, uintptr_t value)
+{
+    const uintptr_t most = (UINT64_C(1) << (64 - CALL_VALUE_BITS)) - 1;
+    for (distance /= sizeof value; distance > most && *count < CALL_WORDS; distance -= most) {
+        above[(*count)++] = most << CALL_VALUE_BITS;
+    }
+    if (*count == CALL_WORDS || value >> CALL_VALUE_BITS) {
+        return false;
+    }
+    above[(*count)++] = distance << CALL_VALUE_BITS | value;
+    return true;
+}
+
+/* The return addresses above `sp`. */
+static uint32_t read_above(const call_memory *memory, uintptr_t sp, const unwind_frame *frames, size_t count,
+                           uint64_t above[CALL_WORDS])
+{
+    uint32_t found = 0;
+    uintptr_t last = sp;
+    for (size_t i = 1; i < count; i++) {
         uintptr_t slot = frames[i].slot;
-        if (slot >= sp && slot <= cache->stack_high - sizeof slot) {
-            site->above[site->count].slot = slot;
-            site->above[site->count++].value = *(const uintptr_t *)slot;
+        if (slot < last || slot > memory->stack_high - sizeof slot || slot % sizeof slot) {
+            continue;
+        }
+        if (!add_above(above, &found, slot - last, *(const uintptr_t *)slot)) {
+            break;
+        }
+        last = slot;
+    }
+    return found;
+}
+
+static call_site *new_site(call_memory *memory, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t generation)
+{
+    unwind_frame frames[UNWIND_MAX];
+    uint64_t above[CALL_WORDS];
+    /* On a stack that is not the thread's (a coroutine's) nothing is known of its end: words are read with guards. */
+    bool own = sp < memory->stack_high && memory->stack_high - sp < (UINT64_C(1) << 30) && sp % sizeof sp == 0;
+    const unwind_stack stack = {sp, own ? memory->stack_high - sp : 0, (const uint8_t *)sp};
+    size_t count = unwind((unwind_registers){pc - 1, sp, fp}, &stack, frames, UNWIND_MAX);
+    uint32_t path = native_path(frames, count);
+    if (!own || path == 0) {
+        call_site *site = (call_site *)memory->lines;
+        *site = (call_site){.path = path};
+        return site;
+    }
+    uint32_t words = read_above(memory, sp, frames, count, above);
+    size_t lines = (sizeof(call_site) + words * sizeof *above + LINE_BYTES - 1) / LINE_BYTES;
+    if (memory->used + lines > CALL_LINES) {
+        forget_sites(memory, generation);
+    }
+    call_site *site = (call_site *)(memory->lines + memory->used * LINE_BYTES);
+    memory->used += lines;
+    *site = (call_site){.pc = pc, .sp = sp, .path = path, .count = words};
+    memcpy(site->above, above, words * sizeof *above);
+    return site;
+}
+
+call_site *call_site_of(call_memory *memory, uintptr_t pc, uintptr_t sp, uintptr_t fp)
+{
+    uint64_t generation = recorder_generation();
+    if (memory->generation != generation) {
+        forget_sites(memory, generation);
+    }
+    uint64_t hash = (pc * UINT64_C(0x9E3779B97F4A7C15) >> 32) ^ (sp >> 4);
+    call_site **bucket = &memory->buckets[hash & (CALL_BUCKETS - 1)], *site = *bucket;
+    while (site && !call_site_is(site, pc, sp)) {
+        site = site->next;
+    }
+    if (site == NULL) {
+        site = new_site(memory, pc, sp, fp, generation);
+        if (site->pc) {
+            site->next = *bucket;
+            *bucket = site;
         }
     }
-    if (size > 0 && site->path) {
-        site->pc = pc;
-        site->sp = sp;
+    if (memory->history->latest) {
+        memory->history->latest->follower = site;
     }
     return site;
 }

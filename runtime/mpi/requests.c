@@ -1,4 +1,4 @@
-#include "requests.h"
+#include "calls_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static request *buckets[2][BUCKETS];
-static request *unused;
-static uint64_t special_requests;
+OFTEN static request *unused;
+OFTEN static uint64_t special_requests;
 
 typedef struct {
     uint64_t key[2];
@@ -19,10 +19,10 @@ typedef struct {
     bool used;
 } channel;
 
-static channel *channels;
-static size_t channel_count, channel_capacity;
+OFTEN static channel *channels;
+OFTEN static size_t channel_count, channel_capacity;
 
-static bool is_shared_table = true;
+OFTEN static bool is_shared_table = true;
 
 void requests_shared(bool shared)
 {
@@ -68,7 +68,7 @@ static bool is_shared(uint64_t handle)
 #endif
 }
 
-request *request_add(enum request_kind kind, uint64_t handle)
+OFTEN_RUN request *request_add(enum request_kind kind, uint64_t handle)
 {
     request **at = place_of(kind, handle);
     request *r = *at;
@@ -83,7 +83,7 @@ request *request_add(enum request_kind kind, uint64_t handle)
         if (r) {
             unused = r->next;
         } else {
-            r = malloc(sizeof *r);
+            r = aligned_alloc(_Alignof(request), sizeof *r);
         }
         if (r == NULL) {
             return NULL;
@@ -102,10 +102,10 @@ request *request_add(enum request_kind kind, uint64_t handle)
     return r;
 }
 
-void request_is_special(request *r)
+COLD void request_is_special(request *r)
 {
     if (!r->special) {
-        const size_t from = offsetof(request, persistent);
+        const size_t from = offsetof(request, call);
         memset((char *)r + from, 0, sizeof *r - from);
         r->special = true;
         special_requests++;
@@ -126,7 +126,7 @@ static void remove_at(request **at)
     unused = r;
 }
 
-uint64_t request_complete_plain(uint64_t handle)
+OFTEN_RUN uint64_t request_complete_plain(uint64_t handle)
 {
     request **at = place_of(REQUESTS, handle);
     if (*at == NULL || (*at)->special || !(*at)->active) {
@@ -154,16 +154,15 @@ static channel *channel_at(channel *table, size_t capacity, const uint64_t key[2
     return &table[at];
 }
 
-static bool channels_reserve(void)
+/* Makes room for another channel. */
+COLD static bool channels_grow(void)
 {
-    if (channel_count * 2 < channel_capacity) {
-        return true;
-    }
     size_t capacity = channel_capacity ? channel_capacity * 2 : 1024;
-    channel *table = calloc(capacity, sizeof *table);
+    channel *table = aligned_alloc(LINE_BYTES, capacity * sizeof *table);
     if (table == NULL) {
         return channel_count + 1 < channel_capacity;
     }
+    memset(table, 0, capacity * sizeof *table);
     for (size_t i = 0; i < channel_capacity; i++) {
         if (channels[i].used) {
             *channel_at(table, capacity, channels[i].key) = channels[i];
@@ -175,12 +174,12 @@ static bool channels_reserve(void)
     return true;
 }
 
-uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends)
+OFTEN_RUN uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends)
 {
     uint64_t number = 0;
     const uint64_t key[2] = {(uint64_t)group << 33 | (uint64_t)sends << 32 | (uint32_t)peer, (uint64_t)tag};
     requests_lock();
-    if (channels_reserve()) {
+    if (channel_count * 2 < channel_capacity || channels_grow()) {
         channel *c = channel_at(channels, channel_capacity, key);
         if (!c->used) {
             c->used = true;

@@ -10,13 +10,17 @@ typedef struct {
     uint64_t enter_ns, exit_ns, cpu_enter_ns, cpu_ns;
 } call_times;
 
+/* What all have is on one line. */
 typedef struct request {
-    uint64_t handle;
+    _Alignas(LINE_BYTES) uint64_t handle;
     struct request *next;
     uint64_t event; /* of the post; 0 while it is not recorded */
     bool active;
-    bool special; /* there is more to its completion than its event: what follows the call is set */
-    call_arguments call;
+    bool special; /* there is more to its completion than its event: what follows the next three is set */
+    uint32_t group; /* of what is waited for */
+    int64_t peer;
+    uint64_t seq;
+    call_arguments call; /* the post; only of what is written when it is complete, or often */
     bool persistent, wildcard, sends, collective, cancelled;
     call_times times; /* of the post */
     communicator *on;

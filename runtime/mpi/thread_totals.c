@@ -1,14 +1,24 @@
 #include "thread_totals.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+thread_totals *thread_totals_new(void)
+{
+    thread_totals *totals = aligned_alloc(_Alignof(thread_totals), sizeof *totals);
+    if (totals) {
+        memset(totals, 0, sizeof *totals);
+    }
+    return totals;
+}
+
 /* What a row has more than was collected of it; it counts as collected from now on. */
 static bool take_new(thread_totals *totals, unsigned at, total_amount *amount)
 {
-    const total_amount *row = &totals->rows[at];
+    const total_amount *row = &totals->rows[at].sum;
     total_amount *before = &totals->collected[at];
     *amount = *row;
     amount->calls = __atomic_load_n(&row->calls, __ATOMIC_RELAXED);
@@ -35,23 +45,24 @@ total_amount *thread_totals_row(thread_totals *totals, const recorder_api *recor
     unsigned first = thread_totals_place(path, operation, group), at = first;
     for (unsigned i = 0; i < TOTAL_PROBES; i++) {
         unsigned place = (first + i) & (TOTAL_ROWS - 1);
-        if (is_of(&totals->rows[place], path, operation, group)) {
-            return &totals->rows[place];
+        total_amount *row = &totals->rows[place].sum;
+        if (is_of(row, path, operation, group)) {
+            return row;
         }
-        if (totals->rows[place].calls == 0 && totals->rows[at].calls) {
+        if (row->calls == 0 && totals->rows[at].sum.calls) {
             at = place;
         }
     }
     total_amount old;
     pthread_mutex_lock(&lock);
     bool any = take_new(totals, at, &old);
-    totals->rows[at] = (total_amount){.path = path, .operation = operation, .group = group};
-    totals->collected[at] = totals->rows[at];
+    totals->rows[at].sum = (total_amount){.path = path, .operation = operation, .group = group};
+    totals->collected[at] = totals->rows[at].sum;
     pthread_mutex_unlock(&lock);
     if (any) {
         recorder->count(&old);
     }
-    return &totals->rows[at];
+    return &totals->rows[at].sum;
 }
 
 void thread_totals_collect(thread_totals *totals, const recorder_api *recorder)

@@ -10,11 +10,18 @@
 #define TOTAL_ROWS 512u /* power of two */
 #define TOTAL_PROBES 4u
 
+typedef struct {
+    _Alignas(64) total_amount sum; /* on one line of the cache */
+} total_line;
+
 /* Rows are the thread's; which calls a row stands for changes under the lock that `thread_totals_collect` holds too. */
 typedef struct {
-    total_amount rows[TOTAL_ROWS];
+    total_line rows[TOTAL_ROWS];
     total_amount collected[TOTAL_ROWS]; /* of each row so far */
 } thread_totals;
+
+/* NULL when memory is short. */
+thread_totals *thread_totals_new(void);
 
 /* The thread's row for such calls, made if there is none; another's sums then go to the recorder. */
 total_amount *thread_totals_row(thread_totals *totals, const recorder_api *recorder, uint32_t path, uint32_t operation,

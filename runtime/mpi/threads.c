@@ -35,11 +35,14 @@ static void ended(void *thread)
     }
     pthread_mutex_unlock(&lock);
     self = NULL;
+    if (t->known_at) {
+        *t->known_at = NULL;
+    }
     if (t->totals && recorder && t->generation == *recorder->generation) {
         thread_totals_end(t->totals, recorder);
     }
     free(t->totals);
-    free(t->calls);
+    call_memory_free(t->memory);
     free(t);
 }
 
@@ -55,30 +58,24 @@ native_thread *thread_self(void)
         return self;
     }
     pthread_once(&once, prepare);
-    native_thread *t = calloc(1, sizeof *t);
+    native_thread *t = aligned_alloc(LINE_BYTES, sizeof *t);
     if (t == NULL) {
         return NULL;
     }
-    t->tid = (pid_t)syscall(SYS_gettid);
-    t->calls = call_cache_new();
-    if (t->calls == NULL) {
+    *t = (native_thread){.tid = (pid_t)syscall(SYS_gettid), .memory = call_memory_new(&t->history)};
+    if (t->memory == NULL) {
         free(t);
         return NULL;
     }
     pthread_mutex_lock(&lock);
     if (thread_count < THREADS) {
-        t->totals = calloc(1, sizeof *t->totals);
+        t->totals = thread_totals_new();
         threads[thread_count++] = t;
     }
     pthread_mutex_unlock(&lock);
     pthread_setspecific(key, t);
     self = t;
     return t;
-}
-
-native_thread **thread_place(void)
-{
-    return &self;
 }
 
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns)

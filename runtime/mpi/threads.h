@@ -16,23 +16,24 @@ typedef struct {
     uint64_t enter_ns; /* 0: not in a call */
 } current_call;
 
+/* What every call needs comes first, on as few lines as can be. */
 typedef struct native_thread {
-    pid_t tid;
-    uint32_t index; /* in the record */
-    uint64_t generation;
-    call_cache *calls;
-    thread_totals *totals; /* NULL: counted by the recorder */
-    unsigned depth;       /* calls within each other: the library's own use of MPI is not recorded */
-    uint32_t path;        /* of the call that it is in, 0 outside; read by the sampler */
-    current_call call;    /* read at flushes */
+    _Alignas(LINE_BYTES) uint64_t generation;
+    unsigned depth;        /* calls within each other: the library's own use of MPI is not recorded */
+    uint32_t path;         /* of the call that it is in, 0 outside; read by the sampler */
     clock_readings clocks; /* when it last entered or left a call */
+    call_history history;
+    current_call call;     /* read at flushes */
     uint64_t unwritten_ns, unwritten_cpu_ns; /* in calls since the last one that was written */
+    thread_totals *totals; /* NULL: counted by the recorder */
+    call_memory *memory;
+    struct native_thread **known_at; /* where the wrappers keep it; cleared when the thread ends */
+    pid_t tid;
+    uint32_t index;        /* in the record */
 } native_thread;
 
 /* Of the calling thread; NULL when memory is short. */
 native_thread *thread_self(void);
-/* Where that is kept, for as long as the calling thread lives; NULL there before the first call and at the end. */
-native_thread **thread_place(void);
 /* The recorder that sums of threads go to. */
 void threads_use(const recorder_api *recorder);
 /* At a flush: hands on what threads have counted. */
