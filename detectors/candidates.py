@@ -2,7 +2,8 @@
 
 Entries of one place are joined over ranks. Entries of different lines of one loop without communication are one
 cause: the line that holds most of it on a rank, else the loop; so are those of a function that is called in such a
-loop. The lines of any other function are joined only where no line or loop of it holds a large part.
+loop. The lines of any other function are joined only where no line or loop of it holds a large part. What lies in many
+functions that one line or function calls, and none of which holds a large part of it, stands there.
 """
 
 from __future__ import annotations
@@ -77,12 +78,15 @@ def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candid
     first = np.searchsorted(number[order], np.arange(len(spots) + 1))
     candidates = []
     for spot, low, high in zip(spots, first[:-1].tolist(), first[1:].tolist(), strict=True):
-        entries = order[low:high]
-        seconds = np.bincount(rank[entries], weights=table.seconds[entries])
-        notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
-        candidates.append(Candidate(spot, entries, float(seconds.sum()), notable.tolist()))
-    candidates = _join_contexts(_join_called(candidates, psg), table, rank, psg)
-    return sorted(candidates, key=lambda candidate: -candidate.lost_s)
+        candidates.append(_candidate(spot, order[low:high], table, rank))
+    candidates = _join_small_callees(_join_called(candidates, psg), table, rank, psg)
+    return sorted(_join_contexts(candidates, table, rank, psg), key=lambda candidate: -candidate.lost_s)
+
+
+def _candidate(spot: Spot, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
+    seconds = np.bincount(rank[entries], weights=table.seconds[entries])
+    notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
+    return Candidate(spot, entries, float(seconds.sum()), notable.tolist())
 
 
 def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG) -> tuple[list[Spot], IntArray]:
@@ -251,6 +255,59 @@ def _calls_above(vertex: int, psg: PSG) -> Iterator[tuple[int, int]]:
         place = above.place if above.kind is VertexKind.CALL else site
         if place is not None and above.parent > 0:
             yield psg.enclosing(above.parent, VertexKind.FUNCTION), place.line
+
+
+def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Join what lies below one line that calls, or one function, without communication, where no part of it is large.
+
+    So a table of handlers is one cause, and so are many modules that one line imports: the innermost that holds them.
+    """
+    parts: dict[tuple[int, int], list[int]] = defaultdict(list)
+    spots: dict[tuple[int, int], Spot] = {}
+    everything: list[Candidate | None] = []
+    around: list[list[tuple[int, int]]] = []
+
+    def include(candidate: Candidate, places: list[tuple[int, int]]) -> None:
+        for place in places:
+            parts[place].append(len(everything))
+        everything.append(candidate)
+        around.append(places)
+
+    for candidate in candidates:
+        spot, places = candidate.spot, {}
+        if spot.kind == TargetKind.OWN and 0 < spot.vertex < len(psg):
+            places = {
+                (psg.enclosing(other.vertex, VertexKind.FUNCTION), other.line): other for other in _above(spot, psg)
+            }
+        for place, other in places.items():
+            spots.setdefault(place, other)
+        include(candidate, list(places))
+    for place in sorted(
+        spots, reverse=True
+    ):  # what is called stands behind its caller, and a function's lines after -1
+        held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
+        if len(held) < 2 or max(part.lost_s for _, part in held) >= LARGE * sum(part.lost_s for _, part in held):
+            continue
+        joined = _candidate(spots[place], np.concatenate([part.entries for _, part in held]), table, rank)
+        for number, _ in held:
+            everything[number] = None
+        include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
+    return [candidate for candidate in everything if candidate is not None]
+
+
+def _above(spot: Spot, psg: PSG) -> Iterator[Spot]:
+    """A spot, and the functions and the lines of calls around it, innermost first, up to what communicates."""
+    yield spot
+    for above in psg.ancestors(spot.vertex):
+        if above.kind is VertexKind.CALL:
+            yield Spot(spot.kind, above.index, above.place.line)
+        elif above.kind is VertexKind.FUNCTION:
+            if above.parent <= 0 or psg.communicates(above.index):
+                return
+            if above.place.name != "<module>":
+                yield Spot(spot.kind, above.index, -1)
+            if above.site is not None and above.site.line > 0:
+                yield Spot(spot.kind, above.parent, above.site.line)
 
 
 def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:

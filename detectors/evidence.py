@@ -29,7 +29,8 @@ class PlaceTime:
 
 
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
-    """Sum the own work of every rank in the activities of a candidate.
+    """Sum the own work of every rank in the activities of a candidate; nothing of ranks never seen in them, whose time
+    there is but inferred from what others did in like stretches.
 
     A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
     """
@@ -48,8 +49,10 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     def by_rank(seconds: FloatArray) -> FloatArray:
         return weighted_count(rank, seconds, timeline.ranks)
 
+    seen = by_rank(own.samples[rows].astype(np.float64)) > 0.0
     helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
-    return PlaceTime(by_rank(seconds), by_rank(helper), by_rank(own.cpu_s[rows]))
+    parts = (np.where(seen, by_rank(part), 0.0) for part in (seconds, helper, own.cpu_s[rows]))
+    return PlaceTime(*parts)
 
 
 def _alike(vertex: int, psg: PSG) -> list[int]:

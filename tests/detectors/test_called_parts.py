@@ -100,3 +100,36 @@ def test_what_only_late_ranks_call_at_all_is_one_cause() -> None:
 
     assert called(in_turn) == [("insert", [0, 1, 2, 3])]
     assert called(slower) == [("insert", [2]), ("clear", [2])]
+
+
+def dispatched(handlers: int) -> list[tuple[int, str, list[int]]]:
+    """Line, function and ranks of the findings where one line of ``apply`` calls another handler in every step."""
+
+    def cost(step: int, rank: int) -> dict[str, float]:
+        return {"forward": 30.0, f"handler {step % handlers}": 40.0 if rank == 2 else 10.0}
+
+    timeline, names = simulate(steps(4, 60, cost, noise=0.03))
+    psg = structure(names)
+    apply = len(psg)
+    site = Place("/job/train.py", 9, 9, 0, "apply")
+    psg.vertices.append(
+        Vertex(apply, VertexKind.FUNCTION, Place("/job/apply.py", 5, 8, 0, "apply"), len(names), 0, site=site)
+    )
+    for name in names:
+        if name.startswith("handler"):
+            place, site = Place("/job/handlers.py", 10, 19, 0, name), Place("/job/apply.py", 7, 7, 0, name)
+            psg.vertices.append(Vertex(len(psg), VertexKind.FUNCTION, place, apply, 0, site=site))
+            psg[names.index(name)].parent = len(psg) - 1
+    for vertex in psg.vertices:
+        vertex.children = [other.index for other in psg.vertices if other.parent == vertex.index]
+    waits = find_waits(timeline)
+    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline))
+    return [(f.line, f.function, f.ranks) for f in found]
+
+
+def test_many_functions_that_one_line_calls_are_one_cause_where_none_is_large() -> None:
+    assert dispatched(8) == [(7, "apply", [2])]
+
+
+def test_a_few_functions_that_one_line_calls_are_causes_of_their_own() -> None:
+    assert sorted(function for _, function, _ in dispatched(3)) == [f"handler {number}" for number in range(3)]

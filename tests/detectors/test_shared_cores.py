@@ -26,6 +26,7 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
         activity=np.zeros(ranks, np.int64),
         cpu_s=np.array(cpu_s),
         seconds=np.array(cpu_s) + np.array(wait_s),
+        samples=np.ones(ranks, np.int64),
     )
     locations = _Locations(rank=np.arange(ranks))
     activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
