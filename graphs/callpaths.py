@@ -60,6 +60,8 @@ class FrameRef(NamedTuple):
     line: int
     column: int = -1
     """Offset of the first byte of the expression that runs, -1 where unknown."""
+    inside: bool = False
+    """Whether the column is that of any byte of the expression, as compilers of native code have it."""
 
 
 class _State(NamedTuple):
@@ -73,11 +75,14 @@ class _State(NamedTuple):
     line: int
     """Line of the innermost frame of the user's, 0 if there is none."""
     column: int
+    """Of the call that its next frame is of, -1 where that is not known."""
+    inside: bool
+    """Whether it is only known to lie inside of that call; see :class:`FrameRef`."""
     chain: str
     """Of a library frame: the outermost function of the chain; "" for the user's own frames."""
 
 
-_START = _State(0, 0, 0, 0, -1, "")
+_START = _State(0, 0, 0, 0, -1, False, "")
 
 
 class Placer:
@@ -242,7 +247,7 @@ class Placer:
             if comms and f"{os.sep}distributed{os.sep}" in frame.filename:
                 return state._replace(vertex=comms[0], user_vertex=comms[0], chain=name)
         else:
-            shown = [vertex for vertex in shown if (vertex.site or vertex.place).column == state.column]
+            shown = [vertex for vertex in shown if self._site(vertex.index).column == state.column]
         if any(vertex.kind is VertexKind.FUNCTION or vertex.recursion >= 0 for vertex in shown):
             return state._replace(chain=name)  # the library is how the call that the source shows is made
         return state._replace(vertex=self._call(state, state.vertex, name, frame), chain=name)
@@ -274,16 +279,28 @@ class Placer:
             return self._call(state, 0, f"{starter} {place.name}", frame) if starter else 0
         if self.psg[parent].kind is VertexKind.CALL:
             return parent
-        if state.column < 0 and not state.chain:
-            # Without a column the stretch of code around it was taken; a call of that line that is open is nearer.
+        if (state.column < 0 or state.inside) and not state.chain:
+            # Without its column the stretch of code around it was taken; a call of that line that is open is nearer.
             for call in self._calls_at(state.function, state.line):
-                if self.psg[call].kind is VertexKind.CALL and self.psg[call].recursion < 0:
+                open_call = self.psg[call].kind is VertexKind.CALL and self.psg[call].recursion < 0
+                if open_call and (state.column < 0 or self._site(call).column == state.column):
                     return call
         return self._call(state, parent, state.chain or frame.qualname, frame)
 
     def _at(self, function: int, frame: FrameRef, inner: bool) -> _State:
         vertex = self._locate(function, frame.line, frame.column, inner)
-        return _State(vertex, function, vertex, frame.line, frame.column, "")
+        column = self._called_from(function, frame) if frame.inside and frame.column >= 0 else frame.column
+        return _State(vertex, function, vertex, frame.line, column, frame.inside, "")
+
+    def _called_from(self, function: int, frame: FrameRef) -> int:
+        """Where the innermost call around a position begins, -1 if the source shows none there."""
+        sites = [self._site(call) for call in self._calls_at(function, frame.line)]
+        around = [site for site in sites if holds(site, frame.line, frame.column)]
+        return max(around, key=lambda site: (site.line, site.column)).column if around else -1
+
+    def _site(self, call: int) -> Place:
+        vertex = self.psg[call]
+        return vertex.site if vertex.site is not None else vertex.place
 
     # functions
 
@@ -342,7 +359,7 @@ class Placer:
             target = call if vertex.kind is VertexKind.FUNCTION else vertex.recursion
             if target < 0 or vertices[target].place != place:
                 continue
-            site = vertex.site if vertex.site is not None else vertex.place
+            site = self._site(call)
             if best < 0 or (site.line == state.line and site.column == state.column):
                 best = target
         return best

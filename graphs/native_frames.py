@@ -22,6 +22,7 @@ from scalana.runtime.record_format import (
     Code,
     PathColumns,
     ProcessRecord,
+    packed,
 )
 
 
@@ -42,6 +43,10 @@ class SourceFrame(Protocol):
     def line(self) -> int:
         """0 where it is not known."""
 
+    @property
+    def column(self) -> int:
+        """From 0, somewhere in the expression that runs, -1 where it is not known."""
+
 
 class PlainFrame(NamedTuple):
     """A :class:`SourceFrame` that is nothing else."""
@@ -50,6 +55,7 @@ class PlainFrame(NamedTuple):
     name: str
     first_line: int
     line: int
+    column: int = -1
 
 
 Symbols = Callable[[str, str, Collection[int]], Mapping[int, Sequence[SourceFrame]]]
@@ -143,8 +149,8 @@ class _Resolver:
             if module is None:
                 moved[path] = self._path(above, code, lasti)
                 continue
-            for file, name, first, line in self._sources(module, lasti & 0xFFFFFFFF, above):
-                above = self._path(above, self._code(file, name, first), line)
+            for file, name, first, position in self._sources(module, lasti & 0xFFFFFFFF, above):
+                above = self._path(above, self._code(file, name, first), position)
             moved[path] = above
         meta = dict(old.meta)
         folders = [folder for folder in meta.get("lib_dirs", "").split(os.pathsep) if folder]
@@ -163,7 +169,7 @@ class _Resolver:
         )
 
     def _sources(self, module: Code, offset: int, above: int) -> list[tuple[str, str, int, int]]:
-        """File, function, its first line and line of what lies at an offset, the outermost first."""
+        """File, function, its first line and position of what lies at an offset, the outermost first."""
         base = os.path.basename(module.filename)
         found = self.frames[module.filename, module.name].get(offset, ())
         if above == 0 and (_BEGINNINGS.match(base) or any(frame.name == "_start" for frame in found)):
@@ -172,7 +178,7 @@ class _Resolver:
         if not found:
             return [(f"<{base}>", base, 0, 0)]
         return [
-            (frame.file, frame.name, frame.first_line, frame.line)
+            (frame.file, frame.name, frame.first_line, packed(frame.line, frame.column))
             if frame.line and not foreign
             else (f"<{base}>", frame.name, 0, 0)
             for frame in found

@@ -17,7 +17,7 @@ from scalana.graphs.own_work import BoolArray, Places
 from scalana.graphs.psg import PSG
 from scalana.graphs.structure import FileStructure
 from scalana.graphs.timeline import IntArray
-from scalana.runtime.record_format import Code, ProcessRecord
+from scalana.runtime.record_format import NO_LINE_TABLE, Code, ProcessRecord
 
 Parse = Callable[[str], FileStructure | None]
 """Gives the structure of a source file, None if there is none to be had."""
@@ -111,7 +111,9 @@ class _CodeFrames:
         found = self.known.get(lasti)
         if found is None:
             position = self.code.position(lasti)
-            found = self.known[lasti] = self.anywhere._replace(line=position.line, column=position.column)
+            found = self.known[lasti] = self.anywhere._replace(
+                line=position.line, column=position.column, inside=self.code.minor == NO_LINE_TABLE
+            )
         return found
 
 

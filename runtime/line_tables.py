@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 NO_LINE_TABLE = 0
-"""Minor version of codes whose instruction offset is the line number itself."""
+"""Minor version of codes whose instruction offset is the line number itself, see :func:`packed`."""
+_LINE_BITS, _MOST_COLUMN = 20, 2045
 
 
 class Position(NamedTuple):
@@ -37,12 +38,23 @@ def position(linetable: bytes, minor: int, firstlineno: int, lasti: int) -> Posi
     beyond the table gets the first line of the function.
     """
     if minor == NO_LINE_TABLE:
-        return Position(lasti, lasti, -1, -1)
+        line, column = max(lasti, 0) & ((1 << _LINE_BITS) - 1), (lasti >> _LINE_BITS) - 1
+        return Position(line, line, column, -1)
     starts, positions = _decode(linetable, minor, firstlineno)
     row = bisect_right(starts, lasti) - 1
     if row < 0:
         return Position(firstlineno, firstlineno, -1, -1)
     return positions[row]
+
+
+def packed(line: int, column: int) -> int:
+    """What stands for a position where there is no line table: the line, with the column above it in 31 bits.
+
+    A column that does not fit, or is not known (-1), is left out; of a line that does not fit nothing is kept.
+    """
+    if not 0 <= line < 1 << _LINE_BITS:
+        return 0
+    return line | (column + 1 << _LINE_BITS if 0 <= column <= _MOST_COLUMN else 0)
 
 
 @lru_cache(maxsize=8192)

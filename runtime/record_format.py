@@ -59,7 +59,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .line_tables import NO_LINE_TABLE, Position, position
+from .line_tables import NO_LINE_TABLE, Position, packed, position
 
 if TYPE_CHECKING:
     IntColumn = memoryview[int]
@@ -85,6 +85,7 @@ __all__ = [
     "Thread",
     "TotalColumns",
     "new_record_path",
+    "packed",
     "position",
     "write_run_info",
 ]

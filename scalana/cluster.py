@@ -144,7 +144,7 @@ def _plain(frames: Frames) -> Frames:
 
     return {
         module: {
-            offset: [PlainFrame(frame.file, frame.name, frame.first_line, frame.line) for frame in found]
+            offset: [PlainFrame(frame.file, frame.name, frame.first_line, frame.line, frame.column) for frame in found]
             for offset, found in by_offset.items()
         }
         for module, by_offset in frames.items()

@@ -47,11 +47,12 @@ class CompileUnit:
     """The unit for pyelftools."""
     table: Any = None
     """Its line table for pyelftools."""
-    _addresses: list[tuple[int, str, int]] | None = None
+    _addresses: list[tuple[int, str, int, int]] | None = None
 
     @property
-    def addresses(self) -> list[tuple[int, str, int]]:
-        """The line table: first address, file and line, by address; an empty file ends a sequence.
+    def addresses(self) -> list[tuple[int, str, int, int]]:
+        """The line table: first address, file, line and column (from 0, -1 where unknown), by address; an empty file
+        ends a sequence.
 
         Read when it is first asked for, while the program is open: in large programs this takes longest.
         """
@@ -60,16 +61,16 @@ class CompileUnit:
             for entry in self.table.get_entries() if self.table is not None else ():
                 state = entry.state
                 if state is not None and state.end_sequence:
-                    found.append((state.address, "", 0))
+                    found.append((state.address, "", 0, -1))
                 elif state is not None and state.line and state.file in self.numbers:
-                    found.append((state.address, self.numbers[state.file], state.line))
+                    found.append((state.address, self.numbers[state.file], state.line, state.column - 1))
             self._addresses = sorted(found, key=lambda row: row[0])
         return self._addresses
 
     def lines(self) -> dict[str, set[int]]:
         """Lines with code, by file."""
         found: dict[str, set[int]] = {}
-        for _, file, line in self.addresses:
+        for _, file, line, _ in self.addresses:
             if file:
                 found.setdefault(file, set()).add(line)
         return found

@@ -91,7 +91,7 @@ class _Walk:
         made.defined = made.defined or defined
         for low, high in ranges(die, self.dwarf) if defined else ():
             first, last = bisect_right(self.starts, low) - 1, bisect_right(self.starts, high - 1)
-            for _, row_file, row_line in self.unit.addresses[max(first, 0) : last]:
+            for _, row_file, row_line, _ in self.unit.addresses[max(first, 0) : last]:
                 if row_file == made.file and row_line > made.end_line:
                     made.end_line = row_line
         return made
@@ -121,7 +121,7 @@ class _Walk:
         row = bisect_right(self.starts, address - 1) - 1
         if called is None or row < 0:
             return
-        _, file, line = self.unit.addresses[row]
+        _, file, line, _ = self.unit.addresses[row]
         if file == function.file:
             self._call(function, line, -1, called)
 

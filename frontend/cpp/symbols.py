@@ -38,6 +38,7 @@ class NativeFrame:
     line: int
     """0 where that is not known."""
     column: int = -1
+    """From 0, somewhere in the expression that runs: of a call many compilers name its parenthesis."""
     outlined: bool = False
     """Whether this is a region of OpenMP that the compiler made a function of; ``name`` is the function it is in."""
 
@@ -106,14 +107,14 @@ class Symbols:
         if function is None:
             return ()
         chain = [function, *self._inlined(function, address)]
-        file, line = _row(unit, address)
+        file, line, last = _row(unit, address)
         found: list[NativeFrame] = []
         for number, die in enumerate(chain):
             if number + 1 < len(chain):  # it stands where the next was inlined
                 inner = chain[number + 1]
                 where, column = attribute([inner], "DW_AT_call_line"), attribute([inner], "DW_AT_call_column") - 1
             else:
-                where, column = line, -1
+                where, column = line, last
             found.append(self._frame(unit, die, where, column, file))
         return tuple(found)
 
@@ -236,9 +237,9 @@ def _containing(functions: list[tuple[int, int, Any]], address: int) -> Any:
     return functions[at][2]
 
 
-def _row(unit: CompileUnit, address: int) -> tuple[str, int]:
+def _row(unit: CompileUnit, address: int) -> tuple[str, int, int]:
     at = bisect_right(unit.addresses, address, key=lambda row: row[0]) - 1
-    return unit.addresses[at][1:] if at >= 0 else ("", 0)
+    return unit.addresses[at][1:] if at >= 0 else ("", 0, -1)
 
 
 def _demangled(name: str) -> str:

@@ -454,3 +454,8 @@ def test_line_table_that_is_cut_off() -> None:
 
 def test_without_a_line_table_the_offset_is_the_line() -> None:
     assert position(b"", record_format.NO_LINE_TABLE, 1, 42).line == 42
+    for line, column in ((42, -1), (42, 0), (1_000_000, 2045), (0, -1)):
+        found = position(b"", record_format.NO_LINE_TABLE, 1, record_format.packed(line, column))
+        assert (found.line, found.column) == (line, column)
+    assert record_format.packed(42, 5_000) == 42
+    assert record_format.packed(1 << 20, 3) == 0
