@@ -72,7 +72,7 @@ class Symbols:
             self._units.sort(key=lambda entry: entry[:2])
             self._table = symbols_of(self._binary.elf)
         self._functions: dict[int, list[tuple[int, int, Any]]] = {}
-        self._lines: dict[int, dict[str, int]] = {}
+        self._names: dict[int, dict[str, tuple[str, int]]] = {}
         self._known: dict[int, tuple[NativeFrame, ...]] = {}
 
     def __enter__(self) -> Symbols:
@@ -124,8 +124,8 @@ class Symbols:
         number, first, _ = declared(entries)
         outlined = OUTLINED.fullmatch(name)
         if outlined is not None:
-            name = outlined.group(1)
-            first = self._lines_of(unit).get(name.rpartition("::")[2], first)
+            symbol = outlined.group(1).rpartition("::")[2]
+            name, first = self._named(unit).get(symbol, (_demangled(symbol), first))
         return NativeFrame(unit.numbers.get(number, file), plain_name(name), first, line, column, outlined is not None)
 
     def _of(self, unit: CompileUnit) -> list[tuple[int, int, Any]]:
@@ -140,18 +140,20 @@ class Symbols:
             self._functions[id(unit)] = found
         return found
 
-    def _lines_of(self, unit: CompileUnit) -> dict[str, int]:
-        """Lines of the functions of a unit by their names."""
-        found = self._lines.get(id(unit))
+    def _named(self, unit: CompileUnit) -> dict[str, tuple[str, int]]:
+        """Qualified names and lines of the functions of a unit, by their names and, in C++, by their symbols."""
+        found = self._names.get(id(unit))
         if found is None:
             found = {}
             for die in subprograms(unit.tree.get_top_DIE()):
                 entries = chain_of(die)
                 line = attribute(entries, "DW_AT_decl_line")
-                if line:
-                    name = next((text(part, "DW_AT_name") for part in entries if "DW_AT_name" in part.attributes), "")
-                    found.setdefault(name, line)
-            self._lines[id(unit)] = found
+                if not line:
+                    continue
+                for part in entries:
+                    for key in part.attributes.keys() & {"DW_AT_name", "DW_AT_linkage_name"}:
+                        found.setdefault(text(part, key), (qualified(entries), line))
+            self._names[id(unit)] = found
         return found
 
     def _inlined(self, die: Any, address: int) -> list[Any]:

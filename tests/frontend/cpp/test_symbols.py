@@ -84,15 +84,33 @@ def test_what_is_inlined_has_frames_of_its_own(tmp_path: Path, version: str) -> 
     assert {frames[0].name for frames in found} == {"work"}
 
 
-def test_regions_of_openmp_belong_to_their_function(tmp_path: Path) -> None:
-    source = "volatile int sink;\nint main() {\n#pragma omp parallel\n    for (int i = 0; i < 9; i++) sink = i;\n}\n"
+REGIONS = """volatile int sink;
+namespace ns {
+struct Box { void fill(int); void fill(long); };
+void Box::fill(int) { sink = 1; }
+void Box::fill(long n) {
+#pragma omp parallel
+    for (int i = 0; i < n; i++) sink = i;
+}
+}
+int main() {
+#pragma omp parallel
+    for (int i = 0; i < 9; i++) sink = i;
+    ns::Box().fill(9L);
+}
+"""
+
+
+@pytest.mark.parametrize(("function", "first", "line"), [("main", 10, 12), ("ns::Box::fill", 5, 7)])
+def test_regions_of_openmp_belong_to_their_function(tmp_path: Path, function: str, first: int, line: int) -> None:
     try:
-        path = compiled(tmp_path, source, "-g", "-fopenmp")
+        path = compiled(tmp_path, REGIONS, "-g", "-fopenmp")
     except subprocess.CalledProcessError:
         pytest.skip("the compiler has no OpenMP")
-    found = all_frames(path, "main._omp_fn" if "g++" in str(COMPILER) else "omp_outlined")
-    assert {(frames[0].name, frames[0].first_line, frames[0].outlined) for frames in found} == {("main", 2, True)}
-    assert 4 in {frames[0].line for frames in found}
+    part = "._omp_fn" if "g++" in str(COMPILER) else ".omp_outlined"
+    found = all_frames(path, ("main" if function == "main" else "fillEl") + part)
+    assert {(frames[0].name, frames[0].first_line, frames[0].outlined) for frames in found} == {(function, first, True)}
+    assert line in {frames[0].line for frames in found}
 
 
 def test_without_debug_information_symbols_have_names(tmp_path: Path) -> None:
