@@ -116,7 +116,7 @@ class Reader:
             if cursor.is_definition() and not self.is_foreign(cursor):
                 self.function(cursor)
         elif kind in _AROUND:
-            if kind == "NAMESPACE" or not self.is_foreign(cursor):
+            if not self.is_foreign(cursor):
                 self.declare_all(cursor.get_children())
         elif kind in ("VAR_DECL", "FIELD_DECL") and not self.is_foreign(cursor):
             self.result.outside += [] if kind == "FIELD_DECL" else self.builder.expressions.children(cursor)
