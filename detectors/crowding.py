@@ -8,7 +8,7 @@ next time.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -119,11 +119,15 @@ def alone(finding: Finding) -> bool:
 
 def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     """Of the waiting that comes from each target, what is due to turns on shared cores, in rank-seconds
-    ``[targets]``: ranks were late there for want of a core, and not by what they do."""
+    ``[targets]``: ranks were late there for want of a core, and not by what they do.
+
+    Runs are compared by work without what was waited for a core; so is the waiting that this work causes, then.
+    """
     result = np.zeros(table.numbering.wait)
     crowding = Crowding.of(timeline)
     if not crowding.crowded:
         return result
+    crowding = replace(crowding, per_cpu=0.0)
     recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     for candidate in join_entries(table, timeline, psg):
         if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 5
 """Shown in full; the others stand in the JSON report."""
 
+_LIKELY = 0.5
+"""Confidence below which a kind of growth is but one of several that could be."""
+
 _GROWTH = {
     "falls": "falls with the ranks",
     "falls to a constant": "falls to a part that stays",
@@ -149,9 +152,10 @@ def _cost(finding: Finding, scaling: Scaling) -> str:
 def _model(evidence: dict[str, Any]) -> str:
     if "model" not in evidence:
         return ""
-    text = (
-        f"It {_GROWTH[evidence['growth']]}: {evidence['model']} seconds ({names.percent(evidence['confidence'])} sure)."
+    growth = (
+        f"{_GROWTH[evidence['growth']]}: {evidence['model']} seconds ({names.percent(evidence['confidence'])} sure)."
     )
+    text = f"It {growth}" if evidence["confidence"] >= _LIKELY else f"How it grows is open; likeliest it {growth}"
     expected = evidence.get("predicted")
     if expected:
         text += (

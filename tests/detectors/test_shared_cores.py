@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.crowding import Crowding, ranks_without_core, without_turns
+from scalana.detectors.blame import blame
+from scalana.detectors.crowding import Crowding, ranks_without_core, turns_s, without_turns
 from scalana.detectors.evidence import computes_more
 from scalana.detectors.findings import Finding
 from scalana.detectors.paths import _name
 from scalana.detectors.savings import StretchExcess
 from scalana.detectors.targets import TargetKind
+from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
+from tests.detectors.jobs import steps, structure
+from tests.detectors.simulator import simulate
 
 
 def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
@@ -123,6 +127,17 @@ def test_what_comes_by_chance_cancels_over_stretches(
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
     run: Any = SimpleNamespace(host_of_rank=["a", "a", "b", "b"], cores_of_rank=[1, 1, 2, 2])
     assert ranks_without_core(run) == {0, 1}
+
+
+def test_waiting_is_compared_without_what_its_cause_waited_for_a_core() -> None:
+    job, names = simulate(steps(4, 40, lambda step, rank: {"solve": 70.0 if rank == 0 else 10.0}))
+    own = job.own
+    late = own.seconds > 0.06
+    own.core_wait_s[late] = own.seconds[late] * 3 / 7
+    own.cpu_s[late] = own.seconds[late] * 4 / 7
+    table = blame(job, find_waits(job))
+    turns = turns_s(table, job, structure(names))
+    assert turns.sum() == pytest.approx(0.5 * table.seconds.sum(), rel=0.02)  # 30 of the 60 ms that it is late
 
 
 class _Locations(SimpleNamespace):
