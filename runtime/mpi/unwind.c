@@ -12,6 +12,8 @@
 #define REGISTER_SP 7
 #define REGISTER_RA 16
 #define RULES 4096u /* power of two */
+#define RULE_BYTES 64u /* of code, in which mostly one rule holds */
+#define ROWS_AT_ONCE 64u
 #define LONGEST_ENTRY 1024u
 #define DEEPEST_STATES 8
 
@@ -23,9 +25,9 @@ typedef struct {
     int32_t offset; /* from the CFA; or of the expression in `text` */
 } value_rule;
 
-/* How to leave a function at an instruction: where its caller's frame begins, return address and frame pointer. */
+/* How to leave a function at some instructions: where its caller's frame begins, return address and frame pointer. */
 typedef struct {
-    uintptr_t pc; /* 0: a free place in the cache */
+    uintptr_t low, high; /* it holds for these instructions; 0 and 0: a free place in the cache */
     bool known, signal_frame, by_expression;
     uint8_t cfa_register;
     uint8_t cfa_size;
@@ -138,23 +140,27 @@ static uintptr_t find_entry(const module_row *module, uintptr_t pc)
     if (c.bad || count == 0 || rows + count * 8 > table + module->unwind_size) {
         return 0;
     }
-    uint64_t low = 0, high = count;
-    int32_t row[2];
-    while (low < high) {
+    uint64_t low = 0, high = count; /* the last row that begins at the pc or before is one of these */
+    int32_t some[ROWS_AT_ONCE][2];
+    while (high - low > ROWS_AT_ONCE) {
         uint64_t middle = (low + high) / 2;
-        if (!memory_read(access_kind, row, rows + middle * 8, sizeof row)) {
+        if (!memory_read(access_kind, some[0], rows + middle * 8, sizeof some[0])) {
             return 0;
         }
-        if (table + (intptr_t)row[0] <= pc) {
-            low = middle + 1;
+        if (table + (intptr_t)some[0][0] <= pc) {
+            low = middle;
         } else {
             high = middle;
         }
     }
-    if (low == 0 || !memory_read(access_kind, row, rows + (low - 1) * 8, sizeof row)) {
+    if (!memory_read(access_kind, some, rows + low * 8, (high - low) * 8)) {
         return 0;
     }
-    return table + (uintptr_t)(intptr_t)row[1];
+    uint64_t at = 0;
+    while (at < high - low && table + (intptr_t)some[at][0] <= pc) {
+        at++;
+    }
+    return at ? table + (uintptr_t)(intptr_t)some[at - 1][1] : 0;
 }
 
 typedef struct {
@@ -238,7 +244,7 @@ static value_rule *rule_of(frame_rule *rule, uint64_t number)
 static bool run(cursor c, const common_entry *e, uintptr_t from, uintptr_t pc, frame_rule *rule, text_space *text,
                 const frame_rule *initial)
 {
-    uintptr_t location = from;
+    uintptr_t location = rule->low = from;
     frame_rule saved[DEEPEST_STATES];
     unsigned depth = 0;
     while (c.at < c.end && !c.bad) {
@@ -342,8 +348,10 @@ static bool run(cursor c, const common_entry *e, uintptr_t from, uintptr_t pc, f
             }
         }
         if (location > pc) {
+            rule->high = location;
             return true; /* what follows is for later instructions */
         }
+        rule->low = location;
     }
     return !c.bad;
 }
@@ -380,6 +388,7 @@ static bool make_rule(uintptr_t pc, frame_rule *rule)
         return false;
     }
     frame_rule initial = *rule;
+    rule->high = begin + size;
     return run(c, &e, begin, pc, rule, &text, &initial) && rule->ra.kind != RULE_SAME;
 }
 
@@ -516,11 +525,14 @@ static bool step_by_frame_pointer(unwind_registers *at, const unwind_stack *stac
 
 static const frame_rule *rule_at(uintptr_t pc)
 {
-    frame_rule *rule = &rules[(pc * UINT64_C(0x9E3779B97F4A7C15) >> 40) & (RULES - 1)];
-    if (rule->pc != pc) {
+    frame_rule *rule = &rules[(pc / RULE_BYTES * UINT64_C(0x9E3779B97F4A7C15) >> 40) & (RULES - 1)];
+    if (pc < rule->low || pc >= rule->high) {
         memset(rule, 0, sizeof *rule);
         rule->known = make_rule(pc, rule);
-        rule->pc = pc;
+        if (!rule->known) {
+            rule->low = pc;
+            rule->high = pc + 1;
+        }
     }
     return rule;
 }
