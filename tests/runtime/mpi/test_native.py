@@ -150,3 +150,13 @@ def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     assert Path(first.file).name == "slow_rank.c"
     assert first.line in lines_of("slow_rank.c", "/* slow */")
     assert first.ranks == [2]
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fomit-frame-pointer")])
+def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tuple[str, ...]) -> None:
+    (record,) = RunFolder(mpi.record(1, mpi.compile("many_paths.c", *flags))).processes()
+    calls: Counter[int] = Counter()
+    for operation, path, count in zip(record.totals.operation, record.totals.path, record.totals.calls, strict=True):
+        if BY_CODE[operation].name == "allreduce":
+            calls[path] += count
+    assert sorted(calls.values()) == [50, 80, 100, 200, 400]
