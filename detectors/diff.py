@@ -27,6 +27,8 @@ CERTAIN = 2.5
 MOST_CHANGES = 20
 EVERYWHERE = 0.03
 """Relative change of nearly all places from which the machine itself is suspected."""
+HARDLY = 0.1
+"""Part of the time of either run at places of both, below which they are suspected to be of different programs."""
 
 BEFORE, AFTER = 0, 1
 Blurs = tuple[FloatArray, FloatArray]
@@ -244,6 +246,8 @@ def _warnings(table: CostTable) -> list[str]:
             f"the runs are of {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; "
             "scalana scaling tells what is lost by size"
         )
+    if _shared(table) < HARDLY:
+        warnings.append("the runs have hardly a place in common: are they of the same program?")
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
         warnings.append(
@@ -251,6 +255,13 @@ def _warnings(table: CostTable) -> list[str]:
             "state"
         )
     return warnings
+
+
+def _shared(table: CostTable) -> float:
+    """Part of the time of the runs, without their start, at places that both have: the larger of the two parts."""
+    cost = np.where(table.setup[:, None], 0.0, table.cost_s)
+    both = (cost > 0.0).all(axis=1)
+    return float((cost[both].sum(axis=0) / np.maximum(cost.sum(axis=0), 1e-300)).max())
 
 
 def _everywhere(table: CostTable) -> float:

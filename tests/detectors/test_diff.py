@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from scalana.detectors.costs import run_costs, setup_vertices
-from scalana.detectors.diff import compare
+from scalana.detectors.diff import _shared, compare
 from scalana.graphs.psg import PSG, Place, VertexKind
 from tests.detectors.scaling_jobs import LINES, STEPS, analyse, program
 
@@ -94,6 +98,14 @@ def test_places_that_came_and_went_are_named():
 def test_another_size_is_told():
     found = diff(balanced, balanced, ranks=(4, 8))
     assert any("scalana scaling" in warning for warning in found.warnings)
+
+
+def test_places_of_both_runs_are_what_they_share():
+    cost_s = np.array([[9.0, 9.0], [1.0, 0.0], [3.0, 1.0], [0.0, 4.0]])
+    table: Any = SimpleNamespace(setup=np.array([True, False, False, False]), cost_s=cost_s)
+    assert _shared(table) == pytest.approx(0.75)  # of the first; it is 0.2 of the second
+    cost_s[2] = 0.0
+    assert _shared(table) == 0.0
 
 
 def test_a_slower_machine_is_suspected():
