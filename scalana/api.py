@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -129,16 +130,22 @@ def analyze(
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
+    changed: list[str] = []
+    symbols = functools.partial(_symbols, changed)
     with compiling_ahead(), _no_collections():
         try:
             folder = RunFolder(path)
             with connected(scheduler) as cluster:
                 reader = cluster.read if cluster is not None else read_here
-                ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=_symbols, progress=progress)
+                ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=symbols, progress=progress)
         except RecordError as error:
             raise RunDataError(str(error)) from error
         except OSError as error:
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+        ppg.run.warnings += [
+            f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
+            for path in changed
+        ]
         tables.trim()  # what was between is more than what is left
         return Report(detectors.analyze(ppg))
 
@@ -198,14 +205,19 @@ def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], Fil
     return psg, program.parse
 
 
-def _symbols(path: str, build_id: str, offsets: Collection[int]) -> dict[int, Sequence[NativeFrame]]:
-    """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now."""
+def _symbols(
+    changed: list[str], path: str, build_id: str, offsets: Collection[int]
+) -> dict[int, Sequence[NativeFrame]]:
+    """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now: it is
+    added to ``changed`` then, if it is not the system's, MPI's or ours."""
     from scalana.frontend.cpp import debug_files
     from scalana.frontend.cpp.elf import BinaryError
     from scalana.frontend.cpp.symbols import Symbols
     from scalana.graphs.native_frames import is_foreign
 
     if build_id and debug_files.build_id(path) != build_id:
+        if os.path.isabs(path) and not is_foreign(path):  # not the kernel's own ([vdso])
+            changed.append(path)
         return {}
     try:
         # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import scalana
-from scalana.api import Report, RunDataError
+from scalana.api import Report, RunDataError, _symbols
 from tests.scalana.examples import late_rank
 
 
@@ -41,3 +41,12 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(RunDataError, match=str(tmp_path)):
         scalana.analyze(tmp_path)
+
+
+def test_programs_that_are_not_what_they_were_are_told(tmp_path: Path) -> None:
+    changed: list[str] = []
+    program = str(tmp_path / "app")
+    assert _symbols(changed, program, "ab12", [16]) == {}
+    assert _symbols(changed, "/usr/lib/libgone.so.1", "ab12", [16]) == {}  # an update of the system is no news
+    assert _symbols(changed, "[vdso]", "ab12", [16]) == {}
+    assert changed == [program]
