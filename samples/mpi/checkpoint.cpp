@@ -22,7 +22,7 @@
 static void save(int file, const std::vector<char> &state)
 {
     Planted planted;
-    const double until = MPI_Wtime() + 0.15;  // as many pages as a disk of any speed writes in 150 ms
+    const double until = MPI_Wtime() + 0.45;  // as many pages as a disk of any speed writes in 450 ms
     for (std::size_t page = 0; MPI_Wtime() < until; page = (page + 4096) % state.size()) {  // <- fault
         if (pwrite(file, &state[page], 4096, static_cast<off_t>(page)) < 0 || fsync(file) < 0) {
             std::perror("checkpoint");
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     std::vector<char> state(1 << 16);
     {
         Loop loop;
-        for (int step = 0; step < 12; step++) {
+        for (int step = 0; step < 4; step++) {
             for (char &value : state) {
                 value = static_cast<char>(value + step);
             }

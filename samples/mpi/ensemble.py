@@ -31,11 +31,11 @@ def main() -> None:
     state, planted_s = np.ones(1000), 0.0
     comm.Barrier()
     since = MPI.Wtime()
-    for _ in range(8):
-        energy = integrate(state, 5_000)
+    for _ in range(3):
+        energy = integrate(state, 13_000)
         if comm.rank == 2 and "--fix" not in sys.argv:
             start = MPI.Wtime()
-            energy += integrate(state, 720_000)
+            energy += integrate(state, 1_872_000)
             planted_s += MPI.Wtime() - start
         members = comm.gather({"rank": comm.rank, "energy": energy})
         mean = sum(member["energy"] for member in members) / comm.size if members else None

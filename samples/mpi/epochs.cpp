@@ -1,7 +1,7 @@
 // Ranks write into the windows of their neighbours in epochs of post, start, complete and wait; one prepares slowly.
 
 // /// scalana
-// planted = "rank 2 sleeps 150 ms a step before it writes to its neighbours"
+// planted = "rank 2 sleeps 300 ms a step before it writes to its neighbours"
 // symptom = "MPI_Win_wait of its neighbours, then MPI_Win_start of theirs"
 //
 // [[faults]]
@@ -19,7 +19,7 @@
 static void prepare()
 {
     Planted planted;
-    usleep(150000);  // <- fault
+    usleep(300000);  // <- fault
 }
 
 int main(int argc, char **argv)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     MPI_Win_allocate(2 * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &halo, &window);
     {
         Loop loop;
-        for (int step = 0; step < 6; step++) {
+        for (int step = 0; step < 3; step++) {
             MPI_Win_post(neighbours, 0, window);
             if (rank == 2 && argc < 2) {
                 prepare();

@@ -49,11 +49,11 @@ static void exchange(Block &block, MPI_Comm grid)
 static void run(Block &block, MPI_Comm grid, bool slow)
 {
     Loop loop;
-    for (int step = 0; step < 10; step++) {
-        smooth(block, 2);
+    for (int step = 0; step < 5; step++) {
+        smooth(block, 4);
         if (slow) {
             Planted planted;
-            smooth(block, 58);
+            smooth(block, 116);
         }
         exchange(block, grid);
     }

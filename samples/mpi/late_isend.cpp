@@ -1,7 +1,7 @@
 // A ring that computes before it sends, though what it sends is ready: on one rank that is a lot.
 
 // /// scalana
-// planted = "rank 1 works 60 ms between MPI_Irecv and MPI_Isend"
+// planted = "rank 1 works 120 ms between MPI_Irecv and MPI_Isend"
 // symptom = "MPI_Wait of rank 2, and by and by of everybody"
 //
 // [[faults]]
@@ -31,13 +31,13 @@ static double run(int rank, int size, bool slow)
     Loop loop;
     std::vector<double> edge(512, 1.0), halo(512);
     double total = 0;
-    for (int step = 0; step < 12; step++) {
+    for (int step = 0; step < 6; step++) {
         MPI_Request requests[2];
         MPI_Irecv(halo.data(), 512, MPI_DOUBLE, (rank + size - 1) % size, 0, MPI_COMM_WORLD, &requests[0]);
-        total += interior(500000);
+        total += interior(1000000);
         if (slow) {
             Planted planted;
-            total += interior(40000000);
+            total += interior(80000000);
         }
         MPI_Isend(edge.data(), 512, MPI_DOUBLE, (rank + 1) % size, 0, MPI_COMM_WORLD, &requests[1]);
         MPI_Wait(&requests[0], MPI_STATUS_IGNORE);

@@ -1,7 +1,7 @@
 // Large blocking sends wait for their receiver, which is busy with something else first.
 
 // /// scalana
-// planted = "rank 1 sleeps 150 ms a step before it receives 1 MB from rank 0"
+// planted = "rank 1 sleeps 225 ms a step before it receives 1 MB from rank 0"
 // symptom = "MPI_Send of rank 0, MPI_Barrier of the others"
 //
 // [[faults]]
@@ -21,7 +21,7 @@
 static void write_snapshot()
 {
     Planted planted;
-    usleep(150000);  // <- fault
+    usleep(225000);  // <- fault
 }
 
 static double run(int rank, bool slow)
@@ -29,7 +29,7 @@ static double run(int rank, bool slow)
     Loop loop;
     std::vector<double> field(131072, 1.0);
     double sum = 0;
-    for (int step = 0; step < 6; step++) {
+    for (int step = 0; step < 4; step++) {
         for (double value : field) {
             sum += value;
         }

@@ -33,15 +33,15 @@ static void sort_queue(std::vector<int> &queue)
 static void lead(int workers, bool slow)
 {
     std::vector<int> queue;
-    for (int i = 0; i < 6000; i++) {
-        queue.push_back((i * 7919) % 6007);
+    for (int i = 0; i < 9500; i++) {
+        queue.push_back((i * 7919) % 9511);
     }
     for (int given = 0, left = workers; left > 0; given++) {
         double result;
         MPI_Status status;
         MPI_Recv(&result, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
         int task = -1;
-        if (given < 40) {
+        if (given < 16) {
             if (slow) {
                 sort_queue(queue);
             }

@@ -1,7 +1,7 @@
 // Stages that hand batches on by blocking sends; the second one reads from something slow.
 
 // /// scalana
-// planted = "stage 1 sleeps 110 ms for each of 8 batches"
+// planted = "stage 1 sleeps 220 ms for each of 4 batches"
 // symptom = "MPI_Recv of the stages behind it"
 //
 // [[faults]]
@@ -49,7 +49,7 @@ private:
     void look_up()
     {
         Planted planted;
-        timespec pause = {0, 110000000};
+        timespec pause = {0, 220000000};
         nanosleep(&pause, nullptr);  // <- fault
     }
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     {
         Loop loop;
         Stage stage(rank, size, rank == 1 && argc < 2);
-        for (int batch = 0; batch < 8; batch++) {
+        for (int batch = 0; batch < 4; batch++) {
             stage.handle();
         }
     }

@@ -1,7 +1,7 @@
 // Pairs of ranks reduce to their first, whom a second level joins: the rank that is late is not where the wait shows.
 
 // /// scalana
-// planted = "rank 1 sleeps 150 ms a step before the reduction of its pair"
+// planted = "rank 1 sleeps 225 ms a step before the reduction of its pair"
 // symptom = "MPI_Allreduce among the first ranks of the pairs, and the broadcasts below"
 //
 // [[faults]]
@@ -24,7 +24,7 @@ static double load_tile(bool slow)
     }
     if (slow) {
         Planted planted;
-        usleep(150000);  // <- fault
+        usleep(225000);  // <- fault
     }
     return sum;
 }
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     double total = 0;
     {
         Loop loop;
-        for (int step = 0; step < 6; step++) {
+        for (int step = 0; step < 4; step++) {
             total += reduce(load_tile(rank == 1 && argc < 2), pair, leaders);
         }
     }
