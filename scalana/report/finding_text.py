@@ -51,7 +51,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
 
 def headline(number: int, finding: Finding, right: str, cwd: str, width: int, paint: Paint) -> str:
     """Number, place and function of a finding, and ``right`` at the end of the line."""
-    where = names.place(names.relative(finding.file, cwd), finding.line)
+    where = names.place(names.near(finding.file, cwd), finding.line)
     number_text = f"{number}  "
     function = f"  {finding.function}" if finding.function else ""
     left, line, right = rule(number_text + clip_left(where, width - len(right) - 20) + function, right, width)
@@ -153,7 +153,7 @@ def slowed(finding: Finding, run: RunInfo) -> str:
     lines = finding.evidence.get("slowed")
     if not isinstance(lines, list):
         return ""
-    places = [names.place(names.relative(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
+    places = [names.place(names.near(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
     lost = sum(float(line["lost_s"]) for line in lines)
     return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
 
@@ -163,7 +163,7 @@ def behind(finding: Finding, run: RunInfo) -> str:
     other = finding.evidence.get("behind")
     if not isinstance(other, Mapping):
         return ""
-    where = names.place(names.relative(str(other["file"]), run.cwd), int(other["line"]))
+    where = names.place(names.near(str(other["file"]), run.cwd), int(other["line"]))
     ranks = names.ranks(other["ranks"], run.ranks)
     return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(float(other['lost_s']))}."
 
@@ -200,7 +200,7 @@ def _library(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     label = "  inside it    "
     tail = f" {inside['function']} calls {inside['calls']}"
     room = max(width - len(label) - len(tail), 30)
-    where = clip_left(names.place(names.relative(str(inside["file"]), cwd), int(inside["line"])), room)
+    where = clip_left(names.place(names.near(str(inside["file"]), cwd), int(inside["line"])), room)
     return [paint(label, "dim") + paint(where, "cyan") + clip(tail, max(0, width - len(label) - len(where)))]
 
 
@@ -213,7 +213,7 @@ def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
     lines = []
     for depth, caller in enumerate(callers[:_MOST_CALLERS]):
         label = "  called from  " if depth == 0 else "               " + "  " * (depth - 1) + "└ "
-        lines.append(paint(label, "dim") + clip_left(names.relative(caller, cwd), width - len(label)))
+        lines.append(paint(label, "dim") + clip_left(names.near(caller, cwd), width - len(label)))
     if len(callers) > _MOST_CALLERS:
         lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more above", "dim"))
     return lines
@@ -232,7 +232,7 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
         missing = "does not come" if finding.kind == "hang" else "is late"
         what = missing if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
-        place = names.place(names.relative(hop.file, cwd), hop.line)
+        place = names.place(names.near(hop.file, cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     room = width - 4 - widths[0] - widths[1] - widths[2] - 6

@@ -21,6 +21,22 @@ def relative(file: str, cwd: str) -> str:
     return normal[len(below) :] if normal.startswith(below) else file
 
 
+def near(file: str, cwd: str) -> str:
+    """Like :func:`relative`, for reading: also from up to two folders above, as where programs run in a build folder.
+
+    >>> near("/home/me/solver/src/mesh.c", "/home/me/solver/build/bin")
+    '../../src/mesh.c'
+    >>> near("/usr/lib/python3/random.py", "/home/me/job")
+    '/usr/lib/python3/random.py'
+    """
+    found = relative(file, cwd)
+    if not cwd or not os.path.isabs(found):
+        return found
+    way = os.path.relpath(found, cwd)
+    together = os.path.commonpath([os.path.normpath(found), os.path.normpath(cwd)])
+    return way if together.count(os.sep) > 1 and way.count(os.pardir + os.sep) <= 2 else found
+
+
 def shortest(files: Iterable[str]) -> dict[str, str]:
     """For each file its name without folders, or the whole of it where another file has the same name.
 
