@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 SHORTEST_S = 1.0
 """An open call that lasted less is how a job ends that is stopped, not a hang."""
 
+Left = dict[tuple[int, int], dict[int, float]]
+"""By communicator and operation, the ranks whose call of it ended without all others, and when."""
+
 
 def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     """Return one finding for each rank that others were still waiting for when their records stopped."""
     waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S]
     by_rank = {call.rank: call for call in waiting}
+    left = _left(timeline) if waiting else {}
     awaited: dict[int, list[OpenCall]] = defaultdict(list)
     for call in waiting:
-        for rank in _absent(call, waiting, run):
-            awaited[_last_awaited(rank, by_rank, waiting, run)].append(call)
+        for rank in _absent(call, waiting, left, run):
+            awaited[_last_awaited(rank, by_rank, waiting, left, run)].append(call)
     total = sum(call.seconds for call in waiting)
     findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
@@ -44,8 +48,20 @@ def _without_circles(findings: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _absent(call: OpenCall, waiting: list[OpenCall], run: RunInfo) -> list[int]:
-    """Ranks that an open call waits for: those of its communicator that are not in it, or its partner."""
+def _left(timeline: Timeline) -> Left:
+    """When ranks left operations that not all came to: their calls failed."""
+    calls, instances = timeline.calls, timeline.instances
+    left: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    incomplete = ~instances.complete & (instances.communicator >= 0)
+    for call in np.flatnonzero((calls.posts >= 0) & np.append(incomplete, False)[calls.posts]).tolist():
+        instance = calls.posts[call]
+        operation = int(instances.communicator[instance]), int(instances.operation[instance])
+        left[operation][int(timeline.locations.rank[calls.location[call]])] = float(calls.exit_s[call])
+    return left
+
+
+def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -> list[int]:
+    """Ranks that an open call waits for: those of its communicator that are not in it, nor were, or its partner."""
     operation = BY_CODE[call.operation]
     named = operation.waits == Waits.NAMED
     if call.peer >= 0 and (named or operation.name in ("recv", "send", "broadcast", "scatter")):
@@ -54,14 +70,16 @@ def _absent(call: OpenCall, waiting: list[OpenCall], run: RunInfo) -> list[int]:
         return []
     key = (call.communicator, call.seq, call.operation)
     there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}
+    failed = left.get((call.communicator, call.operation), {})
+    there |= {rank for rank, exit_s in failed.items() if exit_s > call.since_s}
     return [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
 
 
-def _last_awaited(rank: int, by_rank: dict[int, OpenCall], waiting: list[OpenCall], run: RunInfo) -> int:
+def _last_awaited(rank: int, by_rank: dict[int, OpenCall], waiting: list[OpenCall], left: Left, run: RunInfo) -> int:
     """Follow ranks that wait themselves to one that does not; where they wait in a circle, the rank to begin with."""
     seen = [rank]
     while seen[-1] in by_rank:
-        following = [r for r in _absent(by_rank[seen[-1]], waiting, run) if r not in seen]
+        following = [r for r in _absent(by_rank[seen[-1]], waiting, left, run) if r not in seen]
         if not following:
             return rank
         seen.append(following[0])

@@ -45,6 +45,18 @@ def test_the_rank_that_did_not_come_is_the_cause():
     assert "Rank 2 never came" in finding.advice
 
 
+def test_ranks_whose_call_failed_had_come():
+    timeline, psg, run, names = stopped([(3, "allreduce", 7, 10.0, -1)], {1: "step", 2: "stuck"})
+    instances = timeline.instances
+    ends = timeline.calls.first[1:] - 1  # every rank's last call
+    assert len(set(timeline.calls.posts[ends].tolist())) == 1
+    instances.complete[timeline.calls.posts[ends]] = False
+    instances.communicator[:] = 0
+    timeline.calls.exit_s[ends] += [1.0, 1.0, -9.0, -9.0]
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [2] and names[finding.line - 1] == "stuck"
+
+
 def test_a_rank_that_waits_for_a_message_of_another_is_not_the_cause():
     opens = [*((rank, "allreduce", 7, 10.0, -1) for rank in (0, 3)), (1, "recv", 3, 10.0, 2)]
     timeline, psg, run, _ = stopped(opens, {2: "stuck"})
