@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable, blame
 from scalana.detectors.candidates import Candidate, join_entries
-from scalana.detectors.replay import Replay
+from scalana.detectors.replay import Change, Replay
 from scalana.detectors.savings import excess_of
 from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG
@@ -41,7 +41,7 @@ def next_cause(
 def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
     """The timeline as it would be without the excess of a candidate."""
     removed, earlier, shorter = excess_of(candidate, table, timeline)
-    enter, leave, end = replay.times_s(removed, earlier, shorter)
+    enter, leave, end = replay.times_s(Change.of(removed, earlier, shorter))
     calls, locations = timeline.calls, timeline.locations
     return replace(
         timeline,

@@ -21,18 +21,19 @@ from scalana.detectors import replay, segments, splitting, stretches, summing
 from scalana.graphs import hashing
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
-_flags, _rules = numba.boolean[::1], numba.int8[::1]
-_int, _float, _flag = numba.int64, numba.float64, numba.boolean
+_columns = numba.float64[:, ::1]
+_calls, _pairs = numba.from_dtype(replay.CALL)[::1], numba.from_dtype(replay.PAIR)[::1]
+_flags = numba.boolean[::1]
+_int, _float = numba.int64, numba.float64
 
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
         (
-            *(_i4, _i4, _f8, _f8, _i4, _i4, _i4, _rules, _i4, _flags, _i8, _i4, _i4, _i8, _f8, _flag, _i4, _f8, _f8),
-            *(_f8, _f8),
+            *(_i8, _calls, _pairs, _flags, _i8, _i4, _f8, _i8, _f8, _columns, _columns, _columns, _columns, _i4, _i4),
+            *(_columns, _columns),
         ),
     ),
-    (replay._time_order, (_f8, _float, _float, _int, _i4, _int)),
     (
         splitting.split_comparisons,
         (_int, _int, _i8, _i4, _flags, _i8, _i4, _f8, _i8, _i8, _i8, _i8, _i8, _f8, _int, _int, _int, _float, _float),

@@ -13,7 +13,7 @@ from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
-from scalana.detectors.savings import StretchExcess, end_s
+from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
@@ -59,10 +59,10 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
             found.append((candidate, finding, excess))
     if not found:
         return []
-    # The run as it was, and without each of them.
-    changes = [None, *((candidate, excess) for candidate, _, excess in found)]
+    changes = each(lambda mended: change_of(mended[0], table, timeline, mended[2]), found)
     trim()  # replays need much room, in large pieces
-    measured_end, *ends = each(lambda change: end_s(replay, table, timeline, change), changes)
+    # The run as it was, and without each of them.
+    measured_end, *ends = (float(end_s.max()) for end_s in replay.ends_s([None, *changes]))
     findings: list[Finding] = []
     for (candidate, finding, excess), end in zip(found, ends, strict=True):
         finding.saving_s = max(0.0, measured_end - end)

@@ -3,151 +3,198 @@
 A max-plus recurrence over the matched calls: a call is entered when its predecessor has been left and the own work
 between is done, and left when the last arrival that it waits for is there, plus its transfer. Without changes the
 replay gives the measured times back exactly.
+
+Several changes are replayed side by side: what is read of a call is the same for all of them. Every rank goes on until
+it has to wait for another, so that what is looked at together lies together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Lock
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.waits import Dependencies, find_dependencies
-from scalana.graphs.portions import each, rows_of_ranges
+from scalana.detectors.waits import Dependencies, find_dependencies, last_member
+from scalana.graphs.portions import chunks, each
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
-_FEW = 1 << 15
-"""Rows up to which sorting is as fast as counting."""
-_IN_BUCKET = 4
-"""Rows in a stretch of time into which they are counted, on average."""
-_IN_LARGE = 64
-"""A stretch with more rows is sorted by numpy: numba's own sort takes a second to compile."""
+_AT_ONCE = 4
+"""Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
+_IN_CACHE = 1 << 14
+"""Calls that are put into a table at a time."""
+
+CALL = np.dtype(
+    [
+        ("enter_s", np.float64),
+        ("exit_s", np.float64),
+        ("gap_s", np.float64),  # before it
+        ("location", ROW),
+        ("posts", ROW),  # as in Calls
+        ("pair", ROW),  # the first instance that it waits for; its last comes before the next call's first
+        ("row", ROW),  # in what changes, -1 if nothing does
+    ]
+)
+"""A call, for a replay."""
+PAIR = np.dtype([("rule", ROW), ("instance", ROW), ("on", ROW)])
+"""An instance that a call waits for, and how: see Dependencies."""
 
 
-@dataclass(slots=True)
-class _Ordered:
-    """The calls of a run in the order in which they were entered, so that what is looked at together lies together."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is taken out of a run, in seconds, all at least 0; only where it is anything."""
 
-    place: IntArray
-    """Row here of every call of the timeline ``[calls]``."""
-    exits: IntArray
-    """Rows here in the order of exits ``[calls]``."""
-    location: IntArray
-    """``[calls]``"""
-    enter_s: FloatArray
-    """``[calls]``"""
-    exit_s: FloatArray
-    """``[calls]``"""
-    posts: IntArray
-    """Instance to which each call contributes, -1 for none ``[calls]``."""
-    earliest: npt.NDArray[np.bool_]
-    """Whether a call returns with the earliest of its instances rather than the latest ``[calls]``."""
-    wait_first: IntArray
-    """Into ``waits``, ``rule`` and ``on`` ``[calls + 1]``."""
-    waits: IntArray
-    """Instances that calls wait for ``[pairs]``."""
-    rule: IntArray
-    """See :class:`~scalana.detectors.waits.Rule` ``[pairs]``."""
-    on: IntArray
-    """Row here of the call that a pair depends on, where it is one ``[pairs]``."""
-    gap_s: FloatArray
-    """Length of the gap before every call ``[calls]``."""
+    gap: IntArray
+    """Gaps with less own work, ascending; numbered as in OwnWork ``[gaps that change]``."""
+    removed_s: FloatArray
+    """``[gaps that change]``"""
+    earlier_s: FloatArray | None
+    """How much earlier locations start ``[locations]``."""
+    call: IntArray
+    """Calls whose transfer takes less, ascending ``[calls that change]``."""
+    shorter_s: FloatArray
+    """``[calls that change]``"""
+
+    @classmethod
+    def of(
+        cls, removed_s: FloatArray, earlier_s: FloatArray | None = None, shorter_s: FloatArray | None = None
+    ) -> Change:
+        """The same of own work by gap ``[gaps]``, head starts ``[locations]`` and transfers by call ``[calls]``."""
+        gap = np.flatnonzero(removed_s)
+        shorter_s = np.zeros(0) if shorter_s is None else shorter_s
+        call = np.flatnonzero(shorter_s)
+        return cls(gap, removed_s[gap], earlier_s, call, shorter_s[call])
 
 
 @dataclass(slots=True)
 class Replay:
-    """A run prepared for replays. Make it once by :func:`prepare`; every :meth:`end_s` is one pass over the calls,
-    which are put in order for the first one."""
+    """A run prepared for replays. Make it once by :func:`prepare`; a replay is one pass over the calls."""
 
     timeline: Timeline
     pairs: Dependencies
     gap_s: FloatArray
     """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
-    _ordered: _Ordered | None = None
-    _ordering: Lock = field(default_factory=Lock)
+    last_s: FloatArray
+    """When the last member of every instance came ``[instances]``."""
 
-    def end_s(
-        self,
-        removed_s: FloatArray | None = None,
-        earlier_start_s: FloatArray | None = None,
-        shorter_transfer_s: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return when each location ends ``[locations]``; see :meth:`times_s`."""
-        return self._replayed(removed_s, earlier_start_s, shorter_transfer_s, np.zeros(0))[1]
+    def ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
+        """Replay the run with each of some changes, or as it was (None); returns when every location ends, each
+        ``[locations]``."""
+        at_once = min(_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
+        return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
 
-    def times_s(
-        self,
-        removed_s: FloatArray | None = None,
-        earlier_start_s: FloatArray | None = None,
-        shorter_transfer_s: FloatArray | None = None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Replay with ``removed_s[gap]`` less own work, locations that start earlier and calls whose transfer takes
-        less (all in seconds, all at least 0).
+    def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
+        """Return when each location ends ``[locations]``, with what :meth:`Change.of` takes taken out."""
+        return self.ends_s([None if removed_s is None else Change.of(removed_s, *others)])[0]
 
-        Returns entry and exit of every call ``[calls]`` and the end of every location ``[locations]``.
-        """
-        leave = np.empty(len(self.timeline.calls))
-        enter, end = self._replayed(removed_s, earlier_start_s, shorter_transfer_s, leave)
-        place = self._in_order().place
-        enter = enter[place]
-        return enter, leave[place], end
+    def times_s(self, change: Change) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Entry and exit of every call ``[calls]`` and the end of every location ``[locations]``."""
+        ((enter, leave, (end,)),) = self._replayed([change], 1, exits=True)
+        return enter.reshape(-1), leave.reshape(-1), end
 
     def _replayed(
-        self,
-        removed_s: FloatArray | None,
-        earlier_start_s: FloatArray | None,
-        shorter_transfer_s: FloatArray | None,
-        leave: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Entries and ends, calls in the order in which they are here; fills in when they are left, where there is room
-        for it ``[calls]``."""
-        timeline, count, ordered = self.timeline, len(self.timeline.calls), self._in_order()
-        locations, end_gap = timeline.locations, self.gap_s[count:]
-        removed, removed_at = np.zeros(0), ordered.place[:0]
-        if removed_s is not None:
-            end_gap = np.maximum(end_gap - removed_s[count:], 0.0)
-            rows = np.flatnonzero(removed_s[:count])
-            rows = rows[np.argsort(ordered.place[rows])]
-            removed, removed_at = removed_s[rows], ordered.place[rows]
-        start = locations.start_s if earlier_start_s is None else locations.start_s - earlier_start_s
-        less = np.zeros(0)
-        if shorter_transfer_s is not None and shorter_transfer_s.any():
-            less = np.empty(count)
-            less[ordered.place] = shorter_transfer_s
-        enter, end = _replay(
-            ordered.exits,
-            ordered.location,
-            ordered.enter_s,
-            ordered.exit_s,
-            ordered.posts,
-            ordered.wait_first,
-            ordered.waits,
-            ordered.rule,
-            ordered.on,
-            ordered.earliest,
-            timeline.instances.first,
-            timeline.instances.members,
-            ordered.place,
-            locations.rank,
-            ordered.gap_s,
-            removed_s is not None,
-            removed_at,
-            removed,
-            start,
-            less,
-            leave,
-        )
-        return np.asarray(enter), np.asarray(end) + end_gap
+        self, changes: Sequence[Change | None], at_once: int, exits: bool = False
+    ) -> list[tuple[FloatArray, FloatArray, list[FloatArray]]]:
+        """Replay some changes side by side, then the next. Returns of each of these passes entries and exits of
+        all calls ``[calls, changes]``, if they are asked for, and the ends of all locations, each ``[locations]``."""
+        timeline, count = self.timeline, len(self.timeline.calls)
+        instances, locations = timeline.instances, timeline.locations
+        row, removed_s, shorter_s = _side_by_side(changes, count)
+        calls, waits = self._tables(row)
 
-    def _in_order(self) -> _Ordered:
-        with self._ordering:  # replays run at once
-            if self._ordered is None:
-                self._ordered = _put_in_order(self.timeline, self.pairs, self.gap_s)
-            return self._ordered
+        def replay(at: slice) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+            columns = at.stop - at.start
+            # Memory comes in large pages where it is asked for here, and not by a loop.
+            enter, leave = np.empty((count, columns)), np.empty((count if exits else 0, columns))
+            end = _replay(
+                timeline.calls.first,
+                calls,
+                waits,
+                self.pairs.earliest,
+                instances.first,
+                instances.members,
+                self.last_s,
+                locations.rank,
+                # Of a gap that was measured to be less than nothing nothing is made only where work is taken out.
+                np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
+                np.ascontiguousarray(removed_s[:, at]),
+                np.ascontiguousarray(shorter_s[:, at]),
+                np.stack([_starts(locations.start_s, change) for change in changes[at]], axis=1),
+                np.full((len(instances), columns), -np.inf),
+                np.diff(instances.first).astype(ROW),
+                np.full(len(instances) + len(locations), -1, ROW),
+                enter,
+                leave,
+            )
+            behind = [_last_gaps(self.gap_s[count:], change, count) for change in changes[at]]
+            return (enter if exits else leave), leave, list(end.T + behind)
+
+        return each(replay, chunks(len(changes), at_once))
+
+    def _tables(self, row: IntArray) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What is looked at of a call, and of a pair of call and instance, side by side in memory: see :data:`CALL` and
+        :data:`PAIR`. ``row`` is that of every call among what changes ``[calls]``."""
+        calls, pairs = self.timeline.calls, self.pairs
+        table, waits = np.empty(len(calls) + 1, CALL), np.empty(len(calls.waits), PAIR)
+
+        def fill(at: slice) -> None:
+            for name, column in (
+                ("enter_s", calls.enter_s),
+                ("exit_s", calls.exit_s),
+                ("gap_s", self.gap_s),
+                ("location", calls.location),
+                ("posts", calls.posts),
+                ("pair", calls.wait_first),
+                ("row", row),
+            ):
+                table[name][at] = column[at]
+
+        def fill_waits(at: slice) -> None:
+            for name, column in (("rule", pairs.rule), ("instance", calls.waits), ("on", pairs.on)):
+                waits[name][at] = column[at]
+
+        each(fill, chunks(len(calls), _IN_CACHE))
+        each(fill_waits, chunks(len(waits), _IN_CACHE))
+        table["pair"][-1] = len(waits)
+        return table, waits
+
+
+def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:
+    """When locations start ``[locations]``."""
+    return start_s if change is None or change.earlier_s is None else np.asarray(start_s - change.earlier_s)
+
+
+def _last_gaps(gap_s: FloatArray, change: Change | None, calls: int) -> FloatArray:
+    """Lengths of the gaps behind the last calls, less what is removed from them ``[locations]``."""
+    if change is None:
+        return gap_s
+    left = gap_s.copy()
+    behind = change.gap >= calls
+    left[change.gap[behind] - calls] -= change.removed_s[behind]
+    return np.asarray(np.maximum(left, 0.0))
+
+
+def _side_by_side(changes: Sequence[Change | None], calls: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Row of every call that any of the changes is about, -1 for others ``[calls]``; and what goes from the gaps before
+    these calls, and from their transfers, each ``[rows, changes]``."""
+    row: npt.NDArray[Any] = np.full(calls, -1, ROW)
+    for change in changes:
+        if change is not None:
+            row[change.gap[change.gap < calls]] = 0
+            row[change.call] = 0
+    rows = np.flatnonzero(row == 0)
+    row[rows] = np.arange(len(rows))
+    removed_s, shorter_s = (np.zeros((len(rows), len(changes))) for _ in range(2))
+    for column, change in enumerate(changes):
+        if change is not None:
+            before = change.gap < calls
+            removed_s[row[change.gap[before]], column] = change.removed_s[before]
+            shorter_s[row[change.call], column] = change.shorter_s
+    return row, removed_s, shorter_s
 
 
 def prepare(
@@ -170,169 +217,208 @@ def prepare(
     gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
     if waiting_s is not None:
         gap_s = np.maximum(gap_s - waiting_s, 0.0)
-    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s)
+    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, _last_s(timeline))
 
 
-def _put_in_order(timeline: Timeline, pairs: Dependencies, gap_s: FloatArray) -> _Ordered:
-    """Sort the entries and exits of all calls."""
-    calls, count = timeline.calls, len(timeline.calls)
-    order, exits = each(time_order, [calls.enter_s, calls.exit_s])
-    kind = order.dtype
-    place = np.empty(count, kind)
-    place[order] = np.arange(count)
-    size = np.diff(calls.wait_first)[order]
-    wait_first = np.concatenate(([0], np.cumsum(size))).astype(ROW)
-    one_each = len(calls.waits) == count and bool((size == 1).all())
-    pair = order if one_each else rows_of_ranges(calls.wait_first[:-1][order], size)
-
-    def on() -> IntArray:
-        call = pairs.on[pair]
-        return np.where(call >= 0, place[call], -1).astype(kind) if count else call
-
-    columns: dict[str, Callable[[], npt.NDArray[Any]]] = {
-        "exits": lambda: place[exits],
-        "location": lambda: calls.location[order],
-        "enter_s": lambda: calls.enter_s[order],
-        "exit_s": lambda: calls.exit_s[order],
-        "posts": lambda: calls.posts[order],
-        "earliest": lambda: pairs.earliest[order],
-        "waits": lambda: calls.waits[pair],
-        "rule": lambda: pairs.rule[pair],
-        "on": on,
-        "gap_s": lambda: gap_s[order],
-    }
-    made = dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
-    return _Ordered(place=place, wait_first=wait_first, **made)
-
-
-def time_order(time_s: FloatArray) -> IntArray:
-    """Rows in the order of their times; equal ones as they stand. Linear in the rows where these are spread evenly."""
-    count = len(time_s)
-    low, high = float(np.min(time_s, initial=np.inf)), float(np.max(time_s, initial=-np.inf))
-    if count <= _FEW or not low < high:
-        return np.argsort(time_s, kind="stable").astype(ROW)
-    buckets = count // _IN_BUCKET
-    order = np.empty(count, ROW)
-    edges = _time_order(time_s, low, buckets / (high - low), buckets, order, _IN_LARGE)[: buckets + 1]
-    for bucket in np.flatnonzero(np.diff(edges) > _IN_LARGE).tolist():
-        rows = order[edges[bucket] : edges[bucket + 1]]
-        rows[:] = rows[np.argsort(time_s[rows], kind="stable")]
-    return order
-
-
-@numba.njit(cache=True, nogil=True)
-def _time_order(time, low, scale, buckets, order, large):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Order rows by buckets, and within each that is not ``large``. Returns where they begin ``[buckets + 2]``."""
-    at = np.zeros(buckets + 2, np.int64)
-    for value in time:
-        at[min(int((value - low) * scale), buckets - 1) + 2] += 1
-    for bucket in range(2, buckets + 2):
-        at[bucket] += at[bucket - 1]
-    key = np.empty(len(time), np.float64)
-    for row in range(len(time)):
-        bucket = min(int((time[row] - low) * scale), buckets - 1) + 1
-        key[at[bucket]] = time[row]
-        order[at[bucket]] = row
-        at[bucket] += 1
-    for bucket in range(buckets):
-        first, end = at[bucket], at[bucket + 1]
-        if end - first > large:
-            continue
-        for row in range(first + 1, end):
-            held, number = key[row], order[row]
-            place = row
-            while place > first and key[place - 1] > held:
-                key[place], order[place] = key[place - 1], order[place - 1]
-                place -= 1
-            key[place], order[place] = held, number
-    return at
+def _last_s(timeline: Timeline) -> FloatArray:
+    """When the last member of every instance came, -inf where there is none ``[instances]``."""
+    entry, members = last_member(timeline), timeline.instances.members
+    last_s = np.full(len(entry), -np.inf)
+    last_s[entry >= 0] = timeline.calls.enter_s[members[entry[entry >= 0]]]
+    return last_s
 
 
 @numba.njit(cache=True, nogil=True)
 def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
-    exits,
-    location,
-    enter_s,
-    exit_s,
-    posts,
-    wait_first,
+    first,
+    calls,
     waits,
-    rule,
-    on,
     earliest,
     member_first,
     members,
-    place,
+    last_s,
     rank,
-    gap_s,
-    changed,
-    removed_at,
+    least_gap_s,
     removed_s,
-    start_s,
-    less_s,
+    shorter_s,
+    now,
+    arrival,
+    lacking,
+    head,
+    enter,
     leave,
 ):
-    """The recurrence. ``removed_s`` goes from the gaps before the calls ``removed_at``, ascending."""
-    count = len(location)
-    enter = enter_s.copy()
-    removal = 0
-    now = start_s.copy()
-    last_arrival = np.full(len(member_first) - 1, -np.inf)
-    measured_last = np.full(len(member_first) - 1, -np.inf)
-    entered = 0
-    for call in exits:
-        # Of the same time entries come first.
-        while entered < count and enter_s[entered] <= exit_s[call]:
-            gap = gap_s[entered]
-            if changed:
-                if removal < len(removed_at) and removed_at[removal] == entered:
-                    gap -= removed_s[removal]
-                    removal += 1
-                gap = max(gap, 0.0)
-            enter[entered] = now[location[entered]] + gap
-            now[location[entered]] = enter[entered]
-            instance = posts[entered]
-            if instance >= 0:
-                last_arrival[instance] = max(last_arrival[instance], enter[entered])
-                measured_last[instance] = max(measured_last[instance], enter_s[entered])
-            entered += 1
-        # The release, as it was measured and as it is now.
-        any_rule = False
-        then = -np.inf
-        this = -np.inf
-        for pair in range(wait_first[call], wait_first[call + 1]):
-            was = -np.inf
-            will = -np.inf
-            if rule[pair] == 1:
-                was = measured_last[waits[pair]]
-                will = last_arrival[waits[pair]]
-            elif rule[pair] == 2:
-                was = enter_s[on[pair]]
-                will = enter[on[pair]]
-            elif rule[pair] == 3:
-                for m in range(member_first[waits[pair]], member_first[waits[pair] + 1]):
-                    member = place[members[m]]
-                    if rank[location[member]] < rank[location[call]]:
-                        was = max(was, enter_s[member])
-                        will = max(will, enter[member])
-            else:
-                continue
-            if not any_rule:
-                then, this = was, will
-            elif earliest[call]:
-                then, this = min(then, was), min(this, will)
-            else:
-                then, this = max(then, was), max(this, will)
-            any_rule = True
-        then = min(then, exit_s[call])
-        less = less_s[call] if len(less_s) else 0.0
-        transfer = max(exit_s[call] - max(then, enter_s[call]) - less, 0.0)
-        if posts[call] < 0 and then > enter_s[call]:
-            # The completion of an operation posted before: it goes on by itself from its release.
-            left = max(this + transfer, enter[call])
+    """The recurrence, for all changes at once: columns of two-dimensional arrays are of one change each.
+
+    Every location goes on until it waits for an arrival that is not known yet, and goes on from there when it is.
+    ``now`` begins with the starts of the locations, ``arrival`` with -inf, ``lacking`` with the members of every
+    instance, and ``head`` with -1: one list of who waits for every instance, and one of who waits for an entry of every
+    location. ``enter``, and ``leave`` if it has rows, are filled in. Returns the ends of the last calls.
+    """
+    locations, instances, changes = len(now), len(last_s), len(least_gap_s)
+    at, entered, pair_of = first[:-1].copy(), np.zeros(locations, np.bool_), np.zeros(locations, np.int64)
+    following, waits_in, awaited = np.full(locations, -1), np.full(locations, -1), np.full(locations, -1)
+    ready, count = np.arange(locations)[::-1].copy(), locations
+    this, will = np.empty(changes), np.empty(changes)
+    while True:
+        if count == 0:
+            here = _first_stuck(first, at, calls)
+            if here < 0:
+                return now
+            # A circle, as clocks that differ can make it: the first to go on did so with what it had.
+            _unlink(head, following, waits_in[here], here)
+            pair_of[here] = calls[at[here] + 1].pair
+            ready[0], count = here, 1
+        count -= 1
+        here = ready[count]
+        while at[here] < first[here + 1]:
+            call = at[here]
+            enter_s, exit_s = calls[call].enter_s, calls[call].exit_s
+            row, instance, end = calls[call].row, calls[call].posts, calls[call + 1].pair
+            if not entered[here]:
+                entered[here], pair_of[here] = True, calls[call].pair
+                for change in range(changes):
+                    gap = calls[call].gap_s - (removed_s[row, change] if row >= 0 else 0.0)
+                    now[here, change] += max(gap, least_gap_s[change])
+                    enter[call, change] = now[here, change]
+                    if instance >= 0:
+                        arrival[instance, change] = max(arrival[instance, change], now[here, change])
+                if instance >= 0:
+                    lacking[instance] -= 1
+                    if lacking[instance] == 0:
+                        count = _wake(head, following, instance, awaited, call, ready, count)
+                if head[instances + here] >= 0:
+                    count = _wake(head, following, instances + here, awaited, call, ready, count)
+            pair, waited_in = pair_of[here], -1
+            while pair < end:
+                rule, met = waits[pair].rule, waits[pair].instance
+                if rule == 1:
+                    if lacking[met] > 0 and (last_s[met] <= exit_s or not earliest[call]):
+                        waited_in, awaited[here] = met, -1
+                elif rule == 2:
+                    other = waits[pair].on
+                    there = calls[other].location
+                    to_come = at[there] < other or (at[there] == other and not entered[there])
+                    if to_come and calls[other].enter_s <= exit_s:
+                        waited_in, awaited[here] = instances + there, other
+                elif rule == 3:
+                    for entry in range(member_first[met], member_first[met + 1]):
+                        member = members[entry]
+                        lower = rank[calls[member].location] < rank[here]
+                        if lower and _is_to_come(member, exit_s, calls, at, entered):
+                            waited_in, awaited[here] = instances + calls[member].location, member
+                if waited_in >= 0:
+                    break
+                pair += 1
+            pair_of[here] = pair
+            if waited_in >= 0:
+                following[here], head[waited_in], waits_in[here] = head[waited_in], here, waited_in
+                break
+            # The release, as it was measured and as it is now.
+            any_rule = False
+            then = -np.inf
+            for change in range(changes):
+                this[change] = -np.inf
+            for pair in range(calls[call].pair, end):
+                was = -np.inf
+                rule, met = waits[pair].rule, waits[pair].instance
+                if rule == 1:
+                    came_s = last_s[met]
+                    known = came_s <= exit_s or not earliest[call]
+                    # Where it left before the last one came, by clocks that differ, it does so now.
+                    was = min(came_s, exit_s) if known else came_s
+                    for change in range(changes):
+                        will[change] = arrival[met, change] - (came_s - was) if known else came_s
+                elif rule == 2:
+                    other = waits[pair].on
+                    there = calls[other].location
+                    known = at[there] > other or (at[there] == other and entered[there])
+                    was = calls[other].enter_s
+                    for change in range(changes):
+                        will[change] = enter[other, change] if known and was <= exit_s else was
+                elif rule == 3:
+                    for change in range(changes):
+                        will[change] = -np.inf
+                    for entry in range(member_first[met], member_first[met + 1]):
+                        member = members[entry]
+                        if rank[calls[member].location] < rank[here]:
+                            was = max(was, calls[member].enter_s)
+                            known = _has_come(member, exit_s, calls, at, entered)
+                            for change in range(changes):
+                                came_s = enter[member, change] if known else calls[member].enter_s
+                                will[change] = max(will[change], came_s)
+                else:
+                    continue
+                then = was if not any_rule else min(then, was) if earliest[call] else max(then, was)
+                for change in range(changes):
+                    if not any_rule:
+                        this[change] = will[change]
+                    elif earliest[call]:
+                        this[change] = min(this[change], will[change])
+                    else:
+                        this[change] = max(this[change], will[change])
+                any_rule = True
+            then = min(then, exit_s)
+            inside = exit_s - max(then, enter_s)
+            for change in range(changes):
+                transfer = max(inside - (shorter_s[row, change] if row >= 0 else 0.0), 0.0)
+                if instance < 0 and then > enter_s:
+                    # The completion of an operation posted before: it goes on by itself from its release.
+                    now[here, change] = max(this[change] + transfer, enter[call, change])
+                else:
+                    now[here, change] = max(this[change], enter[call, change]) + transfer
+                if len(leave):
+                    leave[call, change] = now[here, change]
+            entered[here] = False
+            at[here] = call + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _has_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether a call is known to have been entered, as it was when another one was left."""
+    there = calls[call].location
+    return calls[call].enter_s <= exit_s and (at[there] > call or (at[there] == call and entered[there]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_to_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether a call had been entered when another one was left, and is not known to be yet."""
+    return calls[call].enter_s <= exit_s and not _has_come(call, exit_s, calls, at, entered)
+
+
+@numba.njit(cache=True, nogil=True)
+def _wake(head, following, which, awaited, call, ready, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put those of a list that wait for nothing behind a call with what is ready; returns how many are."""
+    waiting = head[which]
+    head[which] = -1
+    while waiting >= 0:
+        after = following[waiting]
+        if awaited[waiting] <= call:
+            ready[count] = waiting
+            count += 1
         else:
-            left = max(this, enter[call]) + transfer
-        if len(leave):
-            leave[call] = left
-        now[location[call]] = left
-    return enter, now
+            following[waiting], head[which] = head[which], waiting
+        waiting = after
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of the locations that have not come to their end the one that left its call first, -1 where all have."""
+    result = -1
+    for here in range(len(at)):
+        if at[here] < first[here + 1] and (result < 0 or calls[at[here]].exit_s < calls[at[result]].exit_s):
+            result = here
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _unlink(head, following, which, location):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take a location out of a list."""
+    if head[which] == location:
+        head[which] = following[location]
+        return
+    before = head[which]
+    while following[before] != location:
+        before = following[before]
+    following[before] = following[location]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
-from scalana.detectors.replay import Replay
+from scalana.detectors.replay import Change
 from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.metrics import gap_locations
@@ -20,15 +20,9 @@ ASLEEP = 0.7
 """Part of the time at a place from which its work is sleep: of the program's making, and not of a busy machine's."""
 
 
-def end_s(
-    replay: Replay,
-    table: BlameTable,
-    timeline: Timeline,
-    without: tuple[Candidate, StretchExcess | None] | None = None,
-) -> float:
-    """When the last location ends as the run was, or without the excess of a candidate; see :func:`excess_of`."""
-    change = () if without is None else excess_of(without[0], table, timeline, without[1])
-    return float(replay.end_s(*change).max())
+def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
+    """What goes from a run when a candidate is mended; see :func:`excess_of`."""
+    return Change.of(*excess_of(candidate, table, timeline, excess))
 
 
 def excess_of(

@@ -90,7 +90,7 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
     in the members of all instances.
     """
     pairs = dependencies or find_dependencies(timeline)
-    last = _last_member(timeline)
+    last = last_member(timeline)
     parts = each(lambda at: _waits_of(timeline, pairs, last, at), chunks(len(timeline.calls)))
     return concatenate(parts, WaitStates) if parts else WaitStates(np.zeros(0), *(np.zeros((2, 0), dtype=np.int32)))
 
@@ -148,7 +148,7 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     known = _Members(
         kind=kind,
         root=_root_member(timeline, _ROOTED[kind]),
-        last=_last_member(timeline),
+        last=last_member(timeline),
         arrivals=_Arrivals.of(timeline, table),
     )
 
@@ -345,7 +345,7 @@ def _pair_releases(
     return release, culprit
 
 
-def _last_member(timeline: Timeline) -> IntArray:
+def last_member(timeline: Timeline) -> IntArray:
     """Index into the member table of the latest arrival of each instance (-1 without members)."""
     first = timeline.instances.first
     if not len(timeline.instances.members):

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from scalana import api
-from scalana.detectors import kernels, replay
+from scalana.detectors import kernels
 from scalana.graphs import hashing
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 
 
 def test_the_types_are_those_of_an_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, rows in ((hashing, "_SMALL"), (replay, "_FEW")):  # what is done with many rows
-        monkeypatch.setattr(module, rows, 0)
+    monkeypatch.setattr(hashing, "_SMALL", 0)  # what is done with many rows
     write_run(tmp_path / "run", Model(4, 20))
     assert api.analyze(tmp_path / "run").findings
     for kernel, types in kernels.LATE:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.replay import prepare, time_order
+from scalana.detectors.replay import Change, prepare
 from tests.detectors import examples
 from tests.detectors.simulator import simulate
 
@@ -77,9 +77,52 @@ def test_a_replay_with_less_work_is_the_simulation_of_the_program_with_less_work
     np.testing.assert_allclose(prepare(timeline).end_s(removed), changed.locations.end_s, atol=1e-12)
 
 
-@pytest.mark.parametrize("crowded", [0, 50, 20_000])
-def test_times_are_ordered_however_they_are_spread(crowded):
-    random = np.random.default_rng(0)
-    time_s = np.concatenate((random.random(40_000), np.round(random.random(crowded) * 1e-5, 7)))
-    random.shuffle(time_s)
-    np.testing.assert_array_equal(time_order(time_s), np.argsort(time_s, kind="stable"))
+def test_changes_that_are_replayed_side_by_side_do_not_touch_each_other():
+    timeline, names = simulate(examples.moving())
+    own, random = timeline.own, np.random.default_rng(1)
+    prepared = prepare(timeline)
+    changes = []
+    for _ in range(9):
+        removed = np.bincount(own.gap, own.seconds * random.random(len(own)), len(timeline.calls) + timeline.ranks)
+        shorter = np.where(random.random(len(timeline.calls)) < 0.5, 1e-4, 0.0)
+        changes.append((removed, random.random(timeline.ranks) * 1e-3, shorter))
+    together = prepared.ends_s([None, *(Change.of(*change) for change in changes)])
+    alone = [prepared.end_s(), *(prepared.end_s(*change) for change in changes)]
+    np.testing.assert_array_equal(together, alone)
+    assert len({tuple(end) for end in together}) == 10
+
+
+def skewed(timeline, location, by_s):
+    """The same run with another clock at a location."""
+    calls, locations = timeline.calls, timeline.locations
+    own = slice(calls.first[location], calls.first[location + 1])
+    for column, rows in (
+        (calls.enter_s, own),
+        (calls.exit_s, own),
+        (locations.start_s, location),
+        (locations.end_s, location),
+    ):
+        column[rows] += by_s
+    return timeline
+
+
+@pytest.mark.parametrize("by_s", [-0.5, 0.5])
+def test_clocks_that_differ_are_left_to_differ(by_s):
+    timeline = skewed(simulate(examples.decoy())[0], 1, by_s)
+    np.testing.assert_allclose(prepare(timeline).end_s(), timeline.locations.end_s, atol=1e-12)
+
+
+def test_of_a_circle_of_waits_every_location_comes_to_its_end():
+    everyone = ("coll", "allreduce", [0, 1], -1)
+    program = [[("work", "w", 10 + rank), everyone, ("work", "w", 10), everyone] for rank in range(2)]
+    timeline, _ = simulate(program)
+    calls, instances = timeline.calls, timeline.instances
+    one, other = calls.first[1], calls.first[1] + 1
+    for column in (calls.posts, calls.waits):  # each of these calls waits for one instance
+        column[[one, other]] = column[[other, one]]
+    mixed = instances.members.copy()
+    mixed[instances.members == one], mixed[instances.members == other] = other, one
+    instances.members = mixed
+    end_s = prepare(timeline).end_s()
+    assert np.isfinite(end_s).all()
+    assert (end_s >= 0.02).all()
