@@ -9,6 +9,9 @@ program; ``--states`` says what is compared.
 
 While it is out, credit for writing calls is gained as ever, so the limit of written calls a second is set to half.
 
+Then single calls, in a loop and with caches that are full of other things (``mpi_call_cost.c``): what the wrapped ones
+take longer than the library's own, which take turns with them, written or only counted.
+
 For the start, jobs that do nothing but MPI_Init and MPI_Finalize run with and without recording in turns: CPU seconds
 of the launcher and the rank, and wall seconds.
 """
@@ -37,6 +40,7 @@ from tests.benchmarks.program_overhead import WINDOWS, Options, measure, show  #
 from tests.benchmarks.ratios import interval  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("mpi_calls.c")
+CALL_COST = Path(__file__).with_name("mpi_call_cost.c")
 CALLS = 4
 """MPI calls in one round of the program."""
 CALLS_HZ = 4_000
@@ -59,7 +63,8 @@ class Measurement:
         self.plain_env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
         self.work = work
         self.program = str(work / "mpi_calls")
-        subprocess.run([folder / "mpicc", "-O2", "-g", PROGRAM, "-o", self.program], check=True)
+        self.compiler = [str(folder / "mpicc"), "-O2", "-g"]
+        subprocess.run([*self.compiler, PROGRAM, "-o", self.program], check=True)
         self.start_words = launcher(folder)
         self.runs = 0
 
@@ -94,6 +99,16 @@ class Measurement:
         print(f"{calls * CALLS / np.median(seconds[:, :, 0, :, 0]):,.0f} calls a CPU second:")
         show(seconds, states)
 
+    def single_calls(self) -> None:
+        """Print what recording adds to single calls."""
+        program = str(self.work / "mpi_call_cost")
+        subprocess.run([*self.compiler, CALL_COST, "-o", program], check=True)
+        for megabytes in (0, 4):
+            for what, limit in (("counted", "1"), ("written", "1e9")):
+                env = {**self.recorded_env(), "SCALANA_CALLS_HZ": limit, "SCALANA_BUDGET_BYTES": str(1 << 30)}
+                print(f"calls that are {what}, {megabytes} MiB read before each:", flush=True)
+                subprocess.run([*self.start_words, program, "1000", str(megabytes)], env=env, check=True)
+
     def starts(self, count: int) -> tuple[list[float], list[float]]:
         """CPU and wall seconds that recording adds to jobs that do nothing."""
 
@@ -121,6 +136,7 @@ def main() -> None:
     )
     parser.add_argument("--turns", type=int, default=12, help="turns of a second at every rate")
     parser.add_argument("--starts", type=int, default=20, help="jobs that do nothing, with and without")
+    parser.add_argument("--single", action=argparse.BooleanOptionalAction, default=True, help="measure single calls")
     parser.add_argument("--states", default="03", help="what to compare, see program_overhead.py (default: 03)")
     options = parser.parse_args()
     found = options.mpi or Path(shutil.which("mpicc") or sys.exit("no mpicc in PATH")).parent
@@ -129,6 +145,8 @@ def main() -> None:
         unit_s = jobs.unit_s()
         for rate in options.rates:
             jobs.overhead(rate, unit_s, options.turns, options.states)
+        if options.single:
+            jobs.single_calls()
         if options.starts:
             for kind, more in zip(("CPU", "wall"), jobs.starts(options.starts), strict=True):
                 low, high, confidence = interval(more)
