@@ -46,7 +46,9 @@ def _header(difference: Difference, width: int, paint: Paint) -> list[str]:
 
 def _run(run: RunCosts, width: int) -> str:
     ranks = "1 rank" if run.ranks == 1 else f"{run.ranks} ranks"
-    facts = f": {ranks}, {names.seconds(run.mean_s)} of an average rank, {names.seconds(run.seconds)} in all"
+    facts = f": {ranks}, {names.seconds(run.mean_s)} of an average rank"
+    if width >= NARROW - 10:
+        facts += f", {names.seconds(run.seconds)} in all"
     return clip_left(run.name, width - len(facts)) + facts
 
 
