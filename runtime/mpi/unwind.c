@@ -279,15 +279,12 @@ static bool run(cursor c, const common_entry *e, uintptr_t from, uintptr_t pc, f
                     *rule_of(rule, number) = number == REGISTER_FP ? initial->fp : initial->ra;
                 }
                 break;
-            case 0x07: /* undefined */
-                *rule_of(rule, take_leb(&c, false)) = (value_rule){.kind = RULE_UNDEFINED};
+            case 0x07: case 0x08: /* undefined, same_value */
+                *rule_of(rule, take_leb(&c, false)) = (value_rule){.kind = code == 0x07 ? RULE_UNDEFINED : RULE_SAME};
                 break;
-            case 0x08: /* same_value */
-                *rule_of(rule, take_leb(&c, false)) = (value_rule){.kind = RULE_SAME};
-                break;
-            case 0x09: /* register */
+            case 0x09: case 0x14: case 0x15: /* register, val_offset, val_offset_sf: they are not followed */
                 number = take_leb(&c, false);
-                take_leb(&c, false);
+                take_leb(&c, code == 0x15);
                 *rule_of(rule, number) = (value_rule){.kind = RULE_UNDEFINED};
                 break;
             case 0x0a: /* remember_state */
@@ -338,11 +335,6 @@ static bool run(cursor c, const common_entry *e, uintptr_t from, uintptr_t pc, f
                 }
                 break;
             }
-            case 0x14: case 0x15: /* val_offset */
-                number = take_leb(&c, false);
-                take_leb(&c, code == 0x15);
-                *rule_of(rule, number) = (value_rule){.kind = RULE_UNDEFINED};
-                break;
             case 0x2e: take_leb(&c, false); break; /* GNU_args_size */
             default: return false;
             }
