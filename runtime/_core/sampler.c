@@ -113,7 +113,7 @@ static void *sampler_main(void *unused)
             if (native_source) {
                 sampler_pass_over_known();
             }
-            if (scan) {
+            if (scan || sampling->main_rests) {
                 sampler_pass_over_native(now);
                 next_scan = now + NATIVE_SCAN_NS;
                 sampling->first_pass = false;

@@ -269,11 +269,13 @@ enum sight sampler_look_natively(watched *w)
         sampler_emit_held(w);
         w->held = false;
         w->state = STATE_RUNNING;
+        /* Each is worth a period of it, the first also what the thread used before it was found. */
+        uint64_t each_us = us / count < period / 1000 ? us / count : period / 1000;
         for (size_t i = 0; i < count; i++) {
-            uint64_t last = i + 1 == count;
+            uint64_t others = count - 1;
             w->path = samples[i].path;
-            emit(w, samples[i].time_ns, last ? us - us / count * i : us / count,
-                 last ? wait_us - wait_us / count * i : wait_us / count);
+            emit(w, samples[i].time_ns, i == 0 ? us - each_us * others : each_us,
+                 i == 0 ? wait_us - wait_us / count * others : wait_us / count);
         }
         w->look_ns = samples[count - 1].time_ns;
         w->cpu_ns = cpu;

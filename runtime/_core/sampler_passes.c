@@ -12,9 +12,13 @@
 void sampler_pass_over_known(void)
 {
     sampling->steady = true;
+    sampling->main_rests = false;
     for (size_t i = sampling->count; i > 0; i--) {
-        if (sampler_look_natively(sampling->rows[i - 1]) == HAS_ENDED) {
+        enum sight seen = sampler_look_natively(sampling->rows[i - 1]);
+        if (seen == HAS_ENDED) {
             sampler_forget(i - 1);
+        } else if (seen == AT_REST && sampling->rows[i - 1]->tid == getpid()) {
+            sampling->main_rests = true;
         }
     }
 }

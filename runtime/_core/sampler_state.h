@@ -49,6 +49,7 @@ typedef struct {
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
     unsigned steady_ticks; /* for so many ticks */
+    bool main_rests; /* the main thread, of native code: maybe for threads that it has just started */
     enum memory_access access;
     frame_stack stack;
     python_thread threads[MOST_PYTHON_THREADS];

@@ -203,6 +203,19 @@ def test_helpers_that_wait_themselves_or_have_no_user_code_do_not_count():
         assert _table(own, activities) == {(0, 1, 10, False): 8.75, (0, 2, 20, False): 41.25}
 
 
+def test_a_helper_was_active_for_what_its_first_sample_says_that_it_ran_and_waited_for_a_core():
+    rows = [(0, 5, 1, 5, STATE_RUNNING), (0, 12.5, 2, 2, STATE_IPC), (0, 47.5, 2, 0, STATE_IPC)]
+    rows += [(1, 37.5, 3, 20, STATE_RUNNING), (1, 42.5, 3, 5, STATE_RUNNING), (1, 47.5, 3, 5, STATE_RUNNING)]
+    samples = _samples(*rows)
+    samples.core_wait_ns[3] = 5 * MS
+    own, activities = own_work(
+        _gaps((0, 0, 50, 8, -1, 7)), samples, _threads((0, 0, 0), (0, 0, -1)), _places(5, waits=(2,)), PERIOD
+    )
+    seconds = _table(own, activities)  # it began at 12.5
+    assert seconds[0, 2, 20, False] == pytest.approx(3.75, abs=3)
+    assert seconds[0, 3, 30, True] == pytest.approx(37.5, abs=3)
+
+
 @pytest.mark.parametrize("spinning", [False, True])
 def test_spinning_for_the_team_is_the_work_of_whoever_is_late(spinning):
     # Main spins in 2 from 10 to 50 ms; of its team one works in 3, the other one spins too.
