@@ -155,10 +155,9 @@ def wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def trim() -> None:
-    """Give freed memory back to the system, where the C library keeps it (glibc does), but for that at the end of the
-    heap: that is in one piece, and the next to be used."""
+    """Give freed memory back to the system, where the C library keeps it (glibc does)."""
     try:
-        ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(1 << 62))
+        ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError):
         pass
 
