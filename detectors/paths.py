@@ -56,7 +56,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if group in seen:
             break
         seen.add(group)
-        name = _name(int(groups.group_operation[group]), psg[vertex])
+        name = _name(int(groups.group_operation[group]), psg[vertex], _sends(group, table, timeline))
         hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum())))
         late = int(culprit[group])
         if not goes_on:
@@ -85,13 +85,21 @@ def _reaching(candidate: Candidate, table: BlameTable) -> tuple[FloatArray, Floa
     return direct, np.asarray(np.minimum(reaching, 1.0))
 
 
-def _name(code: int, here: Vertex) -> str:
-    """What is waited in: of a window, or where a partner has to come back to MPI, the call that was kept waiting."""
+def _sends(group: int, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether a wait group waited in messages that it sent."""
+    row = np.flatnonzero(table.groups.wait_group == group)[:1]
+    sender = timeline.instances.root[table.stretches.instance_of(row)]
+    return bool((sender == timeline.locations.rank[table.groups.group_waiter[group]]).all())
+
+
+def _name(code: int, here: Vertex, sends: bool) -> str:
+    """What is waited in: of a window, or where a partner has to come back to MPI, the call that was kept waiting; of a
+    message, its sending or receiving."""
     name = BY_CODE[code].name if code in BY_CODE else ""
     own = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
     if name.startswith("win_") and own and not own.startswith("one_sided"):
         return own
-    return "recv" if name == "send" else name
+    return "recv" if name == "send" and not sends else name
 
 
 def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float) -> Hop:

@@ -162,7 +162,8 @@ def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:
     send, flush = (
         Vertex(1, VertexKind.COMM, place, 0, 0, operation=BY_NAME[name].code) for name in ("blocking_send", "win_flush")
     )
-    assert _name(BY_NAME["win_flush"].code, send) == "blocking_send"
-    assert _name(BY_NAME["win_flush"].code, flush) == "win_flush"
-    assert _name(BY_NAME["win_post"].code, flush) == "win_flush"
-    assert _name(BY_NAME["send"].code, send) == "recv"
+    assert _name(BY_NAME["win_flush"].code, send, False) == "blocking_send"
+    assert _name(BY_NAME["win_flush"].code, flush, False) == "win_flush"
+    assert _name(BY_NAME["win_post"].code, flush, False) == "win_flush"
+    assert _name(BY_NAME["send"].code, send, False) == "recv"
+    assert _name(BY_NAME["send"].code, send, True) == "send"
