@@ -7,9 +7,11 @@ import mmap
 import numba
 import numpy as np
 
+from scalana.graphs.portions import chunks, each
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
 _LARGE_BYTES = 1 << 22
+_RANKS_AT_ONCE = 256
 
 METRICS = {
     "time_s": "wall seconds of the rank's main thread: its own work and its communication",
@@ -41,15 +43,26 @@ def no_metrics(vertices: int, ranks: int) -> dict[str, FloatArray]:
 
 def add_timeline(metrics: dict[str, FloatArray], timeline: Timeline) -> None:
     """Add what a timeline tells."""
+    each(lambda ranks: _add_ranks(metrics, timeline, ranks), chunks(timeline.ranks, _RANKS_AT_ONCE))
+
+
+def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice) -> None:
+    """Add what a timeline tells of some ranks that follow each other."""
     calls, own, locations = timeline.calls, timeline.own, timeline.locations
-    _add_own(
-        own.gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.vertex, calls.location,
-        locations.rank, locations.is_main,
-        metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
-    )  # fmt: skip
+    at = np.searchsorted(locations.rank, [ranks.start, ranks.stop])
+    begin, end = calls.first[at].tolist()
+    # Of own work, first what lies before a call, then what lies after the last one of a location.
+    edges = np.searchsorted(own.gap, [begin, end, *(len(calls) + at)]).tolist()
+    for rows in (slice(*edges[:2]), slice(*edges[2:])):
+        _add_own(
+            own.gap[rows], own.activity[rows], own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows],
+            timeline.activities.vertex, calls.location, locations.rank, locations.is_main,
+            metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
+        )  # fmt: skip
+    made = slice(begin, end)
     _add_calls(
-        calls.location, calls.vertex, calls.enter_s, calls.exit_s, calls.cpu_s, calls.nbytes,
-        locations.rank, locations.is_main,
+        calls.location[made], calls.vertex[made], calls.enter_s[made], calls.exit_s[made], calls.cpu_s[made],
+        calls.nbytes[made], locations.rank, locations.is_main,
         metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"],
     )  # fmt: skip
 
