@@ -442,7 +442,8 @@ def _helpers(
     handed = stretches.follows[at] & (time >= stretches.border_ns[at])
     at = np.where(handed, at + 1, at)
     ran_ns = np.maximum(samples.cpu_ns[at] + samples.core_wait_ns[at], period_ns)  # a thread may be found late
-    near = (time >= samples.time_ns[at] - ran_ns) & (stretches.follows[at] | (time <= samples.time_ns[at] + period_ns))
+    near = handed | (time >= samples.time_ns[at] - ran_ns)
+    near &= stretches.follows[at] | (time <= samples.time_ns[at] + period_ns)
     helps = near & active[at]
     # Who merely lacks the interpreter lock waits for a thread of its own process that runs.
     same = threads.process[helper] == threads.process[samples.thread[rows[row]]]

@@ -203,6 +203,15 @@ def test_helpers_that_wait_themselves_or_have_no_user_code_do_not_count():
         assert _table(own, activities) == {(0, 1, 10, False): 8.75, (0, 2, 20, False): 41.25}
 
 
+def test_a_helper_that_sleeps_is_active_from_the_first_to_the_last_look_that_saw_it():
+    rows = [(0, 5, 1, 5, STATE_RUNNING), (0, 12.5, 2, 2, STATE_IPC), (0, 47.5, 2, 0, STATE_IPC)]
+    rows += [(1, 5, 4, 5, STATE_RUNNING), (1, 10, 3, 1, STATE_ASLEEP), (1, 50, 3, 0, STATE_ASLEEP)]
+    own, activities = own_work(
+        _gaps((0, 0, 50, 8, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1)), _places(5, waits=(2,)), PERIOD
+    )
+    assert _table(own, activities)[0, 3, 30, True] == pytest.approx(41.25)
+
+
 def test_a_helper_was_active_for_what_its_first_sample_says_that_it_ran_and_waited_for_a_core():
     rows = [(0, 5, 1, 5, STATE_RUNNING), (0, 12.5, 2, 2, STATE_IPC), (0, 47.5, 2, 0, STATE_IPC)]
     rows += [(1, 37.5, 3, 20, STATE_RUNNING), (1, 42.5, 3, 5, STATE_RUNNING), (1, 47.5, 3, 5, STATE_RUNNING)]
