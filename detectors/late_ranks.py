@@ -20,7 +20,6 @@ from scalana.detectors.waits import WaitStates
 from scalana.detectors.whole_calls import measure
 from scalana.graphs.portions import each
 from scalana.graphs.psg import PSG
-from scalana.graphs.tables import trim
 from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
@@ -60,7 +59,6 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     if not found:
         return []
     changes = each(lambda mended: change_of(mended[0], table, timeline, mended[2]), found)
-    trim()  # replays need much room, in large pieces
     # The run as it was, and without each of them.
     measured_end, *ends = (float(end_s.max()) for end_s in replay.ends_s([None, *changes]))
     findings: list[Finding] = []
