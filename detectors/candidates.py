@@ -282,9 +282,8 @@ def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: In
         for place, other in places.items():
             spots.setdefault(place, other)
         include(candidate, list(places))
-    for place in sorted(
-        spots, reverse=True
-    ):  # what is called stands behind its caller, and a function's lines after -1
+    # Innermost first: what is called stands behind its caller, and a function's lines after -1.
+    for place in sorted(spots, reverse=True):
         held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
         if len(held) < 2 or max(part.lost_s for _, part in held) >= LARGE * sum(part.lost_s for _, part in held):
             continue

@@ -3,6 +3,14 @@
 
 #include "record_keys.h"
 
+static inline void grow(total_amount *sum, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
+{
+    thread_totals_grow(&sum->calls, 1);
+    thread_totals_grow(&sum->nbytes, call->nbytes);
+    thread_totals_grow(&sum->wall_ns, wall_ns);
+    thread_totals_grow(&sum->cpu_ns, cpu_ns);
+}
+
 /* A call that is not of the kind that was counted at its site before. */
 APART static void count_anew(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
@@ -11,10 +19,7 @@ APART static void count_anew(const call_state *s, const call_arguments *call, ui
         s->site->sum = sum;
     }
     if (sum) {
-        thread_totals_grow(&sum->calls, 1);
-        thread_totals_grow(&sum->nbytes, call->nbytes);
-        thread_totals_grow(&sum->wall_ns, wall_ns);
-        thread_totals_grow(&sum->cpu_ns, cpu_ns);
+        grow(sum, call, wall_ns, cpu_ns);
     } else {
         const total_amount one = {s->path, call->operation, call->group, 1, call->nbytes, wall_ns, cpu_ns};
         recorder()->count(&one);
@@ -25,10 +30,7 @@ OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint6
 {
     total_amount *sum = s->site ? s->site->sum : NULL;
     if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
-        thread_totals_grow(&sum->calls, 1);
-        thread_totals_grow(&sum->nbytes, call->nbytes);
-        thread_totals_grow(&sum->wall_ns, wall_ns);
-        thread_totals_grow(&sum->cpu_ns, cpu_ns);
+        grow(sum, call, wall_ns, cpu_ns);
     } else {
         count_anew(s, call, wall_ns, cpu_ns);
     }
