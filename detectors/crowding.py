@@ -63,12 +63,14 @@ class Crowding:
         """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it.
 
         What came by chance cancels: who computes more in one stretch, and less in the next, does not compute more.
+        Sleep does not come by chance: ranks that take turns at a lock, or hand on a token, all sleep alike in the end.
         """
-        late_s = float(np.maximum(excess.over_s, 0.0).sum())
-        cpu_s, core_wait_s = float(excess.over_cpu_s.sum()), float(excess.over_core_wait_s.sum())
-        asleep_s = float(excess.over_s.sum()) - cpu_s - core_wait_s
+        late = excess.over_s > 0.0
+        late_s = float(excess.over_s[late].sum())
         if not self.crowded or late_s <= 0.0:
             return 1.0
+        cpu_s, of_sleep = float(excess.over_cpu_s.sum()), excess.over_s - excess.over_cpu_s - excess.over_core_wait_s
+        asleep_s = float(np.maximum(of_sleep[late], 0.0).sum() if excess.asleep else of_sleep.sum())
         return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
 
 

@@ -91,6 +91,8 @@ class StretchExcess:
     """The same of CPU time ``[rows]``."""
     over_core_wait_s: FloatArray
     """The same of time runnable without a core ``[rows]``."""
+    asleep: bool = False
+    """Whether the work there is sleep, for the most part."""
 
     def shares(self) -> tuple[float, float] | None:
         """Parts of the excess on a CPU and without a core, stretch by stretch: over the run all ranks may have done the
@@ -128,7 +130,8 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     busy_s = float((cpu_s + core_wait_s).sum())
-    middle = 0.5 if busy_s > (1.0 - ASLEEP) * float(seconds.sum()) else 0.0
+    asleep = busy_s <= (1.0 - ASLEEP) * float(seconds.sum())
+    middle = 0.0 if asleep else 0.5
 
     def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
         cumulative = np.concatenate([[0.0], np.cumsum(seconds)])
@@ -136,7 +139,7 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
         return did, np.where(guilty, did - _usual(event_of, did, guilty, middle), 0.0)
 
     did, over_s = over(seconds)
-    return StretchExcess(gap, seconds, first, end, location, did, over_s, over(cpu_s)[1], over(core_wait_s)[1])
+    return StretchExcess(gap, seconds, first, end, location, did, over_s, over(cpu_s)[1], over(core_wait_s)[1], asleep)
 
 
 def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.bool_]:

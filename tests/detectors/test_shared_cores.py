@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_what_comes_by_chance_cancels_over_stretches(
     )
     assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(excess) == pytest.approx(part)
     assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(excess) == 1.0
+
+
+def test_ranks_that_take_turns_in_sleeping_are_late_by_the_program() -> None:
+    over, core_wait = np.array([0.4, -0.4, 0.4, -0.4]), np.array([0.1, -0.1, 0.1, -0.1])
+    none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), over, np.zeros(4), core_wait)
+    shared = Crowding.of(crowded(0.2, 0.6, 4))
+    assert shared.programs_part(excess) == 0.0
+    assert shared.programs_part(replace(excess, asleep=True)) == pytest.approx(0.75)
 
 
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
