@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.crowding import turns_s
+from scalana.detectors.crowding import calls_without_core_s, turns_s
 from scalana.detectors.findings import Analysis, TimeSplit
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
@@ -108,17 +108,27 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     error[:activities] = _work_error(timeline, activities)
     calls = timeline.calls
     main = timeline.locations.is_main[calls.location]
+    is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     inside = np.maximum(timeline.call_s() - analysis.waits.all_s(timeline), 0.0)
-    transfer[activities : numbering.unresolved] = weighted_count(calls.vertex[main], inside[main], numbering.vertices)
-    error[activities : numbering.unresolved] = _repetition_error(
-        calls.vertex[main], calls.location[main], inside[main], numbering.vertices
+    starved = np.where(is_setup[calls.vertex], 0.0, calls_without_core_s(inside, timeline))
+    of_call = slice(activities, numbering.unresolved)
+
+    def by_vertex(seconds: FloatArray) -> FloatArray:
+        return weighted_count(calls.vertex[main], seconds[main], numbering.vertices)
+
+    transfer[of_call], core_wait[of_call] = by_vertex(inside - starved), by_vertex(starved)
+    error[of_call] = _repetition_error(
+        calls.vertex[main], calls.location[main], (inside - starved)[main], numbering.vertices
     )
     resting = table.target < size
+    caused = weighted_count(table.target[resting], table.seconds[resting], size)
     turns = turns_s(table, timeline, psg)
-    caused = weighted_count(table.target[resting], table.seconds[resting], size) - turns
+    # Who waits for what a call brings waits for a core as much as the call does.
+    turns[of_call] = caused[of_call] * core_wait[of_call] / np.maximum(by_vertex(inside), 1e-300)
+    caused -= turns
     core_wait += turns
+    turns[of_call] += by_vertex(starved)
     error = np.hypot(error, TURNS_ERROR * turns)
-    is_setup = setup_vertices(psg, analysis.ppg.run.cwd)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     # What a rank does in front of the call that sets up communication counts as work on that call's line.
     places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]

@@ -38,6 +38,8 @@ OFF_CPU = 0.3
 """With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
 ALONE = 0.2
 """Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
+LATENCY_S, BYTES_PER_S = 1e-3, 2e6
+"""What a call takes at most to move its payload, on any network, where every rank has a core: so long, and so fast."""
 
 TOLD = 1e-4
 """Part of all recorded rank-seconds below which it is not asked why others wait for a place."""
@@ -137,6 +139,24 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
         part = crowding.programs_part(stretch_excess(candidate, table, timeline))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
+
+
+def calls_without_core_s(inside_s: FloatArray, timeline: Timeline) -> FloatArray:
+    """Of the time in each call that is no waiting for others, what it took for want of a core ``[calls]``.
+
+    Where ranks share cores, and so do the threads that move their data, a call that moves little takes as long as it
+    takes to get a core, again for every step of its algorithm: that says nothing of the communication.
+    """
+    if not Crowding.of(timeline).crowded:
+        return np.zeros(len(timeline.calls))
+    calls, instances = timeline.calls, timeline.instances
+    # The payload of a wait is that of what it waits for.
+    number = np.repeat(np.arange(len(instances)), np.diff(instances.first))
+    largest = np.zeros(len(instances))
+    np.maximum.at(largest, number, calls.nbytes[instances.members])
+    waited = np.concatenate([[0.0], np.cumsum(largest[calls.waits])])
+    payload = np.maximum(calls.nbytes, waited[calls.wait_first[1:]] - waited[calls.wait_first[:-1]])
+    return np.maximum(inside_s - (LATENCY_S + payload / BYTES_PER_S), 0.0)
 
 
 def stretches_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess) -> float:

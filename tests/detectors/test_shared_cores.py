@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.blame import blame
-from scalana.detectors.crowding import Crowding, ranks_without_core, turns_s, without_turns
+from scalana.detectors.crowding import Crowding, calls_without_core_s, ranks_without_core, turns_s, without_turns
 from scalana.detectors.evidence import computes_more
 from scalana.detectors.findings import Finding
 from scalana.detectors.paths import _name
@@ -148,6 +148,18 @@ def test_waiting_is_compared_without_what_its_cause_waited_for_a_core() -> None:
     table = blame(job, find_waits(job))
     turns = turns_s(table, job, structure(names))
     assert turns.sum() == pytest.approx(0.5 * table.seconds.sum(), rel=0.02)  # 30 of the 60 ms that it is late
+
+
+def test_a_call_takes_as_long_as_its_payload_needs_and_what_is_beyond_waits_for_a_core() -> None:
+    job, names = simulate([[("work", "solve", 10.0), ("coll", "allreduce", [0, 1], -1, 50.0)] for _ in range(2)])
+    inside_s = job.call_s()
+    assert not calls_without_core_s(inside_s, job).any()  # every rank has a core
+    job.own.core_wait_s[:] = 0.5 * job.own.seconds
+    assert calls_without_core_s(inside_s, job) == pytest.approx([0.049, 0.049])  # but for a millisecond
+    job.calls.nbytes[0] = 40_000  # a message's size may be known to one side alone
+    assert calls_without_core_s(inside_s, job) == pytest.approx([0.029, 0.029])
+    job.calls.nbytes[:] = 1_000_000
+    assert not calls_without_core_s(inside_s, job).any()
 
 
 class _Locations(SimpleNamespace):
