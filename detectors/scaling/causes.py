@@ -54,7 +54,7 @@ def finding_of(
         end_line=max(end_line, line),
         function=psg.function_of(spot.vertex),
         vertex_kind=psg[spot.vertex].kind.value,
-        ranks=_ranks(kind, work, caused, int(ranks)),
+        ranks=_ranks(kind, work, caused if _loses_by_waiting(place, table) else np.zeros(0), int(ranks)),
         lost_s=place.loss_s * ranks,
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
         saving_s=place.loss_s,
@@ -84,11 +84,16 @@ def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) ->
     busiest = float(work.max(initial=0.0))
     if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < ALONE * busiest:
         return "serial"
-    largest = table.ranks == table.ranks.max()
-    lost_by_waiting = float(np.median(place.caused_s[largest])) > 0.5 * place.loss_s
-    if ideal.scaling == STRONG and not lost_by_waiting and abs(_power(table.ranks, place.work_s)) < FLAT:
+    divided = abs(_power(table.ranks, place.work_s)) >= FLAT
+    if ideal.scaling == STRONG and not divided and not _loses_by_waiting(place, table):
         return "replicated"
     return "non-scalable"
+
+
+def _loses_by_waiting(place: PlaceLoss, table: CostTable) -> bool:
+    """Whether it loses at the largest size by what it makes others wait, more than by what it takes itself."""
+    largest = table.ranks == table.ranks.max()
+    return float(np.median(place.caused_s[largest])) > 0.5 * place.loss_s
 
 
 def _power(ranks: FloatArray, seconds: FloatArray) -> float:
@@ -100,12 +105,12 @@ def _power(ranks: FloatArray, seconds: FloatArray) -> float:
 
 
 def _ranks(kind: str, work: FloatArray, caused: FloatArray, ranks: int) -> list[int]:
-    """The ranks that it is about: those that cause the waiting, else those that work."""
+    """The ranks that it is about: those that cause the waiting, where that is what is lost, else those that work."""
     if kind == "communication":
         return list(range(ranks))
-    amount = caused if caused.sum() > 0.5 * work.sum() else work
     if kind == "serial":
         return [int(np.argmax(work))]
+    amount = caused if caused.any() else work
     return np.flatnonzero(amount >= NOTABLE * max(float(amount.max(initial=0.0)), 1e-300)).tolist()
 
 
