@@ -99,7 +99,7 @@ def _name(code: int, here: Vertex, sends: bool) -> str:
     own = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
     if name.startswith("win_") and own and not own.startswith("one_sided"):
         return own
-    return "recv" if name == "send" and not sends else name
+    return "recv" if name in ("send", "blocking_send") and not sends else name
 
 
 def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float) -> Hop:

@@ -14,7 +14,7 @@ from scalana.detectors.crowding import Crowding, calls_without_core_s, ranks_wit
 from scalana.detectors.evidence import computes_more
 from scalana.detectors.findings import Finding
 from scalana.detectors.paths import _name
-from scalana.detectors.savings import StretchExcess
+from scalana.detectors.savings import StretchExcess, _usual_rows
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
@@ -134,6 +134,17 @@ def test_ranks_that_take_turns_in_sleeping_are_late_by_the_program() -> None:
     assert shared.programs_part(replace(excess, asleep=True)) == pytest.approx(0.75)
 
 
+def test_what_is_computed_is_compared_with_the_member_that_took_the_usual_time() -> None:
+    """Two ranks take turns in being late for want of a core; it is chance who of them computed more."""
+    event = np.repeat(np.arange(4), 2)
+    did_s, cpu_s = np.array([9.0, 2, 8, 1, 1, 7, 3, 9]), np.array([3.0, 2, 0, 1, 0, 1, 3, 2])
+    low, high = _usual_rows(event, did_s, np.ones(8, bool), 0.5)
+    assert low.tolist() == high.tolist() == [1, 1, 3, 3, 4, 4, 6, 6]
+    assert (cpu_s - cpu_s[low]).sum() == 0.0
+    low, high = _usual_rows(np.zeros(5, np.int64), np.array([5.0, 3, 9, 2, 4]), np.arange(5) == 2, 0.5)
+    assert {int(low[0]), int(high[0])} == {1, 4}  # 3 and 4 seconds
+
+
 def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
     run: Any = SimpleNamespace(host_of_rank=["a", "a", "b", "b"], cores_of_rank=[1, 1, 2, 2])
     assert ranks_without_core(run) == {0, 1}
@@ -189,3 +200,5 @@ def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:
     assert _name(BY_NAME["win_post"].code, flush, False) == "win_flush"
     assert _name(BY_NAME["send"].code, send, False) == "recv"
     assert _name(BY_NAME["send"].code, send, True) == "send"
+    assert _name(BY_NAME["blocking_send"].code, flush, False) == "recv"
+    assert _name(BY_NAME["blocking_send"].code, send, True) == "blocking_send"
