@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Change
-from scalana.detectors.segments import median_by_key, quantile_by_key
 from scalana.detectors.targets import TargetKind
+from scalana.graphs.hashing import ordered
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.portions import rows_of_ranges
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -133,13 +133,18 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
     asleep = busy_s <= (1.0 - ASLEEP) * float(seconds.sum())
     middle = 0.0 if asleep else 0.5
 
-    def over(seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def did(seconds: FloatArray) -> FloatArray:
         cumulative = np.concatenate([[0.0], np.cumsum(seconds)])
-        did = cumulative[end] - cumulative[first]
-        return did, np.where(guilty, did - _usual(event_of, did, guilty, middle), 0.0)
+        return np.asarray(cumulative[end] - cumulative[first])
 
-    did, over_s = over(seconds)
-    return StretchExcess(gap, seconds, first, end, location, did, over_s, over(cpu_s)[1], over(core_wait_s)[1], asleep)
+    did_s = did(seconds)
+    low, high = _usual_rows(event_of, did_s, guilty, middle)
+
+    def over(did: FloatArray) -> FloatArray:
+        return np.where(guilty, did - (did[low] + did[high]) / 2.0, 0.0)
+
+    over_s, over_cpu_s, over_core_wait_s = (over(column) for column in (did_s, did(cpu_s), did(core_wait_s)))
+    return StretchExcess(gap, seconds, first, end, location, did_s, over_s, over_cpu_s, over_core_wait_s, asleep)
 
 
 def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.bool_]:
@@ -152,15 +157,27 @@ def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.b
     return blamed
 
 
-def _usual(event: IntArray, did: FloatArray, guilty: np.ndarray, middle: float) -> FloatArray:
-    """What members do there ordinarily: the median of those not guilty, a quantile of all where all are ``[rows]``."""
+def _usual_rows(event: IntArray, did_s: FloatArray, guilty: np.ndarray, middle: float) -> tuple[IntArray, IntArray]:
+    """Who does there what is usual, for every row: two rows that are the median of those not guilty, or twice one at a
+    quantile of all where all are ``[rows]``.
+
+    The CPU time of these very members is what an excess is compared with, too, so that its parts add up to it, and so
+    that what came by chance is as often below as above.
+    """
     if not len(event):
-        return np.zeros(0)
-    _, everyone = quantile_by_key(event, did, middle)
-    usual = everyone
-    events, innocent = median_by_key(event[~guilty], did[~guilty])
-    usual[events] = innocent
-    return np.asarray(usual[event])
+        return event, event
+    count = int(event.max()) + 1
+    order = np.argsort(did_s, kind="stable")
+    order = order[ordered(event[order], count)]
+    size = np.bincount(event, minlength=count)
+    low = order[np.cumsum(size) - size + np.floor(middle * np.maximum(size - 1, 0)).astype(np.int64)]
+    high = low.copy()
+    order = order[~guilty[order]]
+    size = np.bincount(event[order], minlength=count)
+    some = size > 0
+    first, size = (np.cumsum(size) - size)[some], size[some]
+    low[some], high[some] = order[first + (size - 1) // 2], order[first + size // 2]
+    return low[event], high[event]
 
 
 def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarray) -> FloatArray:

@@ -23,6 +23,10 @@ SEARCH_LIMIT = 100_000
 SEARCH_FURTHER = 256
 """Calls walked back behind a common operation that they did not leave together, in search of one that they did."""
 
+TOGETHER = 0.5
+"""Part of the longest wait for a culprit by which it and a member may leave an operation apart, to be compared from
+there on: a greater difference at the beginning would explain most of the wait."""
+
 
 @dataclass(slots=True)
 class Stretches:
@@ -41,7 +45,8 @@ class Stretches:
     ``[latenesses]``.
 
     Where the culprit left that one so much later than the waiter that this alone explains half of the wait, it had been
-    late before: then it is the last operation that they left together, or the beginning, if one of them is near.
+    late before; where it left so much earlier, the waiter did before what the culprit did after. Then it is the last
+    operation that they left together, or the beginning, if one of them is near.
     """
     event: IntArray
     """Number of (instance, culprit), in ascending order ``[latenesses]``."""
@@ -314,6 +319,9 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     for event in range(len(culprit)):
         late, this = culprit[event], np.int64(instance[event])
         there = location[late]
+        longest_s = 0.0
+        for row in range(first_row[event], first_row[event + 1]):
+            longest_s = max(longest_s, wait_s[row])
         for row in range(first_row[event], first_row[event + 1]):
             mine = call[row]
             here = location[mine]
@@ -338,10 +346,11 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                     if early[own] and left[entry] >= posted_here:
                         continue
                     both_s = max(member_enter_s[entry], member_enter_s[own])
+                    later_s = exit_s[left[own]] - exit_s[left[entry]]
                     together = (
                         not apart[other]
-                        or exit_s[left[own]] - exit_s[left[entry]] <= 0.5 * wait_s[row]
-                        or min(exit_s[left[entry]], exit_s[left[own]]) >= both_s
+                        or abs(later_s) <= TOGETHER * longest_s
+                        or (later_s > 0.0 and min(exit_s[left[entry]], exit_s[left[own]]) >= both_s)
                         or wait_s[row] <= 0.0
                     )
                     if together or since_culprit[row] < 0:

@@ -80,6 +80,15 @@ def test_a_message_that_lay_there_is_no_common_start():
     check([rank * 10 for rank in step], 440, {(1, "long"): 400, (1, "reply"): 40})
 
 
+def test_what_a_waiter_did_before_it_took_a_message_is_compared_too():
+    """Rank 0 sends before it computes, and rank 1 receives after it has computed as much: that is no difference."""
+    step = [
+        [("send", 1), *examples.work(compute=40, late=10), ("send", 1)],
+        [*examples.work(compute=40), ("recv", 0), ("recv", 0)],
+    ]
+    check([[("coll", "barrier", [0, 1], -1), *(rank * 10)] for rank in step], 100, {(0, "late"): 100})
+
+
 def test_who_handed_over_twice_waits_for_whom_its_root_waited_for():
     """Sizes are gathered, then objects: all but the root have left both before the late rank comes to the first."""
     program = [
