@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -207,12 +207,12 @@ def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], Fil
 
 def _symbols(
     changed: list[str], path: str, build_id: str, offsets: Collection[int]
-) -> dict[int, Sequence[NativeFrame]]:
+) -> Mapping[int, Sequence[NativeFrame]]:
     """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now: it is
     added to ``changed`` then, if it is not the system's, MPI's or ours."""
     from scalana.frontend.cpp import debug_files
     from scalana.frontend.cpp.elf import BinaryError
-    from scalana.frontend.cpp.symbols import Symbols
+    from scalana.frontend.cpp.frames import frames_at
     from scalana.graphs.native_frames import is_foreign
 
     if build_id and debug_files.build_id(path) != build_id:
@@ -221,7 +221,6 @@ def _symbols(
         return {}
     try:
         # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.
-        with Symbols(debug_files.debug_file(path), debug=not is_foreign(path)) as symbols:
-            return {offset: symbols.frames(offset) for offset in offsets}
+        return frames_at(path, offsets, debug=not is_foreign(path))
     except BinaryError:
         return {}

@@ -20,12 +20,12 @@ MOST_ENTRIES = 2000
 """Entries beyond which the oldest are removed."""
 
 
-def cache_folder() -> str:
-    """Where results are kept: below ``$XDG_CACHE_HOME``, or ``~/.cache``."""
+def cache_folder(of: str = "cpp") -> str:
+    """Where results of one kind are kept: below ``$XDG_CACHE_HOME``, or ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "scalana", "cpp")
+    return os.path.join(base, "scalana", of)
 
 
 def key_of(parts: Iterable[str | bytes]) -> str:
@@ -73,7 +73,7 @@ class Cache:
             pass
         return None
 
-    def put(self, key: str, result: dict[str, Any], headers: Iterable[tuple[str, bool]]) -> bool:
+    def put(self, key: str, result: dict[str, Any], headers: Iterable[tuple[str, bool]] = ()) -> bool:
         """Keep a result, and say whether that worked."""
         stamps = [(path, system, self._stamp(path, system)) for path, system in headers]
         data = zlib.compress(json.dumps({"headers": stamps, "result": result}).encode(), 1)

@@ -6,8 +6,12 @@ Reads ELF files with DWARF 2 to 5, by pyelftools.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+from scalana.frontend.cpp.line_table import Row, sequences
 
 LANGUAGES_C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 """DWARF's numbers of the versions of C."""
@@ -45,35 +49,49 @@ class CompileUnit:
     """Files by the number that debug information gives them."""
     tree: Any = None
     """The unit for pyelftools."""
-    table: Any = None
-    """Its line table for pyelftools."""
+    table: Callable[[], list[list[Row]]] | None = None
+    """Reads its line table."""
+    linked: bool = True
+    """Whether code has its address; in object files, that of a first piece may be 0."""
+    _sequences: list[list[Row]] | None = None
     _addresses: list[tuple[int, str, int, int]] | None = None
+
+    def _read(self) -> list[list[Row]]:
+        if self._sequences is None:
+            self._sequences = self.table() if self.table is not None else []
+        return self._sequences
 
     @property
     def addresses(self) -> list[tuple[int, str, int, int]]:
         """The line table: first address, file, line and column (from 0, -1 where unknown), by address; an empty file
         ends a sequence.
 
-        Read when it is first asked for, while the program is open: in large programs this takes longest.
+        Read when it is first asked for, while the program is open.
         """
         if self._addresses is None:
-            found = []
-            for entry in self.table.get_entries() if self.table is not None else ():
-                state = entry.state
-                if state is not None and state.end_sequence:
-                    found.append((state.address, "", 0, -1))
-                elif state is not None and state.line and state.file in self.numbers:
-                    found.append((state.address, self.numbers[state.file], state.line, state.column - 1))
-            self._addresses = sorted(found, key=lambda row: row[0])
+            numbers = self.numbers
+            found = [
+                (address, numbers[file], line, column - 1) if line else (address, "", 0, -1)
+                for rows in self._read()
+                if rows[0][0] or not self.linked  # what the linker left out is said to be at 0
+                for address, file, line, column in rows
+                if file in numbers or not line
+            ]
+            # Where one sequence ends another may begin, and of several rows for an address the last counts.
+            self._addresses = sorted(found, key=lambda row: (row[0], row[2] != 0))
         return self._addresses
 
     def lines(self) -> dict[str, set[int]]:
-        """Lines with code, by file."""
-        found: dict[str, set[int]] = {}
-        for _, file, line, _ in self.addresses:
-            if file:
+        """Lines that code was made of, by file; that the linker left out, too."""
+        found: dict[int, set[int]] = {}
+        for rows in self._read():
+            for _, file, line, _ in rows:
                 found.setdefault(file, set()).add(line)
-        return found
+        named: dict[str, set[int]] = {}
+        for number, numbers in found.items():
+            if number in self.numbers:
+                named.setdefault(self.numbers[number], set()).update(numbers - {0})
+        return {file: numbers for file, numbers in named.items() if numbers}
 
 
 class Binary:
@@ -90,6 +108,7 @@ class Binary:
             from elftools.elf.elffile import ELFFile
         except ImportError as error:
             raise BinaryError(f'{path}: reading programs needs pyelftools: pip install "scalana[mpi]"') from error
+        self._line_tables: bytes | None = None
         self._errors: tuple[type[Exception], ...] = (ELFError, DWARFError, KeyError, ValueError, AssertionError)
         try:
             self._file = open(path, "rb")  # noqa: SIM115 (closed by the context)
@@ -131,7 +150,12 @@ class Binary:
             if not name:
                 continue
             made = CompileUnit(
-                _join(directory, name), directory, _text(top, "DW_AT_producer"), language in LANGUAGES_CPP, tree=unit
+                _join(directory, name),
+                directory,
+                _text(top, "DW_AT_producer"),
+                language in LANGUAGES_CPP,
+                tree=unit,
+                linked=self.elf.header["e_type"] != "ET_REL",
             )
             self._read_files(made)
             found.append(made)
@@ -152,7 +176,17 @@ class Binary:
                 folder = folders[index - 1] if 0 < index <= len(folders) else ""
             made.numbers[number] = _join(made.directory, os.path.join(folder, _bytes(entry.name)))
         made.files = list(dict.fromkeys(made.numbers.values()))
-        made.table = program
+        made.table = partial(self._table, program)
+
+    def _table(self, program: Any) -> list[list[Row]]:
+        if self._line_tables is None:
+            stream: Any = program.stream
+            self._line_tables = stream.getvalue()
+        start, end = program.program_start_offset, program.program_end_offset
+        try:
+            return sequences(self._line_tables, start, end, program.header, self.elf.little_endian)
+        except IndexError:  # cut off
+            return []
 
     def mpi_includes(self) -> list[str]:
         """Folders of MPI's headers beside the MPI library that the program is linked with."""

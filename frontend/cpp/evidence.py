@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from scalana.frontend.cpp.elf import Binary, CompileUnit
 from scalana.frontend.cpp.flags import Compilation, understood
-from scalana.frontend.cpp.macros import includes, macros
+from scalana.frontend.cpp.macros import conditions, includes, macros
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++/")
 _STANDARD = re.compile(r"GNU (C|C\+\+)(\d\d)\b")
@@ -44,7 +45,7 @@ def _compilation(unit: CompileUnit, disk: Disk, mpi: list[str]) -> Compilation:
         kept = (f"-std={language}{standard.group(2)}", *kept)
     with_mpi = [folder for folder in folders if os.path.isfile(os.path.join(folder, "mpi.h"))]
     arguments = [*kept, *(f"-I{folder}" for folder in folders if folder not in with_mpi)]
-    arguments += [f"-D{name}={value}" for name, value in sorted(macros(own, unit.lines).items())]
+    arguments += [f"-D{name}={value}" for name, value in sorted(macros(own, unit.lines, disk.conditions).items())]
     return Compilation(unit.file, unit.directory, tuple(arguments), openmp, tuple(dict.fromkeys((*with_mpi, *mpi))))
 
 
@@ -57,6 +58,11 @@ class Disk:
 
     def __init__(self, units: Iterable[CompileUnit]) -> None:
         self._contents: dict[str, bytes | None] = {}
+        # Most headers belong to many units.
+        self._includes = cache(includes)
+        self.conditions = cache(conditions)
+        """:func:`~scalana.frontend.cpp.macros.conditions`, remembered."""
+        self._found: dict[tuple[str, str], str | None] = {}
         self._by_name: dict[str, dict[str, None]] = {}
         folders: dict[str, None] = {}
         for unit in units:
@@ -92,7 +98,7 @@ class Disk:
             if content is None:
                 continue
             own[file] = content
-            for written in includes(content):
+            for written in self._includes(content):
                 found = self._find(written, file)
                 if found is not None:
                     waiting.append(found)
@@ -101,12 +107,19 @@ class Disk:
         return own, list(folders)
 
     def _find(self, written: str, includer: str) -> str | None:
+        """The user's file that an ``#include`` means, None for the system's."""
+        key = written, os.path.dirname(includer)
+        if key not in self._found:
+            self._found[key] = self._look_for(*key)
+        return self._found[key]
+
+    def _look_for(self, written: str, beside: str) -> str | None:
         for file in self._by_name.get(os.path.basename(written), ()):
             if file.endswith("/" + written) and not file.startswith(_SYSTEM):
                 return file
         if "." not in written or os.path.isfile(os.path.join("/usr/include", written)):
             return None
-        for folder in (os.path.dirname(includer), *self.folders):
+        for folder in (beside, *self.folders):
             candidate = os.path.normpath(os.path.join(folder, written))
             if os.path.isfile(candidate):
                 return candidate

@@ -7,6 +7,7 @@ table tells which arms of such conditions were compiled: what must have been def
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -94,18 +95,26 @@ def _condition(word: str, rest: str) -> str:
     return rest
 
 
-def macros(sources: Mapping[str, bytes], lines: Callable[[], Mapping[str, Iterable[int]]]) -> dict[str, str]:
+Conditions = tuple[list[list[Arm]], set[str]]
+
+
+def macros(
+    sources: Mapping[str, bytes],
+    lines: Callable[[], Mapping[str, Iterable[int]]],
+    read: Callable[[bytes], Conditions] = conditions,
+) -> dict[str, str]:
     """The macros that were defined by flags, with their values.
 
     Args:
         sources: content of the user's files that went into a translation unit, by path.
         lines: tells the lines of them with code, by path; asked only if conditions depend on macros from outside.
+        read: :func:`conditions`, or something that remembers them.
     """
     facts = Facts()
     own: set[str] = set()
     found_groups: list[tuple[str, list[Arm]]] = []
     for path, content in sources.items():
-        groups, defines = conditions(content)
+        groups, defines = read(content)
         own |= defines
         found_groups += [(path, group) for group in groups]
     tested = {n for _, group in found_groups for arm in group for n in _NAME.findall(arm.condition)}
@@ -128,7 +137,7 @@ def macros(sources: Mapping[str, bytes], lines: Callable[[], Mapping[str, Iterab
 
 
 def _judge(facts: Facts, group: list[Arm], code: list[int]) -> None:
-    taken = next((n for n, arm in enumerate(group) if any(arm.line < line < arm.end_line for line in code)), None)
+    taken = next((n for n, arm in enumerate(group) if _has_code(arm, code)), None)
     for number, arm in enumerate(group):
         if taken is not None and number == taken:
             _learn(facts, arm.condition, True)
@@ -137,6 +146,11 @@ def _judge(facts: Facts, group: list[Arm], code: list[int]) -> None:
             _learn(facts, arm.condition, False)
         elif not arm.error:
             return  # nothing is known of this arm, and so nothing of those behind it
+
+
+def _has_code(arm: Arm, code: list[int]) -> bool:
+    first = bisect_right(code, arm.line)
+    return first < len(code) and code[first] < arm.end_line
 
 
 def _learn(facts: Facts, condition: str, truth: bool) -> None:
