@@ -140,9 +140,7 @@ def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) 
     evidence: dict[str, object] = {
         "sizes": [int(size) for size in sizes],
         "seconds": seconds,
-        "ideal": ideal.seconds(seconds[0], float(sizes[0]), sizes).reshape(-1).tolist()
-        if ideal.scaling == STRONG
-        else [seconds[0]] * len(sizes),
+        "ideal": ideal.seconds(np.full(len(sizes), place.smallest_s), float(sizes[0]), sizes).tolist(),
         "work": by_size(place.work_s),
         "waiting_caused": by_size(place.caused_s),
         "transfer": by_size(place.transfer_s),

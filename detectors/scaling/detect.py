@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.findings import Analysis, Finding
-from scalana.detectors.scaling.causes import finding_of, predicted
+from scalana.detectors.scaling.causes import finding_of
 from scalana.detectors.scaling.ideal import Ideal, find_ideal
-from scalana.detectors.scaling.loss import CROWDED, FLOOR, WORTH, Noise, PlaceLoss, noise_of, place_losses
-from scalana.detectors.scaling.models import SIZES_FOR_MODEL, fit
+from scalana.detectors.scaling.loss import CROWDED, FLOOR, WORTH, Noise, PlaceLoss, place_losses
+from scalana.detectors.scaling.models import SIZES_FOR_MODEL, Prediction, fit
 from scalana.graphs.timeline import FloatArray
 
 MOST_FINDINGS = 10
@@ -107,9 +108,9 @@ def detect(
             f"all runs are of {runs[0].ranks} ranks: at least two sizes are needed" if runs else "no runs"
         )
     table = cost_table(runs, reference)
-    ideal, noise = find_ideal(table, stated), noise_of(table)
-    places = place_losses(table, ideal, noise)
-    sizes = _sizes(table, ideal)
+    ideal = find_ideal(table, stated)
+    places, noise = place_losses(table, ideal)
+    sizes = _sizes(table, places, ideal, noise)
     losses = sum(max(place.loss_s, 0.0) for place in places)
     with_model = len(sizes) >= SIZES_FOR_MODEL
     wanted = at if with_model else None
@@ -117,9 +118,13 @@ def detect(
     findings = [finding_of(place, table, analysis, ideal, losses, wanted) for place in worthy[:MOST_FINDINGS]]
     if wanted is not None:
         findings.sort(key=lambda finding: -_certain_loss(finding))
-    prediction = _predict_job(table, places, ideal, noise, wanted) if wanted is not None else None
+    prediction = None
+    if wanted is not None:
+        expected = _predict_job(table, places, noise, wanted)
+        best = float(ideal.seconds(sizes[0].ideal_s, sizes[0].ranks, wanted).reshape(-1)[0])
+        prediction = JobPrediction(wanted, expected.seconds, expected.low, expected.high, best)
     return Scaling(
-        table, ideal, noise, sizes, findings, prediction, analysis, places, _warnings(table, ideal, sizes, at)
+        table, ideal, noise, sizes, findings, prediction, analysis, places, _warnings(table, ideal, noise, sizes, at)
     )
 
 
@@ -138,9 +143,10 @@ def _certain_loss(finding: Finding) -> float:
     return max(float(values["low"]) - float(values["ideal"]), min(measured, float(values["saving_s"])), 0.0)
 
 
-def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:
+def _sizes(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise: Noise) -> list[Size]:
     ranks, work_rows = table.ranks, ~table.setup
     sizes = np.unique(ranks)
+    counts = noise.count(len(ranks))
     per_rank = {
         "work_s": table.work_s[work_rows].sum(axis=0) / ranks,
         "wait_s": table.caused_s[work_rows].sum(axis=0) / ranks,
@@ -152,9 +158,12 @@ def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:
     }
 
     def median(values: FloatArray, size: float) -> float:
-        return float(np.median(values[ranks == size]))
+        runs = ranks == size
+        return float(np.median(values[runs & counts if (runs & counts).any() else runs]))
 
     base = median(per_rank["seconds"], sizes[0])
+    if not (counts & (ranks == sizes[0])).any():
+        base = _predict_job(table, places, noise, float(sizes[0])).seconds
     return [
         Size(
             ranks=int(size),
@@ -166,28 +175,26 @@ def _sizes(table: CostTable, ideal: Ideal) -> list[Size]:
     ]
 
 
-def _predict_job(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise: Noise, at: int) -> JobPrediction:
+def _predict_job(table: CostTable, places: list[PlaceLoss], noise: Noise, at: float) -> Prediction:
     """The sum of the predictions for places that matter, and of one for all the rest together."""
-    smallest = float(table.ranks.min())
     total = table.cost_s[~table.setup].sum(axis=0) / table.ranks
     scale = float(total.max(initial=0.0))
     large = [place for place in places if place.fit is not None and float(place.seconds.max()) >= WORTH * scale]
-    values = [predicted(place, ideal, smallest, at) for place in large]
+    values = [place.fit.predict(at) for place in large if place.fit is not None]
     rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0)
     erratic = (table.cost_s - table.work_s)[~table.setup].sum(axis=0) / table.ranks
     erratic -= np.sum([place.seconds - place.work_s for place in large], axis=0)
     crowded = np.array([run.crowded for run in table.runs])
     error = np.hypot(FLOOR * total, CROWDED * np.maximum(erratic, 0.0) * crowded)
-    other = fit(table.ranks, rest, error, noise=noise.relative, noise_weight=noise.weight)
+    without = np.flatnonzero(~noise.count(len(table.runs)))
+    other = fit(table.ranks, rest, error, noise=noise.relative, noise_weight=noise.weight, without=without)
     assert other is not None
-    expected = other.predict(at)
+    values.append(other.predict(at))
     # The errors of places are independent: the distances to the ends of the ranges add up by squares.
-    rows = np.array([[value["seconds"], value["low"], value["high"]] for value in values], dtype=np.float64)
-    rows = np.vstack([rows.reshape(-1, 3), [expected.seconds, expected.low, expected.high]])
-    seconds = float(rows[:, 0].sum())
-    down, up = (float(np.sqrt(((rows[:, column] - rows[:, 0]) ** 2).sum())) for column in (1, 2))
-    best = float(ideal.seconds(float(np.median(total[table.ranks == smallest])), smallest, at).reshape(-1)[0])
-    return JobPrediction(at, seconds, max(0.0, seconds - down), seconds + up, best)
+    seconds = sum(value.seconds for value in values)
+    down = math.hypot(*(value.seconds - value.low for value in values))
+    up = math.hypot(*(value.high - value.seconds for value in values))
+    return Prediction(seconds, max(0.0, seconds - down), seconds + up)
 
 
 def _strangers(table: CostTable) -> list[str]:
@@ -204,8 +211,14 @@ def _strangers(table: CostTable) -> list[str]:
     return warnings
 
 
-def _warnings(table: CostTable, ideal: Ideal, sizes: list[Size], at: int | None) -> list[str]:
+def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], at: int | None) -> list[str]:
     warnings = _strangers(table)
+    if noise.disturbed is not None:
+        run = table.runs[noise.disturbed.run]
+        warnings.append(
+            f"nearly everything in {run.name} took {noise.disturbed.times:.2g} times as long as the other runs let "
+            f"expect: it is left out, as the machine may have been in another state; run {run.ranks} ranks again"
+        )
     if np.isnan(ideal.exponent):
         warnings.append("no place of the program worked at two sizes: nothing can be told of how it scales")
     elif not ideal.certain:

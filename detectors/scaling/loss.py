@@ -11,6 +11,7 @@ import numpy as np
 
 from scalana.detectors.candidates import Container, Spot, containers, promote, spots_of_lines
 from scalana.detectors.costs import CostTable
+from scalana.detectors.scaling.disturbed import Disturbed, find_disturbed
 from scalana.detectors.scaling.ideal import Ideal
 from scalana.detectors.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
 from scalana.detectors.targets import TargetKind
@@ -42,6 +43,12 @@ class Noise:
     """Measurements that stand behind it."""
     repeated: bool
     """Whether it was seen in repeated runs; otherwise it is assumed."""
+    disturbed: Disturbed | None = None
+    """A run that counts for nothing, since all of it took longer than the other sizes let expect."""
+
+    def count(self, runs: int) -> np.ndarray:
+        """Which runs count ``[runs]``."""
+        return np.arange(runs) != (self.disturbed.run if self.disturbed is not None else -1)
 
 
 @dataclass(slots=True)
@@ -58,14 +65,18 @@ class PlaceLoss:
     transfer_s: FloatArray
     """``[runs]``"""
     error_s: FloatArray
-    """Standard error known from repetitions within a run ``[runs]``."""
-    ideal_s: float
+    """Standard error known from repetitions within a run, and of what need not come again ``[runs]``."""
+    matters: bool
+    """Whether it costs enough, at more than one size, to ask how it grows."""
+    smallest_s: float = 0.0
+    """At the smallest size: the median of its runs, or by the model where none of them counts."""
+    largest_s: float = 0.0
+    """The same at the largest size."""
+    ideal_s: float = 0.0
     """At the largest size."""
-    largest_s: float
-    """Median of the runs of the largest size."""
-    deviation_s: float
+    deviation_s: float = 0.0
     """Standard deviation of ``largest_s - ideal_s``, by the noise of the runs."""
-    fit: Fit | None
+    fit: Fit | None = None
     """None where there are too few sizes, and of places that cost next to nothing."""
 
     @property
@@ -79,27 +90,28 @@ class PlaceLoss:
         return self.largest_s - self.ideal_s
 
 
-def noise_of(table: CostTable) -> Noise:
+def noise_of(table: CostTable, disturbed: Disturbed | None = None) -> Noise:
     """Relative noise from repeated runs of one size: variances pooled over sizes, and over places weighted by work."""
     ranks = table.ranks
+    count = Noise(NOISE, NOISE_WEIGHT, False, disturbed).count(len(ranks))
     rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup & (table.work_s.min(axis=1) > 0.0))
     variance, degrees = np.zeros(len(rows)), 0
     for size in np.unique(ranks):
-        runs = np.flatnonzero(ranks == size)
+        runs = np.flatnonzero((ranks == size) & count)
         if len(runs) > 1 and len(rows):
             logs = np.log(table.work_s[np.ix_(rows, runs)])
             variance += ((logs - logs.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
             degrees += len(runs) - 1
     if not degrees:
-        return Noise(NOISE, NOISE_WEIGHT, False)
+        return Noise(NOISE, NOISE_WEIGHT, False, disturbed)
     work = table.work_s[rows].sum(axis=1)
     pooled = float(variance @ work) / max(float(work.sum()), 1e-300)
     weight = NOISE_WEIGHT + degrees
-    return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True)
+    return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True, disturbed)
 
 
-def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss]:
-    """Every place with its loss, largest first; the start of the job is left out."""
+def place_losses(table: CostTable, ideal: Ideal) -> tuple[list[PlaceLoss], Noise]:
+    """Every place with its loss, largest first, and the noise; the start of the job is left out."""
     psg = table.runs[table.reference].psg
     per_rank = table.cost_s / table.ranks
     loss = _median_at(per_rank, table.ranks, table.ranks.max()) - ideal.seconds(
@@ -107,12 +119,16 @@ def place_losses(table: CostTable, ideal: Ideal, noise: Noise) -> list[PlaceLoss
     )
     groups = group_rows(table, loss, psg, by_caller=True)
     total = per_rank[~table.setup].sum(axis=0)
-    places = [_place(table, spot, rows, ideal, noise, total) for spot, rows in groups.items()]
-    return sorted(places, key=lambda place: -place.loss_s)
+    places = [_place(table, spot, rows, total) for spot, rows in groups.items()]
+    asked = [(place.seconds, place.error_s) for place in places if place.matters]
+    noise = noise_of(table, find_disturbed(table.ranks, asked, NOISE, NOISE_WEIGHT))
+    for place in places:
+        _judge(place, table, ideal, noise)
+    return sorted(places, key=lambda place: -place.loss_s), noise
 
 
-def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: Noise, total_s: FloatArray) -> PlaceLoss:
-    """``total_s`` is what an average rank took in each run."""
+def _place(table: CostTable, spot: Spot, rows: list[int], total_s: FloatArray) -> PlaceLoss:
+    """What a place costs in each run. ``total_s`` is what an average rank took."""
     ranks = table.ranks
     work, caused, transfer = (
         part[rows].sum(axis=0) / ranks for part in (table.work_s, table.caused_s, table.transfer_s)
@@ -123,22 +139,39 @@ def _place(table: CostTable, spot: Spot, rows: list[int], ideal: Ideal, noise: N
         error = np.hypot(error, np.where(crowded, CROWDED, ERRATIC) * caused)
     error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
-    smallest, largest = float(ranks.min()), float(ranks.max())
-    base = float(_median_at(seconds[None, :], ranks, smallest)[0])
-    top = float(_median_at(seconds[None, :], ranks, largest)[0])
-    factor = float(ideal.seconds(1.0, smallest, largest).reshape(-1)[0])
-    deviation = float(
-        np.hypot(
-            _deviation(top, error, ranks == largest, noise.relative),
-            factor * _deviation(base, error, ranks == smallest, noise.relative),
-        )
-    )
-    place = PlaceLoss(spot, rows, work, caused, transfer, error, base * factor, top, deviation, None)
     seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
-    if seconds.max() >= WORTH * total_s.min() and seen >= 2:
-        error = np.hypot(error, CROWDED * transfer * crowded)  # it happened, but need not go on like that
-        place.fit = fit(ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight)
-    return place
+    matters = bool(seconds.max() >= WORTH * total_s.min() and seen >= 2)
+    return PlaceLoss(spot, rows, work, caused, transfer, error, matters)
+
+
+def _judge(place: PlaceLoss, table: CostTable, ideal: Ideal, noise: Noise) -> None:
+    """Fit a model to a place, and compare it with ideal."""
+    ranks, seconds = table.ranks, place.seconds
+    count = noise.count(len(ranks))
+    if place.matters:
+        crowded = np.array([run.crowded for run in table.runs])
+        error = np.hypot(place.error_s, CROWDED * place.transfer_s * crowded)  # it happened, but need not go on so
+        place.fit = fit(
+            ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight, without=np.flatnonzero(~count)
+        )
+
+    def at(size: float) -> tuple[float, float]:
+        """Seconds on so many ranks, and their standard deviation."""
+        runs = (ranks == size) & count
+        if not runs.any():
+            runs = ranks == size
+            if place.fit is not None:
+                expected = float(place.fit.model(size))
+                return expected, _deviation(expected, place.error_s, runs, noise.relative)
+        middle = float(np.median(seconds[runs]))
+        return middle, _deviation(middle, place.error_s, runs, noise.relative)
+
+    smallest, largest = float(ranks.min()), float(ranks.max())
+    factor = float(ideal.seconds(1.0, smallest, largest).reshape(-1)[0])
+    place.smallest_s, base_deviation = at(smallest)
+    place.largest_s, top_deviation = at(largest)
+    place.ideal_s = place.smallest_s * factor
+    place.deviation_s = float(np.hypot(top_deviation, factor * base_deviation))
 
 
 def _deviation(seconds: float, error: FloatArray, runs: np.ndarray, relative: float) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.timeline import FloatArray
+from scalana.graphs.timeline import FloatArray, IntArray
 
 EXPONENTS = {
     -1.0: 0.0, 1.0: 0.0, 0.5: 1.0, 2.0: 1.0, -0.5: 1.0, -2 / 3: 1.0,
@@ -145,6 +145,7 @@ def fit(
     *,
     noise: float = NOISE,
     noise_weight: float = NOISE_WEIGHT,
+    without: Sequence[int] | IntArray = (),
 ) -> Fit | None:
     """Fit the family to measurements ``[runs]``; several may be of one size.
 
@@ -154,28 +155,31 @@ def fit(
         error_s: Standard error of each measurement that is known by itself (sampling, repetition), in seconds.
         noise: Relative noise of a run, beside ``error_s``.
         noise_weight: Measurements that stand behind ``noise``.
+        without: Runs that are known to have been disturbed.
 
     Returns:
         None below :data:`SIZES_FOR_MODEL` distinct sizes.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
-    if len(np.unique(p)) < SIZES_FOR_MODEL:
+    keep = np.ones(len(y), dtype=bool)
+    keep[np.asarray(without, dtype=np.int64)] = False
+    if len(np.unique(p[keep])) < SIZES_FOR_MODEL:
         return None
     scale = float(y.max(initial=0.0))
     if scale <= 0.0:
         zero = Model(0.0)
         return Fit(zero, 1.0, noise, [], [zero], np.ones(1), [np.zeros((1, 1))])
     error = np.broadcast_to(np.asarray(error_s, dtype=np.float64), y.shape)
-    keep = np.ones(len(y), dtype=bool)
     best = _fit_family(p, y, error, keep, noise, noise_weight, scale)
     # One measurement at a time is tried as an outlier, as long as the score becomes better by more than it costs.
-    for _ in range(max(1, len(y) // 6) if len(y) >= SIZES_FOR_OUTLIERS else 0):
+    count = int(keep.sum())
+    for _ in range(max(1, count // 6) if count >= SIZES_FOR_OUTLIERS else 0):
         candidates = []
         for row in np.flatnonzero(keep):
-            without = keep.copy()
-            without[row] = False
-            if len(np.unique(p[without])) >= SIZES_FOR_MODEL:
-                candidates.append((_fit_family(p, y, error, without, noise, noise_weight, scale), row))
+            fewer = keep.copy()
+            fewer[row] = False
+            if len(np.unique(p[fewer])) >= SIZES_FOR_MODEL:
+                candidates.append((_fit_family(p, y, error, fewer, noise, noise_weight, scale), row))
         if not candidates:
             break
         other, row = min(candidates, key=lambda entry: entry[0].score)
@@ -183,7 +187,28 @@ def fit(
             break
         best = other
         keep[row] = False
-    return _finish(best, noise, np.flatnonzero(~keep).tolist())
+    return _finish(best, noise, [row for row in np.flatnonzero(~keep).tolist() if row not in without])
+
+
+def without_each(
+    ranks: FloatArray, seconds: FloatArray, error_s: FloatArray, noise: float, noise_weight: float
+) -> tuple[FloatArray, FloatArray]:
+    """How much better each measurement's absence makes the score, its price left out, and how many times it is what
+    the others let expect ``[runs]``; 0 and 1 where too few sizes would be left. Arguments as for :func:`fit`."""
+    gain, times = np.zeros(len(seconds)), np.ones(len(seconds))
+    keep = np.ones(len(seconds), dtype=bool)
+    scale = max(float(seconds.max(initial=0.0)), 1e-300)
+    whole = _fit_family(ranks, seconds, error_s, keep, noise, noise_weight, scale).score
+    for run in range(len(seconds)):
+        keep[:] = True
+        keep[run] = False
+        if len(np.unique(ranks[keep])) < SIZES_FOR_MODEL:
+            continue
+        family = _fit_family(ranks, seconds, error_s, keep, noise, noise_weight, scale)
+        gain[run] = whole + PER_OUTLIER - family.score
+        expected = float(family.models[int(np.argmin(family.scores))](float(ranks[run])))
+        times[run] = seconds[run] / max(expected, 1e-300)
+    return gain, times
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ def document(scaling: Scaling) -> dict[str, Any]:
             "stated": scaling.ideal.stated,
             "work_exponent": plain(scaling.ideal.exponent),
         },
-        "noise": {"relative": plain(scaling.noise.relative), "from_repeated_runs": scaling.noise.repeated},
+        "noise": _noise(scaling),
         "runs": [{"folder": one.name, "ranks": one.ranks, "seconds": plain(one.seconds)} for one in scaling.table.runs],
         "sizes": [_size(size) for size in scaling.sizes],
         "prediction": _prediction(scaling.prediction),
@@ -36,6 +36,12 @@ def document(scaling: Scaling) -> dict[str, Any]:
 def render(scaling: Scaling) -> str:
     """The comparison as indented JSON; the same runs give the same bytes."""
     return json.dumps(document(scaling), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _noise(scaling: Scaling) -> dict[str, Any]:
+    noise = scaling.noise
+    left_out = [scaling.table.runs[noise.disturbed.run].name] if noise.disturbed is not None else []
+    return {"relative": plain(noise.relative), "from_repeated_runs": noise.repeated, "left_out": left_out}
 
 
 def _size(size: Size) -> dict[str, Any]:

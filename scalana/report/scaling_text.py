@@ -164,7 +164,8 @@ def _model(evidence: dict[str, Any]) -> str:
             f"{names.seconds(expected['ideal'])}."
         )
     if evidence.get("left_out"):
-        text += f" Left out as an outlier: {', '.join(evidence['left_out'])}."
+        left_out = " and ".join(evidence["left_out"])
+        text += f" The model is without {left_out}, which fits no simple one: run that size again."
     return text
 
 

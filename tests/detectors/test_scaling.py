@@ -123,6 +123,40 @@ def test_repeated_runs_tell_the_noise():
     assert quiet.findings[0].evidence["seconds"] == pytest.approx([STEPS * 0.020] * 3)
 
 
+@pytest.mark.parametrize("slow", range(5), ids=lambda number: f"{2 ** (number + 1)} ranks")
+def test_a_run_on_a_busy_machine_counts_for_nothing(slow):
+    sizes = [2, 4, 8, 16, 32]
+
+    def compared(factors):
+        analyses = []
+        for number, (ranks, factor) in enumerate(zip(sizes, factors, strict=True)):
+
+            def cost(rank, ranks, factor=factor):
+                return {name: factor * ms for name, ms in jobs.rebuilt_table(rank, ranks).items()}
+
+            analyses.append(jobs.analyse(jobs.program(ranks, cost, seed=number, noise=0.03), period_s=0.005))
+        runs = [run_costs(analysis, f"run-{ranks}") for ranks, analysis in zip(sizes, analyses, strict=True)]
+        return detect(runs, 4, analyses[4], at=64)
+
+    quiet, busy = compared([1.0] * 5), compared([1.4 if number == slow else 1.0 for number in range(5)])
+    assert quiet.noise.disturbed is None
+    assert busy.noise.disturbed.run == slow
+    assert f"run-{sizes[slow]} took 1.4 times" in busy.warnings[0]
+    assert [finding.function for finding in busy.findings] == [finding.function for finding in quiet.findings]
+    assert busy.findings[0].lost_s == pytest.approx(quiet.findings[0].lost_s, rel=0.06)
+    assert busy.prediction.seconds == pytest.approx(quiet.prediction.seconds, rel=0.2)
+    assert busy.prediction.ideal_s == pytest.approx(quiet.prediction.ideal_s, rel=0.06)
+
+
+def test_a_place_that_grows_at_one_size_is_no_busy_machine():
+    def cost(rank, ranks):
+        return {"solve": 400 / ranks, "table": 20, "halo": 60 if ranks == 32 else 60 / ranks}
+
+    found = scale([2, 4, 8, 16, 32], cost)
+    assert found.noise.disturbed is None
+    assert {finding.function for finding in found.findings} == {"halo", "table"}
+
+
 def test_scaling_that_was_stated_is_believed():
     found = scale([2, 4, 8], jobs.weak_root_loop, stated="strong")
     assert found.ideal.stated and found.ideal.scaling == "strong"
