@@ -84,7 +84,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     waiting, first_wait = _by_event(waits)
     member_location = calls.location[instances.members]
     done = _done_calls(timeline, member_location)
-    left, early = _left_calls(timeline, done)
+    left, early_s = _left_calls(timeline, done)
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(instances.operation)
@@ -119,8 +119,8 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         first, call, wait_s = participants(at)
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
-            calls.waits, instances.first, instances.members, member_location, left, early, wait_s, member_enter_s,
-            calls.exit_s, apart, SEARCH_LIMIT, SEARCH_FURTHER,
+            calls.waits, instances.first, instances.members, member_location, left, early_s, wait_s, member_enter_s,
+            calls.enter_s, calls.exit_s, apart, SEARCH_LIMIT, SEARCH_FURTHER,
         )  # fmt: skip
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
@@ -222,13 +222,13 @@ def _wait_calls(wait_first, waits, posts, location, first, member_location, done
                     done[entry] = max(done[entry], call)
 
 
-def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, FloatArray]:
     """Call after which each member of each instance had left it for the comparison of stretches ``[members]``.
 
     That is the call in which it completed. What was complete before a member asked for it, though (a message, or a
     collective that waits for all), was left when all had posted it: what the member did from then on came after it.
     It was not complete if one who had asked for it stayed until then: it went on only when this member was back.
-    The second result tells where that holds for a collective ``[members]``.
+    The second result is when all had posted it, where that holds for a collective; -inf elsewhere ``[members]``.
     """
     calls, instances = timeline.calls, timeline.instances
     sizes = np.diff(instances.first)
@@ -248,10 +248,10 @@ def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, npt.NDArr
     out_s = first_out_s[instance_of]
     before = (posted_s <= asked_s) & ((asked_s > out_s) | np.isinf(out_s))
     entry, posted_s, instance_of = entry[before], posted_s[before], instance_of[before]
-    left, early = done.copy(), np.zeros(len(done), dtype=np.bool_)
+    left, early_s = done.copy(), np.full(len(done), -np.inf)
     left[entry] = _last_before(instances.members[entry], done[entry], posted_s, calls.exit_s)
-    early[entry] = ~message[instance_of]
-    return left, early
+    early_s[entry] = np.where(message[instance_of], -np.inf, posted_s)
+    return left, early_s
 
 
 @numba.njit(cache=True, nogil=True)
@@ -301,9 +301,10 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     posted,
     member_location,
     left,
-    early,
+    early_s,
     wait_s,
     member_enter_s,
+    enter_s,
     exit_s,
     apart,
     limit,
@@ -342,8 +343,8 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                     own = _member_at(other, there, member_first, member_location)
                     if own < 0 or left[own] >= late:
                         continue
-                    # The member was still in it when it went on to this one.
-                    if early[own] and left[entry] >= posted_here:
+                    # The member was still in it when it went on to this one, or came to wait here.
+                    if (early_s[own] > -np.inf and left[entry] >= posted_here) or early_s[entry] > enter_s[mine]:
                         continue
                     both_s = max(member_enter_s[entry], member_enter_s[own])
                     later_s = exit_s[left[own]] - exit_s[left[entry]]
