@@ -8,6 +8,8 @@ to begin where the polling did.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from scalana.graphs.gather import Gathered
@@ -29,7 +31,8 @@ POLLING = 0.75
 ASLEEP = 0.25
 """Part of the samples of a call path that must find it asleep for it to be a sleep: the others wait for a core."""
 AWAITED = 0.5
-"""Part of the polling in which that which ends it must not have come: who goes on sleeping does not wait for it."""
+"""Part of the polling in which that which ends it must not have come: who goes on sleeping does not wait for it. Not
+asked of a test that was repeated without a pause, and went well at last: only the library or a core kept it."""
 
 
 def begin_with_polling(
@@ -45,24 +48,25 @@ def begin_with_polling(
 
     Nothing happens where no test failed.
     """
-    polls = polling_paths(data, located, places, psg)
-    if polls is None:
+    polling = polling_paths(data, located, places, psg)
+    if polling is None:
         return
     enclosing = outside_communication(psg)
     first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
 
-    def find(number: int) -> tuple[IntArray, IntArray, IntArray]:
+    def find(number: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
         gaps = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
-        gap, begin_ns, cpu_ns = polled_until(gaps, part, data, polls, period_ns)
+        gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, period_ns)
         before = gaps.number[gap] < len(part)
-        return gaps.number[gap[before]], begin_ns[before], cpu_ns[before]
+        here = gaps.number[gap[before]]
+        return here, begin_ns[before], cpu_ns[before], asks[before] & polling.tests[part.spans.path[here]]
 
-    for part, first, (here, begin_ns, cpu_ns) in zip(
+    for part, first, (here, begin_ns, cpu_ns, asks) in zip(
         located, first_call, each(find, range(len(located))), strict=False
     ):
         call, begin_s = first + here, to_seconds(begin_ns)
-        waits = awaited_s(calls, instances, call) - begin_s >= AWAITED * (calls.enter_s[call] - begin_s)
+        waits = asks | (awaited_s(calls, instances, call) - begin_s >= AWAITED * (calls.enter_s[call] - begin_s))
         call, here = call[waits], here[waits]
         calls.enter_s[call] = begin_s[waits]
         calls.cpu_s[call] += to_seconds(cpu_ns[waits])
@@ -71,11 +75,20 @@ def begin_with_polling(
         part.spans.cpu_enter_ns = clock
 
 
-def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG) -> BoolArray | None:
-    """The paths that are a part of polling; None where no test failed ``[paths]``.
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """The call paths of polling."""
 
-    These are the tests, the loop around them (without other loops in it, and what it calls), and sleeps in there.
-    """
+    tests: BoolArray
+    """Calls that ask, and did so at least once in vain ``[paths]``."""
+    inside: BoolArray
+    """These, and what they call ``[paths]``."""
+    paths: BoolArray
+    """These, the loop around them (without other loops in it, and what it calls), and sleeps in there ``[paths]``."""
+
+
+def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG) -> Polling | None:
+    """The paths that are a part of polling; None where no test failed."""
     totals, samples, count = data.totals, data.samples, len(places.vertex)
     rows = np.flatnonzero(totals.operation == _TEST)
     if not len(rows):
@@ -89,7 +102,8 @@ def polling_paths(data: Gathered, located: list[Located], places: Places, psg: P
     inside, directly = _around({_top(vertex, psg) for vertex in np.unique(places.vertex[tests]).tolist()}, psg)
     asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
     sleeps = inside[places.vertex] & (asleep > ASLEEP * np.bincount(samples.path, minlength=count))
-    return _with_callees(data.tree.parent, tests) | directly[places.vertex] | sleeps
+    called = _with_callees(data.tree.parent, tests)
+    return Polling(tests, called, called | directly[places.vertex] | sleeps)
 
 
 def _with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
@@ -132,37 +146,43 @@ def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:
 
 
 def polled_until(
-    gaps: Gaps, part: Located, data: Gathered, polls: BoolArray, period_ns: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """The gaps that end with polling, when that began (ns), and the CPU time that it took (ns). ``polls`` are the paths
-    of polling ``[paths]``."""
+    gaps: Gaps, part: Located, data: Gathered, polls: Polling, period_ns: int
+) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    """The gaps that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent in
+    the tests themselves."""
     samples = samples_of(data, part.portion)
     there = InGaps.of(gaps, samples, part.threads, period_ns)
     gap, left = there.gap, there.left_ns
     nothing = np.zeros(0, np.int64)
     if not len(gap):
-        return nothing, nothing, nothing
-    polling = polls[samples.path[there.rows]]
+        return nothing, nothing, nothing, np.zeros(0, np.bool_)
+    polling, asking = (which[samples.path[there.rows]] for which in (polls.paths, polls.inside))
     first = np.flatnonzero(np.r_[True, gap[1:] != gap[:-1]])
     size = np.diff(np.r_[first, len(gap)])
     end = np.repeat(first + size, size)
-    polled = np.r_[0, np.cumsum(np.where(polling, there.right_ns - left, 0))]
+    polled, asked = (np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking))
     begins = polling & (polled[end] - polled[:-1] >= POLLING * (gaps.end_ns[gap] - left))
     begin = np.minimum.reduceat(np.where(begins, np.arange(len(gap)), len(gap)), first)
     begin = begin[begin < len(gap)]
     cpu_s = np.r_[0.0, np.cumsum(there.cpu_s)]
     cpu_ns = np.maximum(to_ns(cpu_s[end[begin]] - cpu_s[begin]), 0)
+    asks = asked[end[begin]] - asked[begin] >= POLLING * (gaps.end_ns[gap[begin]] - left[begin])
     # A rank that polls without a sleep, and gives its core away, may not be seen at all: like gaps tell of it.
-    sampled, polled_ns = np.zeros(len(gaps.location), np.bool_), np.zeros(len(gaps.location))
+    sampled = np.zeros(len(gaps.location), np.bool_)
     sampled[gap[first]] = True
-    polled_ns[gap[first]] = polled[first + size] - polled[first]
     alike, _ = number_columns(gaps.before, gaps.after)
     seen_ns = np.bincount(alike, np.where(sampled, gaps.end_ns - gaps.start_ns, 0))
-    unseen = np.flatnonzero(~sampled & ((seen_ns > 0) & (np.bincount(alike, polled_ns) >= POLLING * seen_ns))[alike])
+
+    def mostly(sums: IntArray) -> BoolArray:
+        spent_ns = np.bincount(alike[gap[first]], sums[first + size] - sums[first], len(seen_ns))
+        return ((seen_ns > 0) & (spent_ns >= POLLING * seen_ns))[alike]
+
+    unseen = np.flatnonzero(~sampled & mostly(polled))
     return (
         np.concatenate((gap[begin], unseen)),
         np.concatenate((left[begin], gaps.start_ns[unseen])),
         np.concatenate((cpu_ns, np.maximum(gaps.cpu_ns[unseen], 0))),
+        np.concatenate((asks, mostly(asked)[unseen])),
     )
 
 

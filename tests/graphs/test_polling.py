@@ -17,8 +17,13 @@ BACKOFF = [*SERVE, (f"{LIBRARY}/pool.py", "backoff", 9)]
 TEST = BY_NAME["test"].code
 
 
-def waits_of(folder: Path, before_ms: float, polled_ms: float, sent_ms: float, sleeps: bool, tests: int = 50):
-    """One rank computes, polls, and receives what the other one sends: (ms waited, ms of its work on a CPU)."""
+def waits_of(
+    folder: Path, before_ms: float, polled_ms: float, sent_ms: float, sleeps: bool, tests: int = 50, last: str = "recv"
+):
+    """One rank computes, polls, and receives what the other one sends: (ms waited, ms of its work on a CPU).
+
+    ``last`` is the place of the receive: ``wait``, if it is the test that went well.
+    """
     sender, receiver = make_ranks(folder, 2)
     message = {"tag": 7, "seq": 0}
     sender.work("load", sent_ms)
@@ -34,7 +39,7 @@ def waits_of(folder: Path, before_ms: float, polled_ms: float, sent_ms: float, s
         where = receiver.path("wait")
     if tests:
         receiver.writer.total(where, TEST, 1, tests, 0, MS, MS)
-    receiver.call("recv", receiver.now + 1.0, "recv", peer=0, **message)
+    receiver.call("recv", receiver.now + 1.0, last, peer=0, **message)
     receiver.work("step", 100.0 - receiver.now + receiver.start_ms)
     for rank in (sender, receiver):
         rank.end()
@@ -64,6 +69,13 @@ def test_what_is_no_waiting_stays_what_it_is(
     waited_ms, cpu_ms = waits_of(tmp_path, before_ms, polled_ms, sent_ms, sleeps=False, tests=tests)
     assert waited_ms == 0.0
     assert cpu_ms == pytest.approx(before_ms + polled_ms, abs=1.0)
+
+
+def test_a_test_that_is_repeated_without_a_pause_has_not_worked_meanwhile(tmp_path: Path) -> None:
+    """The message was there for long, but the library, or a core, did not let the rank see it."""
+    waited_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 30.0, sleeps=False, last="wait")
+    assert waited_ms == pytest.approx(10.0, abs=5.0)
+    assert cpu_ms == pytest.approx(20.0, abs=5.0)
 
 
 def test_ranks_that_give_their_core_away_between_tests_are_told_by_like_stretches(tmp_path: Path) -> None:
