@@ -108,6 +108,11 @@ def _add_binary(made: Plan, path: str, add: Callable[[str, flags.Compilation | N
             compiled, missing = compilations_of(binary)
             for compilation in compiled:
                 add(compilation.file, compilation)
+            if any(unit.split for unit in binary.units):
+                made.warnings.append(
+                    f"{path}: its debug information is in files of its own (-gsplit-dwarf), which are not read: flags "
+                    "are not known, and inlined functions count as those that they were inlined into"
+                )
             if missing:
                 more = f" and {len(missing) - 1} more sources" if len(missing) > 1 else ""
                 gone = missing[0].file + more

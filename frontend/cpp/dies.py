@@ -69,14 +69,20 @@ def qualified(chain: list[Any]) -> str:
     return "::".join(reversed([part for part in parts if part]))
 
 
-def declared(chain: list[Any]) -> tuple[int, int, int]:
-    """Number of the file, line and column (from 0) of a function; of a lambda, those of its class if it has none."""
+def declared(chain: list[Any]) -> tuple[tuple[int, int], int, int]:
+    """Where a function is declared: its file, line and column (from 0); of a lambda, its class's if it has none.
+
+    The file is the offset of a unit and the number that this unit gives it: with optimisation at link time, a function
+    and what it is an instance of may be in different units.
+    """
     line = attribute(chain, "DW_AT_decl_line")
     around = chain[-1].get_parent()
     if not line and around is not None and around.tag in SCOPES and "DW_AT_name" not in around.attributes:
         chain = [around]
         line = attribute(chain, "DW_AT_decl_line")
-    return attribute(chain, "DW_AT_decl_file"), line, attribute(chain, "DW_AT_decl_column") - 1
+    told = next((part for part in chain if "DW_AT_decl_file" in part.attributes), chain[0])
+    file = told.cu.cu_offset, attribute([told], "DW_AT_decl_file")
+    return file, line, attribute(chain, "DW_AT_decl_column") - 1
 
 
 def subprograms(die: Any) -> Iterator[Any]:

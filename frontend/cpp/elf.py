@@ -53,6 +53,8 @@ class CompileUnit:
     """Reads its line table."""
     linked: bool = True
     """Whether code has its address; in object files, that of a first piece may be 0."""
+    split: bool = False
+    """Whether all but its lines is in a file of its own (``.dwo``), which is not read."""
     _sequences: list[list[Row]] | None = None
     _addresses: list[tuple[int, str, int, int]] | None = None
 
@@ -109,6 +111,7 @@ class Binary:
         except ImportError as error:
             raise BinaryError(f'{path}: reading programs needs pyelftools: pip install "scalana[mpi]"') from error
         self._line_tables: bytes | None = None
+        self._by_offset: dict[int, CompileUnit] | None = None
         self._errors: tuple[type[Exception], ...] = (ELFError, DWARFError, KeyError, ValueError, AssertionError)
         try:
             self._file = open(path, "rb")  # noqa: SIM115 (closed by the context)
@@ -142,13 +145,10 @@ class Binary:
             top = unit.get_top_DIE()
             if top.tag not in ("DW_TAG_compile_unit", "DW_TAG_skeleton_unit"):
                 continue
-            language = _number(top, "DW_AT_language")
-            if language not in LANGUAGES_C | LANGUAGES_CPP:
+            language, split = _number(top, "DW_AT_language"), _is_split(top)
+            if language not in LANGUAGES_C | LANGUAGES_CPP and not split:
                 continue
-            directory = _text(top, "DW_AT_comp_dir")
-            name = _text(top, "DW_AT_name")
-            if not name:
-                continue
+            directory, name = _text(top, "DW_AT_comp_dir"), _text(top, "DW_AT_name")
             made = CompileUnit(
                 _join(directory, name),
                 directory,
@@ -156,8 +156,14 @@ class Binary:
                 language in LANGUAGES_CPP,
                 tree=unit,
                 linked=self.elf.header["e_type"] != "ET_REL",
+                split=split,
             )
             self._read_files(made)
+            if split and made.files:  # its source comes first
+                made.file = made.files[0]
+                made.cpp = os.path.splitext(made.file)[1] != ".c"
+            elif not name:
+                continue
             found.append(made)
         return found
 
@@ -187,6 +193,17 @@ class Binary:
             return sequences(self._line_tables, start, end, program.header, self.elf.little_endian)
         except IndexError:  # cut off
             return []
+
+    def unit(self, offset: int) -> CompileUnit | None:
+        """The unit at an offset of the debug information."""
+        if self._by_offset is None:
+            self._by_offset = {made.tree.cu_offset: made for made in self.units}
+        return self._by_offset.get(offset)
+
+    def file(self, unit: int, number: int) -> str:
+        """The file with a number in the unit at an offset; empty where there is none."""
+        made = self.unit(unit)
+        return made.numbers.get(number, "") if made is not None else ""
 
     def mpi_includes(self) -> list[str]:
         """Folders of MPI's headers beside the MPI library that the program is linked with."""
@@ -222,6 +239,10 @@ def _bytes(value: object) -> str:
 def _text(die: Any, attribute: str) -> str:
     found = die.attributes.get(attribute)
     return _bytes(found.value) if found is not None else ""
+
+
+def _is_split(top: Any) -> bool:
+    return any(name in top.attributes for name in ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name"))
 
 
 def _number(die: Any, attribute: str) -> int:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import cache
 
 from scalana.frontend.cpp.elf import Binary, CompileUnit
-from scalana.frontend.cpp.flags import Compilation, understood
+from scalana.frontend.cpp.flags import HEADERS, Compilation, understood
 from scalana.frontend.cpp.macros import conditions, includes, macros
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++/")
+MOST_FILES = 20_000
+"""Files among which a header is looked for that is in none of the folders where one would expect it."""
 _STANDARD = re.compile(r"GNU (C|C\+\+)(\d\d)\b")
 
 
@@ -28,7 +31,8 @@ def compilations_of(binary: Binary) -> tuple[list[Compilation], list[CompileUnit
     mpi = binary.mpi_includes()
     for unit in binary.units:
         if disk.read(unit.file) is None:
-            if not unit.file.startswith(_SYSTEM):
+            # Optimisation at link time makes units of its own, whose functions are those of others.
+            if not unit.file.startswith(_SYSTEM) and not os.path.basename(unit.file).startswith("<"):
                 missing.append(unit)
             continue
         found.append(_compilation(unit, disk, mpi))
@@ -74,6 +78,9 @@ class Disk:
                 folders[unit.directory] = None
         self.folders = [folder for folder in _wider(folders) if os.path.isdir(folder)]
         """Where headers may lie that no line table names, for they hold declarations alone."""
+        top = os.path.commonpath(list(folders)) if folders else ""
+        self._below = [top] if top.count(os.sep) > 1 else [folder for folder in folders if folder.count(os.sep) > 1]
+        self._headers: dict[str, list[str]] | None = None
 
     def read(self, path: str) -> bytes | None:
         """The content of a file, None if it cannot be read."""
@@ -123,7 +130,32 @@ class Disk:
             candidate = os.path.normpath(os.path.join(folder, written))
             if os.path.isfile(candidate):
                 return candidate
-        return None
+        if self._headers is None:
+            self._headers = _headers_below(self._below)
+        found = [path for path in self._headers.get(os.path.basename(written), ()) if path.endswith("/" + written)]
+        return max(found, key=lambda path: len(os.path.commonpath([path, beside])), default=None)
+
+
+def _headers_below(folders: Iterable[str]) -> dict[str, list[str]]:
+    """Headers by their names, those in the upper folders first; at most :data:`MOST_FILES` files are looked at."""
+    found: dict[str, list[str]] = {}
+    waiting, seen, count = deque(folders), set[str](), 0
+    while waiting and count < MOST_FILES:
+        folder = waiting.popleft()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name) if folder not in seen else []
+        except OSError:
+            continue
+        seen.add(folder)
+        count += len(entries)
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif os.path.splitext(entry.name)[1] in HEADERS:
+                found.setdefault(entry.name, []).append(entry.path)
+    return found
 
 
 def _wider(folders: Iterable[str]) -> list[str]:

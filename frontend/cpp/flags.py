@@ -72,7 +72,7 @@ def understood(arguments: Sequence[str], directory: str = ".") -> tuple[tuple[st
     """Of the arguments of a compiler those that say what the source means, and whether OpenMP is on."""
     kept: list[str] = []
     openmp = False
-    words = iter(arguments)
+    words = iter(_with_response_files(arguments, directory))
     for word in words:
         if word in ("-Xpreprocessor", "-Xclang"):
             word = next(words, "")
@@ -92,6 +92,21 @@ def understood(arguments: Sequence[str], directory: str = ".") -> tuple[tuple[st
         elif _KEPT.fullmatch(word):
             kept.append(word)
     return tuple(kept), openmp
+
+
+def _with_response_files(arguments: Sequence[str], directory: str, depth: int = 8) -> list[str]:
+    """Arguments with those in files that are named as ``@file``; such as cannot be read stay as they are."""
+    found: list[str] = []
+    for word in arguments:
+        if word.startswith("@") and depth:
+            try:
+                with open(os.path.join(directory, word[1:]), encoding="utf-8", errors="surrogateescape") as file:
+                    found += _with_response_files(_split(file.read()), directory, depth - 1)
+                continue
+            except (OSError, ValueError):
+                pass
+        found.append(word)
+    return found
 
 
 def find_database(path: str) -> str | None:

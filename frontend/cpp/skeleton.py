@@ -43,13 +43,14 @@ class _Function:
 def skeleton(binary: Binary, sources: Iterable[str]) -> list[Unit]:
     """Translation units of a program, those with these sources."""
     wanted = set(sources)
-    return [_Walk(unit, binary.dwarf).read() for unit in binary.units if unit.file in wanted]
+    return [_Walk(unit, binary).read() for unit in binary.units if unit.file in wanted]
 
 
 class _Walk:
-    def __init__(self, unit: CompileUnit, dwarf: Any) -> None:
+    def __init__(self, unit: CompileUnit, binary: Binary) -> None:
         self.unit = unit
-        self.dwarf = dwarf
+        self.binary = binary
+        self.dwarf = binary.dwarf
         self.starts = [row[0] for row in unit.addresses]
         self.functions: dict[str, _Function] = {}
 
@@ -81,8 +82,8 @@ class _Walk:
             return None
         made = self.functions.get(identity)
         if made is None:
-            number, line, column = declared(chain)
-            file = self.unit.numbers.get(number, self.unit.file)
+            where, line, column = declared(chain)
+            file = self.binary.file(*where) or self.unit.file
             external = any("DW_AT_external" in part.attributes for part in chain)
             name = plain_name(qualified(chain))
             foreign = is_foreign(file) or line == 0  # in no file: the compiler's own

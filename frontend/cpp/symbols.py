@@ -96,15 +96,23 @@ class Symbols:
         at = bisect_right(self._table, (address, 1 << 64, "")) - 1
         if at < 0 or not self._table[at][0] <= address < self._table[at][1]:
             return ()
-        return (NativeFrame(self.path, plain_name(_demangled(self._table[at][2])), 0, 0),)
+        name = plain_name(_demangled(self._table[at][2]))
+        unit = self._unit(address)
+        if unit is not None:  # a function that debug information leaves out, or has in a file of its own
+            start = _row(unit, self._table[at][0])
+            file, line, column = _row(unit, address)
+            if file and start[0] == file and line:
+                return (NativeFrame(file, name, start[1], line, column),)
+        return (NativeFrame(self.path, name, 0, 0),)
+
+    def _unit(self, address: int) -> CompileUnit | None:
+        at = bisect_right(self._units, address, key=lambda entry: entry[0]) - 1
+        return self._units[at][2] if at >= 0 and address < self._units[at][1] else None
 
     def _by_debug_information(self, address: int) -> tuple[NativeFrame, ...]:
-        at = bisect_right(self._units, address, key=lambda entry: entry[0]) - 1
-        if at < 0 or not self._units[at][0] <= address < self._units[at][1]:
-            return ()
-        unit = self._units[at][2]
-        function = _containing(self._of(unit), address)
-        if function is None:
+        unit = self._unit(address)
+        function = _containing(self._of(unit), address) if unit is not None else None
+        if unit is None or function is None:
             return ()
         chain = [function, *self._inlined(function, address)]
         file, line, last = _row(unit, address)
@@ -119,14 +127,18 @@ class Symbols:
         return tuple(found)
 
     def _frame(self, unit: CompileUnit, die: Any, line: int, column: int, file: str) -> NativeFrame:
+        assert self._binary is not None
         entries = chain_of(die)
         name = qualified(entries)
-        number, first, _ = declared(entries)
+        where, first, _ = declared(entries)
         outlined = OUTLINED.fullmatch(name)
         if outlined is not None:
             symbol = outlined.group(1).rpartition("::")[2]
-            name, first = self._named(unit).get(symbol, (_demangled(symbol), first))
-        return NativeFrame(unit.numbers.get(number, file), plain_name(name), first, line, column, outlined is not None)
+            home = self._binary.unit(where[0]) or unit
+            name, first = self._named(home).get(symbol, (_demangled(symbol), first))
+        return NativeFrame(
+            self._binary.file(*where) or file, plain_name(name), first, line, column, outlined is not None
+        )
 
     def _of(self, unit: CompileUnit) -> list[tuple[int, int, Any]]:
         """The functions of a unit that have code, by address."""

@@ -11,9 +11,11 @@ import pytest
 from scalana.frontend.cpp.build import is_native, plan
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
+from scalana.frontend.cpp.symbols import Symbols
 from scalana.graphs.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, needs_libclang
+from tests.frontend.cpp.test_symbols import addresses
 from tests.frontend.outline import expect, outline, write
 
 pytest.importorskip("elftools", reason="pyelftools is not installed")
@@ -192,3 +194,46 @@ def test_broken_programs_are_warnings(tmp_path: Path, keep: int) -> None:
 def test_a_program_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(BinaryError, match="nowhere"):
         Binary(str(tmp_path / "nowhere"))
+
+
+@needs_libclang
+def test_a_header_that_no_line_table_names_is_found(tmp_path: Path) -> None:
+    sources = {
+        "code/main.c": '#include "settings.h"\nint main(int n, char **v) { while (MORE(n)) n--; return 0; }\n',
+        "out/deep/gen/settings.h": "#define MORE(n) ((n) > 0)\n",
+    }
+    program = compiled(tmp_path, "-Iout/deep/gen", "-xc", sources=sources)
+    psg = build([program], None)
+    assert (psg.warnings, outline(psg)) == ([], "loop while (MORE(n))")
+
+
+@needs_libclang
+@pytest.mark.parametrize("standard", ["-gdwarf-4", "-gdwarf-5"])
+def test_of_split_debug_information_the_lines_are_used(tmp_path: Path, standard: str) -> None:
+    sources = {"a.cpp": "volatile int sink;\nint main(int n, char **) {\n    while (n--)\n        sink = n;\n}\n"}
+    program = compiled(tmp_path, "-gsplit-dwarf", sources=sources, standard=standard)
+    psg = build([program], None)
+    assert "-gsplit-dwarf" in psg.warnings[0] and outline(psg) == "loop while (n--)"
+    with Symbols(str(program)) as symbols:
+        found = [frame for address in addresses(str(program), "main") for frame in symbols.frames(address)]
+    assert {(frame.file, frame.name, frame.first_line) for frame in found} == {(str(tmp_path / "a.cpp"), "main", 2)}
+    assert {3, 4} <= {frame.line for frame in found}
+
+
+@needs_libclang
+def test_optimisation_at_link_time_leaves_functions_where_they_are(tmp_path: Path) -> None:
+    sources = {
+        "main.cpp": '#include "step.h"\nint main(int n, char **) {\n    return step(n);\n}\n',
+        "step.h": "int step(int);\n",
+        "step.cpp": '#include "step.h"\nvolatile int sink;\n__attribute__((noinline)) int step(int n) {\n'
+        "    while (n--)\n        sink = n;\n    return sink;\n}\n",
+    }
+    try:
+        program = str(compiled(tmp_path, "-O2", "-flto", sources=sources))
+    except subprocess.CalledProcessError:
+        pytest.skip("the compiler does not optimise at link time")
+    psg = build([program], None)
+    assert (psg.warnings, outline(psg)) == ([], "function step\n  loop while (n--)")
+    with Symbols(program) as symbols:
+        frames = {symbols.frames(address)[0] for address in addresses(program, "step")}
+    assert {(frame.file, frame.name, frame.first_line) for frame in frames} == {(str(tmp_path / "step.cpp"), "step", 3)}

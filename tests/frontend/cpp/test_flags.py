@@ -132,3 +132,11 @@ def test_translation_units_of_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_without_sources_is_a_warning(tmp_path: Path) -> None:
     assert plan([tmp_path]).warnings == [f"{tmp_path}: no C or C++ sources in this folder"]
+
+
+def test_flags_may_stand_in_files(tmp_path: Path) -> None:
+    (tmp_path / "first.rsp").write_text("-Iinclude '-DNAME=a b' @second.rsp -O2\n")
+    (tmp_path / "second.rsp").write_text('"-DMORE" -fopenmp @gone.rsp @second.rsp\n')
+    kept, openmp = flags.understood(["-DFIRST", "@first.rsp"], str(tmp_path))
+    assert openmp
+    assert kept[:4] == ("-DFIRST", f"-I{tmp_path}/include", "-DNAME=a b", "-DMORE") and kept[-1] == "-O2"
