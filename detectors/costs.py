@@ -68,6 +68,7 @@ class RunCosts:
     crowded: bool = False
     """Whether a host had more ranks than cores: communication then takes as long as it takes to get a core."""
     warnings: list[str] = field(default_factory=list)
+    """What a reader should know of the run."""
 
     @property
     def mean_s(self) -> float:
@@ -136,9 +137,16 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     for target in np.flatnonzero((kind == TargetKind.OWN) & (vertex >= 0)).tolist():
         setup[target] |= (psg[int(vertex[target])].place.file, int(line[target])) in lines
     run = analysis.ppg.run
+    # Ranks without a record are taken for average ones.
+    recorded = len(np.unique(timeline.locations.rank[timeline.locations.is_main]))
+    whole = run.ranks / recorded if recorded else 1.0
+    warnings = [*run.warnings, *analysis.warnings]
+    if run.exit_code:
+        warnings.append(f"ended with exit code {run.exit_code}: it may not have done all of its work")
     return RunCosts(
-        name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, work, caused, transfer, core_wait, error,
-        np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run), [*run.warnings, *analysis.warnings],
+        name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
+        whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),
+        warnings,
     )  # fmt: skip
 
 

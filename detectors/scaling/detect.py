@@ -23,8 +23,10 @@ CERTAIN = 2.5
 """Standard deviations of the runs' noise that a loss must exceed."""
 NO_CORE = 0.05
 """Part of the time that ranks wait for a core, from which the report says so."""
-STRANGE = 0.5
-"""Part of a run's time at places that the reference run does not have, from which the report asks."""
+STRANGE, STRANGER = 0.5, 0.95
+"""Parts of a run's time at places that the reference run lacks, from which the report asks, or there is none."""
+PARTIAL = ("record of rank", "damaged", "exit code")
+"""What tells a run's warnings that something of it is missing from the others."""
 
 
 class ScalingError(ValueError):
@@ -101,13 +103,14 @@ def detect(
         at: A number of ranks to predict for, None for no prediction.
 
     Raises:
-        ScalingError: with less than two sizes.
+        ScalingError: with less than two sizes, or runs of different programs.
     """
     if len({run.ranks for run in runs}) < 2:
         raise ScalingError(
             f"all runs are of {runs[0].ranks} ranks: at least two sizes are needed" if runs else "no runs"
         )
     table = cost_table(runs, reference)
+    _check_same_program(table)
     ideal = find_ideal(table, stated)
     places, noise = place_losses(table, ideal)
     sizes = _sizes(table, places, ideal, noise)
@@ -197,18 +200,30 @@ def _predict_job(table: CostTable, places: list[PlaceLoss], noise: Noise, at: fl
     return Prediction(seconds, max(0.0, seconds - down), seconds + up)
 
 
+def _strange_shares(table: CostTable) -> list[float]:
+    """Part of every run that lies where the reference has no place: it is of another program, or of other code."""
+    seconds = np.where(table.setup[:, None], 0.0, table.cost_s)
+    return (seconds[table.vertex < 0].sum(axis=0) / np.maximum(seconds.sum(axis=0), 1e-300)).tolist()
+
+
+def _check_same_program(table: CostTable) -> None:
+    """Raises ScalingError where a run has hardly a place in common with the reference."""
+    shares = _strange_shares(table)
+    if max(shares) > STRANGER:
+        run, reference = table.runs[int(np.argmax(shares))], table.runs[table.reference]
+        raise ScalingError(
+            f"{run.name} and {reference.name} have hardly a place in common, so they are not of one program"
+        )
+
+
 def _strangers(table: CostTable) -> list[str]:
-    """Runs most of which lies where the reference has no place: they are of another program, or of other code."""
-    warnings = []
-    for number, run in enumerate(table.runs):
-        seconds = np.where(table.setup, 0.0, table.cost_s[:, number])
-        share = float(seconds[table.vertex < 0].sum()) / max(float(seconds.sum()), 1e-300)
-        if share > STRANGE:
-            warnings.append(
-                f"{share:.0%} of {run.name} are spent at places that {table.runs[table.reference].name} does not have: "
-                "is it the same program?"
-            )
-    return warnings
+    """Asks about runs most of which lies where the reference has no place."""
+    return [
+        f"{share:.0%} of {run.name} are spent at places that {table.runs[table.reference].name} does not have: "
+        "is it the same program?"
+        for run, share in zip(table.runs, _strange_shares(table), strict=True)
+        if share > STRANGE
+    ]
 
 
 def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], at: int | None) -> list[str]:
@@ -248,5 +263,5 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
             "takes there says little about how it grows where every rank has a core"
         )
     for run in table.runs:
-        warnings += [f"{run.name}: {text}" for text in run.warnings if "record of rank" in text or "damaged" in text]
+        warnings += [f"{run.name}: {text}" for text in run.warnings if any(word in text for word in PARTIAL)]
     return warnings

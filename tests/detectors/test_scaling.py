@@ -224,13 +224,42 @@ def test_communication_without_a_core_each_is_not_extrapolated():
     assert [finding.kind for finding in found(2)] == ["serial", "communication"]
 
 
-def test_runs_of_another_program_are_asked_about():
+def renamed(analysis, which):
+    """The analysis of a program of which some vertices are those of another one."""
+    for vertex in analysis.ppg.psg.vertices[1:]:
+        if which(vertex):
+            vertex.kind = VertexKind.BRANCH if vertex.kind is VertexKind.LOOP else vertex.kind
+            vertex.place = Place("/other/sort.py", 500 - vertex.index, 500, 7 * vertex.index, f"sort_{vertex.index}")
+    return analysis
+
+
+def test_runs_of_another_program_are_refused():
     analyses = [jobs.analyse(jobs.program(ranks, jobs.plain)) for ranks in (2, 4)]
-    for vertex in analyses[0].ppg.psg.vertices[1:]:
-        vertex.kind = VertexKind.BRANCH if vertex.kind is VertexKind.LOOP else vertex.kind
-        vertex.place = Place("/other/sort.py", 500 - vertex.index, 500, 7 * vertex.index, f"sort_{vertex.index}")
+    renamed(analyses[0], lambda vertex: True)
+    with pytest.raises(ScalingError, match="run-0 and run-1 have hardly a place in common"):
+        detect([run_costs(a, f"run-{n}") for n, a in enumerate(analyses)], 1, analyses[1])
+
+
+def test_runs_of_which_most_is_other_code_are_asked_about():
+    def cost(rank, ranks):
+        return {"solve": 300 / ranks, "table": 100 / ranks}
+
+    analyses = [jobs.analyse(jobs.program(ranks, cost)) for ranks in (2, 4)]
+    psg = analyses[0].ppg.psg
+    solve = {vertex.index for vertex in psg.vertices if psg.function_of(vertex.index) == "solve"}
+    renamed(analyses[0], lambda vertex: vertex.index in solve)
     found = detect([run_costs(a, f"run-{n}") for n, a in enumerate(analyses)], 1, analyses[1])
-    assert "run-0 are spent at places that run-1 does not have" in found.warnings[0]
-    assert "nothing can be told of how it scales" in found.warnings[1]
-    assert not found.ideal.certain
-    assert not any("places" in text for text in scale([2, 4], jobs.plain).warnings)
+    assert "75% of run-0 are spent at places that run-1 does not have" in found.warnings[0]
+    assert not any("places" in text for text in scale([2, 4], cost).warnings)
+
+
+def test_ranks_without_a_record_are_taken_for_average_ones():
+    analyses = [jobs.analyse(jobs.program(ranks, jobs.rebuilt_table)) for ranks in (2, 4)]
+    whole = [run_costs(analysis, "run") for analysis in analyses]
+    for analysis in analyses:
+        analysis.ppg.run.ranks *= 2  # as many again, of which there is no record
+        analysis.ppg.run.exit_code = 9
+    half = [run_costs(analysis, "run") for analysis in analyses]
+    for one, other in zip(whole, half, strict=True):
+        assert other.cost_s.sum() / other.ranks == pytest.approx(one.cost_s.sum() / one.ranks)
+    assert any("exit code 9" in text for text in detect(half, 1, analyses[1]).warnings)
