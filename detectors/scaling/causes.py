@@ -28,6 +28,7 @@ ADVICE = {
     "serial": "One rank does this for all: share it among the ranks, or overlap it with their work.",
     "replicated": "Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and "
     "keep the result.",
+    "waiting": "Divide this more evenly among the ranks, or let the others go on meanwhile.",
     "communication": "The communication itself takes longer on more ranks: send less, in fewer or non-blocking "
     "messages, or among fewer ranks.",
 }
@@ -44,7 +45,7 @@ def finding_of(
     work, caused = _by_rank(targets, analysis)
     caused *= place.caused_s[table.reference] * len(caused) / max(float(caused.sum()), 1e-300)  # without turns on cores
     ranks = float(table.ranks.max())
-    kind = _kind(place, table, ideal, work)
+    kind, by_waiting = _kind(place, table, ideal, work), _loses_by_waiting(place, table)
     line, end_line = (spot.line, spot.line) if spot.line > 0 else (place_of.line, place_of.end_line)
     finding = Finding(
         kind=kind,
@@ -54,13 +55,15 @@ def finding_of(
         end_line=max(end_line, line),
         function=psg.function_of(spot.vertex),
         vertex_kind=psg[spot.vertex].kind.value,
-        ranks=_ranks(kind, work, caused if _loses_by_waiting(place, table) else np.zeros(0), int(ranks)),
+        ranks=_ranks(kind, work, caused if by_waiting else np.zeros(0), int(ranks)),
         lost_s=place.loss_s * ranks,
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
         saving_s=place.loss_s,
         evidence=_evidence(place, table, ideal, at),
-        advice=ADVICE.get(kind, ""),
+        advice=ADVICE.get("waiting" if kind == "non-scalable" and by_waiting else kind, ""),
     )
+    if place.spot.kind is TargetKind.OWN:
+        finding.evidence["cpu_share"] = _cpu_share(targets, analysis)
     finding.evidence["callers"] = callers(spot.vertex, psg)
     first = finding.ranks[0] if finding.ranks else -1
     root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)
@@ -126,6 +129,14 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     hit = np.isin(table.target, targets)
     caused = weighted_count(rank[table.location[hit]], table.seconds[hit], timeline.ranks)
     return work, caused
+
+
+def _cpu_share(targets: IntArray, analysis: Analysis) -> float:
+    """Part of the work in some targets that is spent on a CPU, or ready to."""
+    own = analysis.ppg.timeline.own
+    hit = np.isin(own.activity, targets[targets < analysis.blame.numbering.activities])
+    seconds, busy_s = float(own.seconds[hit].sum()), float((own.cpu_s + own.core_wait_s)[hit].sum())
+    return busy_s / seconds if seconds > 0.0 else 1.0
 
 
 def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) -> dict[str, object]:

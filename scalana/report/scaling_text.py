@@ -22,6 +22,9 @@ MOST_FINDINGS = 5
 _LIKELY = 0.5
 """Confidence below which a kind of growth is but one of several that could be."""
 
+_IDLE = 0.2
+"""Part of work on a CPU, or ready to, below which it is something else than computing."""
+
 _GROWTH = {
     "falls": "falls with the ranks",
     "falls to a constant": "falls to a part that stays",
@@ -112,7 +115,8 @@ def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
 def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width: int, paint: Paint) -> list[str]:
     share = f"{names.percent(min(finding.lost_share, 1.0))} of the loss"
     lines = [headline(number, finding, share, run.cwd, width, paint)]
-    for sentence in (_claim(finding, scaling), _cost(finding, scaling), _model(finding.evidence)):
+    claims = f"{_claim(finding, scaling)}{_asleep(finding.evidence)}"
+    for sentence in (claims, _cost(finding, scaling), _model(finding.evidence)):
         lines += wrap(sentence, width, "  ")
     alone = len(finding.path) < 2
     shown = replace(finding, path=[]) if alone else finding
@@ -138,6 +142,14 @@ def _claim(finding: Finding, scaling: Scaling) -> str:
     if _last(finding.evidence, "waiting_caused") > 0.5 * finding.saving_s:
         return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait by what is done here."
     return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."
+
+
+def _asleep(evidence: dict[str, Any]) -> str:
+    """Whether the work is no computing."""
+    share = float(evidence.get("cpu_share", 1.0))
+    if share >= _IDLE:
+        return ""
+    return f" Hardly any of that is computing ({names.percent(share)}): it sleeps, or waits for a lock or a device."
 
 
 def _cost(finding: Finding, scaling: Scaling) -> str:

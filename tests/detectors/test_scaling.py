@@ -8,6 +8,7 @@ import pytest
 from scalana.detectors.costs import run_costs
 from scalana.detectors.scaling import ScalingError, detect
 from scalana.graphs.psg import Place, VertexKind
+from scalana.report import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
 
@@ -59,6 +60,17 @@ def test_seconds_lost_are_those_planted():
     assert root.ranks == [0]
     weak = run("weak root", SIZES).findings[0]
     assert weak.lost_s == pytest.approx(STEPS * 0.002 * (16**2 - 16 / 2 * 2**2))
+
+
+@pytest.mark.parametrize(("busy", "said"), [(0.05, True), (1.0, False)])
+def test_what_is_no_computing_is_told(busy, said):
+    analyses = [jobs.analyse(jobs.program(ranks, jobs.rebuilt_table)) for ranks in (2, 4, 8)]
+    for analysis in analyses:
+        own = analysis.ppg.timeline.own
+        own.cpu_s[:] = busy * own.seconds
+    found = detect([run_costs(analysis, "run") for analysis in analyses], 2, analyses[2])
+    assert found.findings[0].evidence["cpu_share"] == pytest.approx(busy)
+    assert ("waits for a lock" in scaling_text.render(found)) is said
 
 
 def test_waiting_is_backtracked_from_the_symptom():
