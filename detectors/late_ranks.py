@@ -13,6 +13,7 @@ from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.paths import path_to
 from scalana.detectors.replay import Replay
+from scalana.detectors.roles import is_ordinary
 from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
@@ -48,6 +49,8 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
     signal = [candidate for candidate in large if _signal(candidate, table, judged.part) >= 0.5]
     for candidate, excess in measure(signal, table, timeline, psg):
+        if excess is not None and is_ordinary(candidate, excess, table, timeline, psg):
+            continue
         finding = _finding(candidate, table, timeline, psg, total, excess)
         programs = finding.evidence["programs_share"] = crowding.programs_part(excess) if excess is not None else 1.0
         finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
