@@ -12,6 +12,10 @@ SPREAD = 0.5
 
 NOTHING = 0.002
 """Part of what a rank spends at a place below which others spend next to nothing there."""
+MOST = 0.5
+"""Part of what ranks compute longer that running more often must explain, to be what is said of it."""
+NO_CORE = 3.0
+"""So many times as long as on other ranks is no matter of the core: those of one machine differ by less."""
 
 _EXPLANATIONS = {
     "carried-in": "These ranks were late before recording began; record from the start of the job to see why.",
@@ -86,6 +90,22 @@ def _computing(finding: Finding) -> str:
     if not isinstance(here, float) or not isinstance(others, float):
         return ""
     if others > NOTHING * here:
-        return "The same code computes longer here than on other ranks: balance its input, or check this core."
+        often = _times_as_often(finding)
+        if (often - 1.0) * others >= MOST * (here - others):
+            return (
+                f"This runs {often:.2g} times as often here as on other ranks: hand out more evenly what it works on."
+            )
+        if here >= NO_CORE * others:
+            return "The same code computes longer here than on other ranks: balance its input, or how often it runs."
+        return (
+            "The same code computes longer here than on other ranks: balance its input, or how often it runs, or check "
+            "this core."
+        )
     who = "Only these ranks spend" if len(finding.ranks) > 1 else "Only this rank spends"
     return f"{who} time here: do this less often, make it cheaper, or share it with the others."
+
+
+def _times_as_often(finding: Finding) -> float:
+    """How many times as often as other ranks those of a finding run what is around it; 1 where that is not known."""
+    here, others = finding.evidence.get("runs_here"), finding.evidence.get("runs_others")
+    return here / others if isinstance(here, float) and isinstance(others, float) and others > 0.0 else 1.0

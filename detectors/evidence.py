@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, library_place
@@ -14,6 +15,7 @@ from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
 
+_REPEATED = (VertexKind.LOOP, VertexKind.FUNCTION)
 FAR_MORE = 2.0
 """So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
 
@@ -100,6 +102,9 @@ def describe(
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
+        runs = times_run(candidate.spot.vertex, here, timeline, psg)
+        if runs is not None:
+            evidence["runs_here"], evidence["runs_others"] = runs
     shares = excess.shares()
     if shares is not None:
         evidence["cpu_share"], evidence["core_wait_share"] = shares
@@ -111,6 +116,33 @@ def describe(
         called = psg[candidate.spot.vertex].place.name
         evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": called}
     return evidence
+
+
+def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg: PSG) -> tuple[float, float] | None:
+    """How often the ranks ``here`` ran what is around a place, and how often the others did, on average.
+
+    Told by the calls of communication that the innermost loop or function with any makes in each round: of every rank
+    those of the call that it makes most often. None where the others make none of them.
+    """
+    above = (v.index for v in psg.ancestors(vertex) if v.kind in _REPEATED and psg.communicates(v.index))
+    around = next(above, -1)
+    if around <= 0:
+        return None
+    beside = np.zeros(len(psg), dtype=bool)
+    stack = [around]
+    while stack:
+        for child in psg[stack.pop()].children:
+            if psg[child].kind is VertexKind.COMM:
+                beside[child] = True
+            elif psg[child].kind is not VertexKind.LOOP:
+                stack.append(child)
+    calls = timeline.calls
+    rows = np.flatnonzero(beside[np.minimum(calls.vertex, len(psg) - 1)] & (calls.vertex < len(psg)))
+    which, rank = np.cumsum(beside)[calls.vertex[rows]] - 1, timeline.locations.rank[calls.location[rows]]
+    weight = np.ones(len(rows)) if timeline.unwritten is None else timeline.unwritten.stands_for[rows]
+    count = weighted_count(which * timeline.ranks + rank, weight, int(beside.sum()) * timeline.ranks)
+    most = count.reshape(-1, timeline.ranks).max(axis=0, initial=0.0)
+    return (float(most[here].mean()), float(most[~here].mean())) if most[~here].any() else None
 
 
 def callers(vertex: int, psg: PSG) -> list[str]:

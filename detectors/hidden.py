@@ -8,8 +8,10 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable, blame
 from scalana.detectors.candidates import Candidate, join_entries
+from scalana.detectors.crowding import Crowding
 from scalana.detectors.replay import Change, Replay
-from scalana.detectors.savings import excess_of
+from scalana.detectors.savings import excess_of, stretch_excess
+from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, Timeline
@@ -25,15 +27,19 @@ def next_cause(
 ) -> Candidate | None:
     """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
 
-    The run is replayed without the candidate's excess, and blamed anew.
+    The run is replayed without the candidate's excess, and blamed anew. Only work is a cause that one can mend, and
+    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing.
     """
     mended = without(candidate, table, timeline, replay)
     waits = find_waits(mended)
     behind = blame(mended, waits)
     before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
+    crowding = Crowding.of(timeline)
     for other in join_entries(behind, mended, psg):
         grown = other.lost_s - before.get(other.spot, 0.0)
-        if other.spot != candidate.spot and grown >= WORTH * candidate.lost_s:
+        if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
+            continue
+        if crowding.programs_part(stretch_excess(other, behind, mended)) * grown >= WORTH * candidate.lost_s:
             return other
     return None
 

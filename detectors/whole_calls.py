@@ -9,7 +9,7 @@ from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import MOST, Candidate, Spot, add
 from scalana.detectors.savings import StretchExcess, stretch_excess
 from scalana.detectors.targets import TargetKind
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 WHOLLY = 0.8
@@ -20,14 +20,18 @@ Measured = tuple[Candidate, StretchExcess | None]
 
 
 def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Measured]:
-    """Measure the excess of candidates, the largest first, and join those that are parts of one call."""
+    """Measure the excess of candidates, the largest first, and join those that are parts of one call.
+
+    It is one call in whatever context the line that makes it stands: the solver of each level of a hierarchy.
+    """
     result: list[Measured] = []
-    of_call: dict[int, int] = {}
+    of_call: dict[tuple[Place, Place | None], int] = {}
     for candidate in candidates:
         own = candidate.spot.kind == TargetKind.OWN
         excess = stretch_excess(candidate, table, timeline) if own else None
         function = _function(candidate, psg) if excess is not None and _wholly(excess) else -1
-        row = of_call.get(function, -1) if function >= 0 else -1
+        call = (psg[function].place, psg[function].site) if function >= 0 else None
+        row = of_call.get(call, -1) if call is not None else -1
         if row >= 0 and set(candidate.ranks) <= set(result[row][0].ranks):
             main, largest = result[row][0], result[row][0].lost_s
             add(main, candidate)
@@ -35,8 +39,8 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
                 main.spot = Spot(TargetKind.OWN, function, -1)
             result[row] = main, stretch_excess(main, table, timeline)
             continue
-        if function >= 0:
-            of_call.setdefault(function, len(result))
+        if call is not None:
+            of_call.setdefault(call, len(result))
         result.append((candidate, excess))
     return sorted(result, key=lambda measured: -measured[0].lost_s)
 

@@ -76,16 +76,20 @@ def test_ranks_agree_on_the_vertex_of_a_line() -> None:
     assert spots_of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
 
 
-def called(cost: Callable[[int, int], dict[str, float]]) -> list[tuple[int, list[int]]]:
-    """Line and ranks of the findings of a program, whose activities but the first lie in a function of their own."""
+def called(cost: Callable[[int, int], dict[str, float]], contexts: int = 1) -> list[tuple[str, list[int]]]:
+    """Line and ranks of the findings of a program, whose activities but the first lie in a function of their own; with
+    two contexts, one in each of two calls that one line makes."""
     timeline, names = simulate(steps(4, 40, cost, noise=0.03))
     psg = structure(names)
-    function = len(psg)
-    psg.vertices.append(Vertex(function, VertexKind.FUNCTION, Place("/job/a.cc", 50, 60, 0, "rebuild"), len(names), 0))
-    for name in ("clear", "insert"):
-        psg[names.index(name)].parent = function
-    psg[len(names)].children = [v.index for v in psg.vertices if v.parent == len(names)]
-    psg[function].children = [v.index for v in psg.vertices if v.parent == function]
+    function, place = len(psg), Place("/job/a.cc", 50, 60, 0, "rebuild")
+    for index in range(function, function + contexts):
+        psg.vertices.append(
+            Vertex(index, VertexKind.FUNCTION, place, len(names), 0, site=Place("/job/a.cc", 9, 9, 4, ""))
+        )
+    for context, name in enumerate(("clear", "insert")):
+        psg[names.index(name)].parent = function + context % contexts
+    for above in (len(names), *range(function, function + contexts)):
+        psg[above].children = [v.index for v in psg.vertices if v.parent == above]
     waits = find_waits(timeline)
     found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline))
     return [(names[f.line - 1], f.ranks) for f in found]
@@ -99,6 +103,7 @@ def test_what_only_late_ranks_call_at_all_is_one_cause() -> None:
         return {"forward": 30.0, "clear": 25.0 if rank == 2 else 10.0, "insert": 40.0 if rank == 2 else 15.0}
 
     assert called(in_turn) == [("insert", [0, 1, 2, 3])]
+    assert called(in_turn, contexts=2) == [("insert", [0, 1, 2, 3])]
     assert called(slower) == [("insert", [2]), ("clear", [2])]
 
 

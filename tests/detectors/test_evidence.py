@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
 from scalana.detectors.advice import advise
-from scalana.detectors.evidence import _alike, callers
+from scalana.detectors.evidence import _alike, callers, times_run
 from scalana.detectors.findings import Finding
 from scalana.graphs.psg import PSG, Place, VertexKind
 
@@ -25,8 +30,8 @@ def test_a_thread_is_called_from_no_line() -> None:
     assert callers(run, psg) == []
 
 
-def _computes(here_s: float, others_s: float, ranks: list[int]) -> str:
-    evidence: dict[str, object] = {"cpu_share": 0.9, "core_wait_share": 0.05}
+def _computes(here_s: float, others_s: float, ranks: list[int], **runs: float) -> str:
+    evidence: dict[str, object] = {"cpu_share": 0.9, "core_wait_share": 0.05, **runs}
     evidence |= {"seconds_here": here_s, "seconds_others": others_s}
     return advise(
         Finding("late-ranks", 1, "no-such-file.py", 3, 3, "work", "loop", ranks, 6.0, 0.9, 2.0, evidence=evidence)
@@ -37,6 +42,40 @@ def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
     assert _computes(4.0, 2.0, [1]).startswith("The same code")
     assert _computes(4.0, 0.0, [1]).startswith("Only this rank spends time here")
     assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks spend time here")
+
+
+def test_no_core_is_to_blame_for_many_times_as_long() -> None:
+    assert "check this core" in _computes(4.0, 2.0, [1])
+    assert "check this core" not in _computes(4.0, 0.4, [1])
+
+
+def test_the_advice_tells_what_runs_more_often() -> None:
+    assert _computes(4.0, 2.0, [1], runs_here=60.0, runs_others=30.0).startswith("This runs 2 times as often here")
+    assert _computes(9.0, 2.0, [1], runs_here=60.0, runs_others=30.0).startswith("The same code")
+    assert _computes(4.0, 2.0, [1], runs_here=30.0, runs_others=30.0).startswith("The same code")
+
+
+def test_calls_in_the_same_loop_tell_how_often_a_place_runs() -> None:
+    """Each round of a loop works on a block and sends it; a loop in it sends to all neighbours."""
+    psg = PSG()
+    main = psg.add(VertexKind.FUNCTION, Place("a.c", 1, 9, 0, "main"), 0)
+    blocks = psg.add(VertexKind.LOOP, Place("a.c", 2, 8, 0, "for"), main)
+    work = psg.add(VertexKind.LOOP, Place("a.c", 3, 3, 0, "for"), blocks)
+    line = psg.add(VertexKind.COMP, Place("a.c", 3, 3, 0, "x++"), work)
+    share = psg.add(VertexKind.FUNCTION, Place("a.c", 11, 19, 0, "share"), blocks)
+    send = psg.add(VertexKind.COMM, Place("a.c", 12, 12, 0, "MPI_Send"), share)
+    around = psg.add(VertexKind.LOOP, Place("a.c", 5, 6, 0, "for"), blocks)
+    exchange = psg.add(VertexKind.COMM, Place("a.c", 6, 6, 0, "MPI_Sendrecv"), around)
+    location = np.repeat([0, 1, 2], [2 + 8, 6 + 3, 4 + 8])
+    vertex = np.repeat([send, exchange] * 3, [2, 8, 6, 3, 4, 8])
+    timeline: Any = SimpleNamespace(
+        ranks=3,
+        calls=SimpleNamespace(location=location, vertex=vertex),
+        locations=SimpleNamespace(rank=np.arange(3)),
+        unwritten=None,
+    )
+    assert times_run(line, np.array([False, True, False]), timeline, psg) == (6.0, 3.0)
+    assert times_run(main, np.array([False, True, False]), timeline, psg) is None
 
 
 def test_a_part_of_a_librarys_call_is_the_same_from_whatever_line() -> None:

@@ -118,6 +118,20 @@ def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
     assert behind["lost_s"] == pytest.approx(0.020 * 3 * 40)
 
 
+def test_only_work_is_named_behind_a_masked_fault():
+    """Behind the work of rank 1 hides that rank 2 takes part in an operation that lasts."""
+    step = [
+        [*examples.work(f=40 if rank == 1 else 10)]
+        + [("coll", "barrier", [2, 3], -1, 20)] * (rank in (2, 3))
+        + [examples.everyone()]
+        for rank in range(4)
+    ]
+    ((name, finding),) = analyse([rank * 40 for rank in step])[0]
+    assert (name, finding.ranks) == ("f", [1])
+    assert finding.saving_s == pytest.approx(0.010 * 40)
+    assert "behind" not in finding.evidence
+
+
 def test_the_path_of_a_chain_leads_over_every_rank():
     found, _ = analyse([rank * 20 for rank in examples.chain()])
     (name, finding), *_ = found
