@@ -87,7 +87,11 @@ def _below(psg: PSG, vertex: int) -> list[Vertex]:
 def _same_surroundings(
     reference: PSG, mine: int, other: PSG, theirs: int, back: dict[int, int], result: IntArray
 ) -> bool:
-    """Whether the innermost vertices around both that have partners are partners, or one's partner is around both."""
-    around = next((v.index for v in reference.ancestors(mine) if v.index in back), -1)
-    there = next((v.index for v in other.ancestors(theirs) if result[v.index] >= 0), -1)
+    """Whether the innermost vertices around both that have partners are partners, or one's partner is around both.
+
+    Straight-line code is nothing around them: it is divided wherever a loop or a branch is put in.
+    """
+    plain = VertexKind.COMP
+    around = next((v.index for v in reference.ancestors(mine) if v.index in back and v.kind is not plain), -1)
+    there = next((v.index for v in other.ancestors(theirs) if result[v.index] >= 0 and v.kind is not plain), -1)
     return around >= 0 and there >= 0 and back[around] == there

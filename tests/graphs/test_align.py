@@ -96,6 +96,28 @@ def test_what_samples_added_is_matched_by_its_place() -> None:
     assert align(first, second).tolist() == [0, 1, 4, 2, -1]
 
 
+def test_calls_behind_a_loop_that_was_put_in_are_the_same() -> None:
+    """Samples add what plain code calls below it, and a loop divides plain code in two."""
+
+    def sampled(divided: bool) -> tuple[PSG, dict[str, int]]:
+        psg = PSG("job.py")
+        main = psg.add(VertexKind.FUNCTION, Place("/job/job.py", 1, 9, 0, "main"), 0)
+        steps = psg.add(VertexKind.LOOP, Place("/job/job.py", 2, 9, 4, "for step in range(8)"), main)
+        block = psg.add(VertexKind.COMP, Place("/job/job.py", 3, 8, 8, "load()"), steps)
+        calls = {"load": psg.add(VertexKind.CALL, Place("/job/job.py", 3, 3, -1, "load"), block)}
+        if divided:
+            psg.add(VertexKind.LOOP, Place("/job/job.py", 4, 5, 8, "for i in range(4)"), steps)
+            block = psg.add(VertexKind.COMP, Place("/job/job.py", 6, 8, 8, "solve(rank)"), steps)
+        calls["solve"] = psg.add(VertexKind.CALL, Place("/job/job.py", 6, 6, -1, "solve"), block)
+        calls["all_reduce"] = psg.add(VertexKind.COMM, Place("/job/job.py", 7, 7, -1, "all_reduce"), block)
+        psg.added.update(calls.values())
+        return psg, calls
+
+    (first, old), (second, new) = sampled(False), sampled(True)
+    assert {name: int(align(second, first)[old[name]]) for name in old} == new
+    assert {name: int(align(first, second)[new[name]]) for name in new} == old
+
+
 PLAIN = """\
 import torch.distributed as dist
 
