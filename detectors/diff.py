@@ -27,6 +27,8 @@ CERTAIN = 2.5
 MOST_CHANGES = 20
 EVERYWHERE = 0.03
 """Relative change of nearly all places from which the machine itself is suspected."""
+ALIKE = 2.0
+"""Times that one of them may have changed by more than another."""
 HARDLY = 0.1
 """Part of the time of either run at places of both, below which they are suspected to be of different programs."""
 
@@ -265,11 +267,13 @@ def _shared(table: CostTable) -> float:
 
 
 def _everywhere(table: CostTable) -> float:
-    """Relative change of the work of an ordinary place, 0 unless nearly all places changed the same way."""
+    """Relative change of the work of an ordinary place, 0 unless nearly all places changed by about the same factor."""
     work = np.where(((table.kind == TargetKind.OWN) & ~table.setup)[:, None], table.work_s, 0.0)
     rows = np.flatnonzero((work.min(axis=1) > 0.0) & (work.max(axis=1) >= WORTH * work.sum(axis=0).max(initial=0.0)))
     if len(rows) < 3:
         return 0.0
-    change = work[rows, AFTER] / work[rows, BEFORE] - 1.0
+    change = np.log(work[rows, AFTER] / work[rows, BEFORE])
     low, middle, high = np.quantile(change, (0.2, 0.5, 0.8))
-    return float(middle) if low > EVERYWHERE or high < -EVERYWHERE else 0.0
+    least, most = sorted((abs(low), abs(high)))
+    alike = (low > 0.0) == (high > 0.0) and most < ALIKE * least
+    return float(np.expm1(middle)) if alike and least > np.log1p(EVERYWHERE) else 0.0

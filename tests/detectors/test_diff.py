@@ -115,8 +115,12 @@ def test_a_slower_machine_is_suspected():
     def before(rank, ranks):
         return {"solve": 50, "table": 20, "halo": 10}
 
+    def edited(rank, ranks):
+        return {"solve": 100, "table": 24, "halo": 11}
+
     assert any("20%" in warning for warning in diff(before, everything).warnings)
     assert diff(before, before).warnings == []
+    assert diff(before, edited).warnings == []  # each by another factor
 
 
 def test_a_change_that_sampling_cannot_tell_is_none():
