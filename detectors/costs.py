@@ -27,6 +27,8 @@ BLOCKS = 8
 """Stretches into which the repetitions of a place are divided to see its noise."""
 TURNS_ERROR = 0.3
 """Relative error of what waiting for turns on shared cores is taken to be."""
+PARTIAL = ("record of rank", "damaged", "exit code")
+"""What tells the warnings of a run of which something is missing from others."""
 SETUP_OPERATIONS = ("init_process_group", "new_group", "store", "init", "finalize", "comm_create")
 """Operations that start and end a job, and are not part of its work."""
 TEARDOWN = ("destroy_process_group(", "MPI_Finalize(")
@@ -69,6 +71,11 @@ class RunCosts:
     """Whether a host had more ranks than cores: communication then takes as long as it takes to get a core."""
     warnings: list[str] = field(default_factory=list)
     """What a reader should know of the run."""
+
+    @property
+    def lacks(self) -> list[str]:
+        """What is missing from the run, so that its seconds say less, in sentences."""
+        return [f"{self.name}: {text}" for text in self.warnings if any(word in text for word in PARTIAL)]
 
     @property
     def mean_s(self) -> float:

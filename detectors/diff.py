@@ -241,8 +241,8 @@ def _is_same(psg: PSG, vertex: int, new: Finding, old: Finding) -> bool:
 
 
 def _warnings(table: CostTable) -> list[str]:
-    warnings = []
     before, after = table.runs
+    warnings = [*before.lacks, *after.lacks]
     if before.ranks != after.ranks:
         warnings.append(
             f"the runs are of {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; "

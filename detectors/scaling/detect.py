@@ -25,8 +25,6 @@ NO_CORE = 0.05
 """Part of the time that ranks wait for a core, from which the report says so."""
 STRANGE, STRANGER = 0.5, 0.95
 """Parts of a run's time at places that the reference run lacks, from which the report asks, or there is none."""
-PARTIAL = ("record of rank", "damaged", "exit code")
-"""What tells a run's warnings that something of it is missing from the others."""
 
 
 class ScalingError(ValueError):
@@ -263,5 +261,5 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
             "takes there says little about how it grows where every rank has a core"
         )
     for run in table.runs:
-        warnings += [f"{run.name}: {text}" for text in run.warnings if any(word in text for word in PARTIAL)]
+        warnings += run.lacks
     return warnings

@@ -34,13 +34,12 @@ def _header(difference: Difference, width: int, paint: Paint) -> list[str]:
     step = after.mean_s - before.mean_s
     word = "longer" if step >= 0 else "shorter"
     share = f" ({names.percent(abs(step) / before.mean_s)})" if before.mean_s > 0 else ""
+    amount = paint(f"{names.seconds(abs(step))}{share} {word}", "bold", "red" if step > 0 else "green")
     return [
         paint(left, "bold") + paint(line, "dim"),
         f"  before  {_run(before, width - 10)}",
         f"  after   {_run(after, width - 10)}",
-        "  An average rank was recorded for "
-        + paint(f"{names.seconds(abs(step))}{share} {word}", "bold", "red" if step > 0 else "green")
-        + ".",
+        f"  An average rank was recorded {'as long as before' if not step else f'for {amount}'}.",
     ]
 
 
