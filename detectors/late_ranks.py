@@ -33,6 +33,10 @@ WORTH_MOVING = 0.03
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
+APART = 2.0
+"""So many times the middle four fifths of the other ranks' starts a rank must start after them, to be late by itself:
+five standard deviations, of normal ones."""
+
 
 def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
@@ -48,6 +52,7 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     crowding = Crowding.of(timeline)
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
     signal = [candidate for candidate in large if _signal(candidate, table, judged.part) >= 0.5]
+    signal = [candidate for candidate in signal if _starts_apart(candidate, timeline)]
     for candidate, excess in measure(signal, table, timeline, psg):
         if excess is not None and is_ordinary(candidate, excess, table, timeline, psg):
             continue
@@ -78,6 +83,18 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
         if len(findings) == MOST_FINDINGS:
             break
     return findings
+
+
+def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
+    """Whether what is late from before its record starts later than the others by far more than those lie apart:
+    a launcher starts ranks one after the other, the later the fewer cores they have."""
+    if candidate.spot.kind != TargetKind.CARRIED_IN:
+        return True
+    late = np.isin(timeline.locations.rank, candidate.ranks)
+    if late.all():
+        return True
+    first, usual, last = np.quantile(timeline.locations.start_s[~late], (0.1, 0.5, 0.9))
+    return bool(timeline.locations.start_s[late].max() - usual > APART * (last - first))
 
 
 def _name_hidden(

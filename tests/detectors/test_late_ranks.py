@@ -162,3 +162,12 @@ def test_phases_shorter_than_the_sampling_period():
     ((name, finding),) = analyse(steps(4, 600, cost, noise=0.03), period_s=0.005)[0]
     assert (name, finding.ranks) == ("augment", [1])
     assert finding.lost_s == pytest.approx(0.003 * 600 * 3, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "ranks"), [([0.0, 40.0, 10.0, 900.0], [3]), ([0.0, 150.0, 80.0, 300.0], []), ([0.0, 900.0], [1])]
+)
+def test_a_rank_starts_late_if_it_does_so_by_far_more_than_the_others_lie_apart(start_ms, ranks):
+    program = steps(len(start_ms), 10, lambda step, rank: {"forward": 10.0})
+    found, _ = analyse(program, start_ms=start_ms)
+    assert [(finding.kind, finding.ranks) for _, finding in found] == [("carried-in", ranks)] * bool(ranks)
