@@ -15,6 +15,7 @@
 #include "recorder.h"
 
 #define THREAD_STACK ((size_t)512 << 10)
+#define LEAST_SLACK_NS UINT64_C(1000)
 
 /* Guards the state against sampler_add; the sampler thread is its one other user. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -84,10 +85,24 @@ static int64_t jitter(uint64_t *seed, uint64_t period)
 static unsigned periods_at_once(void)
 {
     sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
-    if (sampling->steady_ticks == 0) {
-        return PERIODS_AT_ONCE;
+    unsigned ticks = sampling->steady_ticks, periods = LONGEST_STEADY_PERIODS_AT_ONCE;
+    if (ticks < LONGEST_STEADY_TICKS) {
+        periods = ticks >= LONG_STEADY_TICKS ? LONG_STEADY_PERIODS_AT_ONCE : STEADY_PERIODS_AT_ONCE;
     }
-    return sampling->steady_ticks < LONG_STEADY_TICKS ? STEADY_PERIODS_AT_ONCE : LONG_STEADY_PERIODS_AT_ONCE;
+    periods = ticks > 0 ? periods : PERIODS_AT_ONCE;
+    unsigned most = native_source->most_periods();
+    return periods < most ? periods : most;
+}
+
+/* A native tick that is a little late may share its interrupt with another one, which costs as much as the tick. */
+static void allow_lateness(uint64_t step)
+{
+    static _Thread_local uint64_t allowed;
+    uint64_t slack = sample_python ? LEAST_SLACK_NS : step / 16;
+    if (slack != allowed) {
+        prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0UL, 0UL, 0UL);
+        allowed = slack;
+    }
 }
 
 static void *sampler_main(void *unused)
@@ -95,7 +110,6 @@ static void *sampler_main(void *unused)
     (void)unused;
     atomic_store(&sampler_tid, (int)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "scalana-sample");
-    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     uint64_t now = clock_wall_ns(), tick = now, next_scan = now, next_flush = now + flush_ns;
     uint64_t seed = now | 1;
     while (!atomic_load(&stopping)) {
@@ -103,6 +117,7 @@ static void *sampler_main(void *unused)
         if (sample_python || native_source) {
             step = atomic_load(&period_ns) * (sample_python ? 1 : periods_at_once());
         }
+        allow_lateness(step);
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);
         if ((sampling->ticks++ & skip) == 0) {

@@ -21,6 +21,8 @@ typedef struct {
     uint32_t (*path_at_rest)(pid_t tid);
     /* The thread has ended. */
     void (*forget)(pid_t tid);
+    /* How many periods may pass before samples are taken, lest some are lost. */
+    unsigned (*most_periods)(void);
     uint64_t period_ns; /* CPU time from one sample of a thread to the next */
 } sampler_native;
 

@@ -9,11 +9,14 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NATIVE_SCAN_NS (100 * NS_PER_MS)
-/* Samples of native code have times of their own, and waking up costs most of all. */
+/* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
+ * runs, or rests, all through, and the fewer the longer that has been so. */
 #define PERIODS_AT_ONCE 2u
-#define STEADY_PERIODS_AT_ONCE 4u /* while every thread runs, or rests, all through */
-#define LONG_STEADY_PERIODS_AT_ONCE 8u /* when that has been so for a while */
+#define STEADY_PERIODS_AT_ONCE 4u
+#define LONG_STEADY_PERIODS_AT_ONCE 8u
 #define LONG_STEADY_TICKS 16u
+#define LONGEST_STEADY_PERIODS_AT_ONCE 16u
+#define LONGEST_STEADY_TICKS 48u
 #define MOST_PYTHON_THREADS 1024
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */

@@ -29,6 +29,7 @@ typedef struct {
 #define OFTEN __attribute__((section(".data.often")))
 #define COLD __attribute__((cold, noinline))
 #define APART __attribute__((noinline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline)) /* parts of what is run often */
 #define OWN __thread __attribute__((tls_model("initial-exec")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

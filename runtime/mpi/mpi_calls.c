@@ -62,11 +62,14 @@ COLD static bool has_begun(void)
     return begun;
 }
 
-OFTEN_RUN static void read_clocks(native_thread *t)
+ALWAYS_INLINE clock_moment read_clocks(native_thread *t)
 {
-    if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules))) {
+    clock_moment now;
+    if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules, &now))) {
         agent.ask_clocks(&t->clocks);
+        now = (clock_moment){t->clocks.wall_ns, t->clocks.cpu_ns};
     }
+    return now;
 }
 
 /* The thread's first call in a recording. */
@@ -117,13 +120,13 @@ OFTEN_RUN bool enter_call(call_state *s, const void *return_address, const void 
     s->source = s->tag = s->handles = 0;
     s->identity = s->second_event = 0;
     t->depth = 1;
-    read_clocks(t);
-    s->enter_ns = t->clocks.wall_ns;
-    s->cpu_ns = t->clocks.cpu_ns;
+    const clock_moment now = read_clocks(t);
+    s->enter_ns = now.wall_ns;
+    s->cpu_ns = now.cpu_ns;
     s->site = find_site(t, (uintptr_t)return_address, (uintptr_t)frame + 2 * sizeof(uintptr_t), *(const uintptr_t *)frame);
     s->path = s->site ? s->site->path : recorder()->path_of_self();
-    if (rate_level() && UNLIKELY(s->enter_ns >= __atomic_load_n(&agent.rate->look_ns, __ATOMIC_RELAXED))) {
-        agent.rate_look(s->enter_ns);
+    if (rate_level() && UNLIKELY(now.wall_ns >= __atomic_load_n(&agent.rate->look_ns, __ATOMIC_RELAXED))) {
+        agent.rate_look(now.wall_ns);
     }
     __atomic_store_n(&t->path, s->path, __ATOMIC_RELAXED);
     return true;
@@ -143,10 +146,9 @@ OFTEN_RUN void show(call_state *s)
 /* The library has returned. */
 OFTEN_RUN void returned(call_state *s)
 {
-    const clock_readings *now = &s->thread->clocks;
-    read_clocks(s->thread);
-    s->exit_ns = now->wall_ns;
-    s->cpu_inside_ns = now->cpu_ns > s->cpu_ns ? now->cpu_ns - s->cpu_ns : 0;
+    const clock_moment now = read_clocks(s->thread);
+    s->exit_ns = now.wall_ns;
+    s->cpu_inside_ns = now.cpu_ns > s->cpu_ns ? now.cpu_ns - s->cpu_ns : 0;
 }
 
 void leave(call_state *s)

@@ -26,7 +26,7 @@ APART static void count_anew(const call_state *s, const call_arguments *call, ui
     }
 }
 
-OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
+ALWAYS_INLINE void add_to_sums(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
     total_amount *sum = s->site ? s->site->sum : NULL;
     if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
@@ -36,8 +36,13 @@ OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint6
     }
 }
 
+OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
+{
+    add_to_sums(s, call, wall_ns, cpu_ns);
+}
+
 /* Whether a call is among those that are written at this level: on all ranks that take part, or on none. */
-OFTEN_RUN static bool is_written(const call_arguments *call, const communicator *on, uint32_t level)
+ALWAYS_INLINE bool is_written(const call_arguments *call, const communicator *on, uint32_t level)
 {
     static OWN uint64_t alone;
     if (level == 0 || (call->operation >= WIN_POST && call->operation <= WIN_WAIT)) {
@@ -101,7 +106,7 @@ APART static uint64_t write_own(const call_state *s, const call_arguments *call,
 
 OFTEN_RUN uint64_t write_event(const call_state *s, const call_arguments *call)
 {
-    count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    add_to_sums(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     uint32_t level = rate_level();
     if (is_written(call, s->on, level)) {
         return write_own(s, call, level);
@@ -140,7 +145,7 @@ OFTEN_RUN void write_completions(const call_state *s, uint64_t *events, size_t c
             events[written++] = events[i];
         }
     }
-    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    add_to_sums(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (written) {
         write_completed(s, events, written);
     }

@@ -26,6 +26,7 @@
 #define LEAST_STACK_BYTES 1024u
 #define SETTLED_SAMPLES 64u /* looked at before less is copied */
 #define RING_PAGES 32u      /* power of two */
+#define LEAST_PERIODS 8u    /* that rings have room for, and as many again, if whole stacks are copied */
 #define THREADS 1024
 
 /* perf's numbers of registers on x86 (asm/perf_regs.h). */
@@ -40,6 +41,7 @@ typedef struct {
     uint32_t stack_bytes;     /* copied with each sample */
     uint32_t needed_bytes;    /* most that a sample needed since the size was looked at */
     uint32_t samples, settle; /* since then, and how many there are to be before it is looked at again */
+    bool has_run;
 } watched_event;
 
 static watched_event events[THREADS];
@@ -208,6 +210,7 @@ static bool read_sample(watched_event *e, const uint8_t *record, size_t size, na
     uint32_t needed = bytes_needed(&stack, frames, count);
     e->needed_bytes = needed > e->needed_bytes ? needed : e->needed_bytes;
     e->samples++;
+    e->has_run = true;
     if (needed > e->stack_bytes && e->stack_bytes < STACK_BYTES) {
         return false; /* the rest was read only now, when the thread may be elsewhere */
     }
@@ -250,6 +253,23 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
     __atomic_store_n(&e->ring->data_tail, tail, __ATOMIC_RELEASE);
     settle(e);
     return count;
+}
+
+/* What the rings of threads that run have room for. */
+static unsigned most_periods(void)
+{
+    uint32_t largest = LEAST_STACK_BYTES;
+    for (size_t i = 0; i < event_count; i++) {
+        if (events[i].has_run && events[i].stack_bytes > largest) {
+            largest = events[i].stack_bytes;
+        }
+    }
+    return LEAST_PERIODS * (STACK_BYTES / largest);
+}
+
+static unsigned most_signal_periods(void)
+{
+    return LEAST_PERIODS;
 }
 
 static size_t take_signal_samples(pid_t tid, native_sample *samples, size_t capacity)
@@ -329,8 +349,8 @@ static void forget_event(pid_t tid)
     }
 }
 
-static sampler_native by_kernel = {take_samples, path_at_rest, forget_event, 0};
-static sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget, 0};
+static sampler_native by_kernel = {take_samples, path_at_rest, forget_event, most_periods, 0};
+static sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget, most_signal_periods, 0};
 
 const char *native_samples_prepare(double rate_hz)
 {

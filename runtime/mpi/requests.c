@@ -43,7 +43,7 @@ void requests_unlock(void)
     }
 }
 
-static request **place_of(enum request_kind kind, uint64_t handle)
+ALWAYS_INLINE request **place_of(enum request_kind kind, uint64_t handle)
 {
     request **at = &buckets[kind][hash_finish(handle) & (BUCKETS - 1)];
     while (*at && (*at)->handle != handle) {
@@ -145,7 +145,7 @@ void request_remove(enum request_kind kind, uint64_t handle)
     }
 }
 
-static channel *channel_at(channel *table, size_t capacity, const uint64_t key[2])
+ALWAYS_INLINE channel *channel_at(channel *table, size_t capacity, const uint64_t key[2])
 {
     size_t at = hash_finish(key[0] * UINT64_C(0x9E3779B97F4A7C15) ^ key[1]) & (capacity - 1);
     while (table[at].used && (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {

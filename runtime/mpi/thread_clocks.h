@@ -21,6 +21,10 @@ typedef struct {
     uint64_t *mark; /* `kept_mark` stands there until the thread loses its core; NULL where the kernel does not tell */
 } clock_readings;
 
+typedef struct {
+    uint64_t wall_ns, cpu_ns;
+} clock_moment;
+
 /* What all threads go by. Changes now and then. */
 typedef struct {
     uint64_t ns_per_tick;  /* of the counter, times 2^32 */
@@ -58,8 +62,9 @@ static inline bool thread_clocks_may_reckon(const clock_readings *own, const clo
     return passed < rules->reckon_ns && since < rules->longest_ns;
 }
 
-/* Reads both clocks without asking the kernel. False where that will not do. */
-static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *rules)
+/* Reads both clocks without asking the kernel. False where that will not do.
+ * What was read is handed back in registers: two values that were just stored take long to be loaded as one. */
+static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *rules, clock_moment *read)
 {
     uint64_t ticks = processor_ticks() - own->anchor_ticks;
     if (ticks >= __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED)) {
@@ -69,7 +74,8 @@ static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *
     if (!thread_clocks_may_reckon(own, rules, now)) {
         return false;
     }
-    own->cpu_ns += now - own->wall_ns;
+    *read = (clock_moment){now, own->cpu_ns + (now - own->wall_ns)};
+    own->cpu_ns = read->cpu_ns;
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
     return true;
 }
