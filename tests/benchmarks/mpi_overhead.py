@@ -4,8 +4,8 @@
 
 Compiles ``mpi_calls.c`` with the MPI's own compiler. A rank does a fixed amount of work between its calls, so that it
 makes about RATE calls a second of its own CPU time; it talks to itself, so that no waiting hides the cost. At every
-rate, recording is taken out of its process and put back in turns of a second, as ``program_overhead.py`` does with any
-program; ``--states`` says what is compared.
+rate, recording is taken out of its process and put back in turns of a third of a second, as ``program_overhead.py``
+does with any program; ``--states`` says what is compared, ``--processes`` in how many of them.
 
 While it is out, credit for writing calls is gained as ever, so the limit of written calls a second is set to half.
 
@@ -45,9 +45,9 @@ CALLS = 4
 """MPI calls in one round of the program."""
 CALLS_HZ = 4_000
 """Calls a second that are written one by one (runtime/mpi/agent.c)."""
-WINDOW_S = 0.1
-WARM_TURNS = 4
-"""Turns that are not looked at: in them the calls are still written one by one, for the most part."""
+WINDOW_S = 0.05
+WARM_ROUNDS = 6
+"""Rounds that are not looked at: in them the calls are still written one by one, for the most part."""
 
 
 def launcher(folder: Path) -> list[str]:
@@ -88,15 +88,16 @@ class Measurement:
         )
         return float(done.stdout) / (10_000 * 20_000)
 
-    def overhead(self, rate: int, unit_s: float, turns: int, states: str) -> None:
+    def overhead(self, rate: int, unit_s: float, rounds: int, processes: int, states: str) -> None:
         """Print what recording costs at about so many calls a CPU second."""
         amount, calls = max(round(CALLS / rate / unit_s), 1), max(round(WINDOW_S * rate / CALLS), 1)
-        rounds = calls * WINDOWS * (len(states) * (turns + WARM_TURNS) + 1)
+        iterations = calls * WINDOWS * (len(states) * (rounds + WARM_ROUNDS) + 1)
         hz = CALLS_HZ * sum(state in "13" for state in states) // len(states)
         with mock.patch.dict(os.environ, {**self.plain_env, "SCALANA_CALLS_HZ": str(max(hz, 1))}):
             options = Options("MPI_Allreduce", calls, states)
-            seconds = measure(self.words(rounds, amount), options, self.work / "cache")[:, WARM_TURNS:]
-        print(f"{calls * CALLS / np.median(seconds[:, :, 0, :, 0]):,.0f} calls a CPU second:")
+            words, cache = self.words(iterations, amount), self.work / "cache"
+            seconds = [measure(words, options, cache)[:, WARM_ROUNDS:] for _ in range(processes)]
+        print(f"{calls * CALLS / np.median(seconds[0][:, :, 0, :, 0]):,.0f} calls a CPU second:")
         show(seconds, states)
 
     def single_calls(self) -> None:
@@ -134,7 +135,8 @@ def main() -> None:
     parser.add_argument(
         "--rates", type=int, nargs="*", default=[1_000, 10_000, 100_000, 300_000], help="calls a CPU second"
     )
-    parser.add_argument("--turns", type=int, default=12, help="turns of a second at every rate")
+    parser.add_argument("--rounds", type=int, default=40, help="turns with and without at every rate, in a process")
+    parser.add_argument("--processes", type=int, default=3, help="processes at every rate (default: 3)")
     parser.add_argument("--starts", type=int, default=20, help="jobs that do nothing, with and without")
     parser.add_argument("--single", action=argparse.BooleanOptionalAction, default=True, help="measure single calls")
     parser.add_argument("--states", default="03", help="what to compare, see program_overhead.py (default: 03)")
@@ -144,7 +146,7 @@ def main() -> None:
         jobs = Measurement(found, Path(name))
         unit_s = jobs.unit_s()
         for rate in options.rates:
-            jobs.overhead(rate, unit_s, options.turns, options.states)
+            jobs.overhead(rate, unit_s, options.rounds, options.processes, options.states)
         if options.single:
             jobs.single_calls()
         if options.starts:

@@ -2,18 +2,24 @@
  *
  * Compiled into the preloaded library by program_overhead.py. A turn is so many windows of as many calls of one function of
  * MPI, so that the windows of all ranks, and the work in them, are the same. At the end of each turn, a line goes to
- * SCALANA_TURNS_FILE-<pid>: what was recorded, then CPU seconds of the process and wall seconds, window by window. */
+ * SCALANA_TURNS_FILE-<pid>: what was recorded, then CPU seconds of the process and wall seconds, window by window.
+ *
+ * Samples are not begun anew in each turn, for a sampler that has just begun costs more than one that knows its threads:
+ * the kernel's events are switched off, and the sampler's thread is held up where it would read them. */
+#include <dirent.h>
 #include <dlfcn.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "recorder.h"
-#include "sampler.h"
+#include "sampler_state.h"
 
 enum { CALLS = 1, SAMPLES = 2 };
 #define MOST_FUNCTIONS 1024
@@ -63,16 +69,65 @@ static double wall_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- holding the sampler up ---- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static const sampler_native *real_source;
+static sampler_native gated_source;
+
+static size_t take_at_gate(pid_t tid, native_sample *samples, size_t capacity)
+{
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return real_source->take(tid, samples, capacity);
+}
+
+static void switch_events(unsigned long request)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char name[320], target[64];
+        snprintf(name, sizeof name, "/proc/self/fd/%s", entry->d_name);
+        ssize_t size = readlink(name, target, sizeof target - 1);
+        target[size > 0 ? size : 0] = 0;
+        if (strcmp(target, "anon_inode:[perf_event]") == 0) {
+            ioctl(atoi(entry->d_name), request, 0);
+        }
+    }
+    if (folder) {
+        closedir(folder);
+    }
+}
+
+static void sample(bool wanted)
+{
+    if (real_source == NULL) {
+        real_source = native_source;
+        gated_source = *real_source;
+        gated_source.take = take_at_gate;
+        sampler_set_native(&gated_source);
+    }
+    if (wanted) {
+        switch_events(PERF_EVENT_IOC_ENABLE);
+        pthread_mutex_unlock(&gate);
+    } else {
+        pthread_mutex_lock(&gate);
+        switch_events(PERF_EVENT_IOC_DISABLE);
+    }
+}
+
+/* Whoever waits for the sampler to end must not wait for good. */
+static void open_gate(void)
+{
+    if ((now_on & SAMPLES) == 0) {
+        pthread_mutex_unlock(&gate);
+    }
+}
+
 static void record(unsigned what)
 {
     if ((what ^ now_on) & SAMPLES) {
-        if (what & SAMPLES) {
-            const char *rate = getenv("SCALANA_RATE_HZ");
-            sampler_start(rate ? atof(rate) : 200.0, 1.0, false);
-        } else {
-            sampler_stop();
-            recorder_flush();
-        }
+        sample(what & SAMPLES);
     }
     for (unsigned i = 0; i < agent_slot_count && i < MOST_FUNCTIONS; i++) {
         void *target = what & CALLS ? recorded[i] : plain[i];
@@ -154,4 +209,5 @@ __attribute__((constructor)) static void prepare(void)
     turns_target = recorded[marker];
     agent_slots[marker] = (void *)turns_entry;
     now_on = CALLS | SAMPLES;
+    atexit(open_gate);
 }

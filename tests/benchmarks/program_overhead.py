@@ -5,12 +5,13 @@
 The program is recorded as ever, but in turns: in some, recording is taken out of the process (``mpi_turns.c``), so that
 calls go straight to the library and no thread is sampled. A turn is some windows of as many calls of one function of
 MPI (the marker, best one that all ranks call in every iteration), so that all windows hold the same work. Compared are
-the CPU seconds of windows, user and system, of all threads of a rank, the sampler's and the writer's included. So
+the CPU seconds of turns, user and system, of all threads of a rank, the sampler's and the writer's included. So
 neither start-up, nor the place of memory of one process or another, can be mistaken for a cost.
 
-The table shows the ratio of what an undisturbed window takes, the lower quartile of all, with a 95 % interval by
-resampling of turns: whatever else the machine does only makes windows longer, while the sampler comes by several times
-in each. A window should take a tenth of a second.
+Turns are short, a third of a second if a window takes 50 ms: a machine that is shared changes its speed from second to
+second. The table shows the ratio of a turn with to the turn without in the same round, the mean of all but the lowest
+and highest fifth, with a 95 % interval by resampling of rounds. ``--processes`` runs the program several times, for one
+process differs from the next: then the interval is by resampling of processes and rounds, and each process is shown.
 
 States to compare, one digit each: 0 nothing is recorded, 1 calls, 2 samples, 3 both. The first one is what the others
 are compared to; ``--states 003`` has a check of the method, two turns without.
@@ -38,9 +39,10 @@ from scalana.runtime.mpi import build  # noqa: E402
 TURNS = Path(__file__).with_name("mpi_turns.c")
 NAMES = {"0": "without", "1": "calls only", "2": "samples only", "3": "recorded"}
 RESAMPLES = 1000
-QUANTILE = 0.25
-WARM_WINDOWS, WINDOWS = 5, 15
-"""Of each turn: those that are not looked at, in which the sampler settles, and all."""
+TRIMMED = 0.2
+"""Part of the ratios that is left out on either side: in them something else disturbed one of the turns."""
+WARM_WINDOWS, WINDOWS = 1, 6
+"""Of each turn: those that are not looked at, and all."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,28 @@ def read_turns(work: Path, states: int) -> np.ndarray:
     return np.array([rounds[:shortest] for rounds in ranks])
 
 
-def ratio(some: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
-    """Ratio of what an undisturbed window takes (``[ranks, rounds, windows]``), summed over ranks, and its interval."""
+def ratios(seconds: np.ndarray, state: int) -> np.ndarray:
+    """Of turns in a state to those in the first one, all ranks together (``[rounds, CPU or wall]``)."""
+    turns = seconds.sum(axis=(0, 3))
+    return np.asarray(turns[:, state] / turns[:, 0])
 
-    def undisturbed(windows: np.ndarray) -> float:
-        return float(np.quantile(windows.reshape(len(windows), -1), QUANTILE, axis=1).sum())
 
+def middle(values: np.ndarray) -> np.ndarray:
+    """Mean along the first axis of all but the lowest and highest ones."""
+    cut = int(len(values) * TRIMMED)
+    return np.asarray(np.sort(values, axis=0)[cut : len(values) - cut].mean(axis=0))
+
+
+def interval(processes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ratio over all rounds (``[rounds, ...]`` of each process), and its interval."""
     choose = np.random.default_rng(0)
-    rounds = some.shape[1]
-    picked = [choose.integers(0, rounds, rounds) for _ in range(RESAMPLES)]
-    ratios = [undisturbed(some[:, these]) / undisturbed(others[:, these]) for these in picked]
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return undisturbed(some) / undisturbed(others), float(low), float(high)
+    resampled = []
+    for _ in range(RESAMPLES):
+        some = choose.integers(0, len(processes), len(processes))
+        rounds = [processes[i][choose.integers(0, len(processes[i]), len(processes[i]))] for i in some]
+        resampled.append(middle(np.concatenate(rounds)))
+    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    return middle(np.concatenate(processes)), low, high
 
 
 def measure(command: list[str], options: Options, cache: Path | None = None) -> np.ndarray:
@@ -125,19 +137,24 @@ def measure(command: list[str], options: Options, cache: Path | None = None) -> 
         return read_turns(work, len(options.states))
 
 
-def show(seconds: np.ndarray, states: str) -> None:
-    """Print the table."""
-    ranks, rounds = seconds.shape[:2]
-    alone = np.quantile(seconds[:, :, 0, :, 0], [0.05, 0.25, 0.5, 0.95]) * 1e3
+def show(processes: list[np.ndarray], states: str) -> None:
+    """Print the table of the seconds that were measured in each process."""
+    ranks, rounds = processes[0].shape[0], sum(seconds.shape[1] for seconds in processes)
+    alone = np.concatenate([seconds[:, :, 0, :, 0].sum(axis=2).ravel() for seconds in processes])
+    low, median, high = np.quantile(alone, [0.05, 0.5, 0.95]) * 1e3
     print(
-        f"{ranks} ranks, {rounds} turns of {WINDOWS - WARM_WINDOWS} windows; one without recording takes "
-        f"{alone[1]:.1f} ms of CPU (median {alone[2]:.1f}, {alone[0]:.1f} to {alone[3]:.1f}); "
-        f"load {os.getloadavg()[0]:.1f}"
+        f"{len(processes)} x {ranks} ranks, {rounds} rounds; a turn without recording takes {median:.0f} ms of CPU "
+        f"({low:.0f} to {high:.0f}); load {os.getloadavg()[0]:.1f}"
     )
     for index, letter in enumerate(states[1:], start=1):
+        each = [ratios(seconds, index) for seconds in processes]
+        all_of_them, low, high = interval(each)
         for part, what in enumerate(("CPU", "wall")):
-            middle, low, high = ratio(seconds[:, :, index, :, part], seconds[:, :, 0, :, part])
-            print(f"{NAMES[letter]:>12}, {what:4}: {middle:.4f} [{low:.4f}, {high:.4f}]", flush=True)
+            single = " ".join(f"{middle(of)[part]:.3f}" for of in each) if len(each) > 1 else ""
+            print(
+                f"{NAMES[letter]:>12}, {what:4}: {all_of_them[part]:.4f} [{low[part]:.4f}, {high[part]:.4f}] {single}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -146,11 +163,12 @@ def main() -> None:
     parser.add_argument("--calls", type=int, required=True, help="its calls in a window")
     parser.add_argument("--states", default="03", help="what to compare (default: 03)")
     parser.add_argument("--rate", type=float, default=200, help="samples a second (default: 200)")
+    parser.add_argument("--processes", type=int, default=1, help="how often to run the job (default: 1)")
     parser.add_argument("--cache", type=Path, help="folder to keep the compiled recorder in (default: it is not kept)")
     parser.add_argument("command", nargs="+", help="the job, after --")
     given = parser.parse_args()
     options = Options(given.marker, given.calls, given.states, given.rate)
-    show(measure(given.command, options, given.cache), options.states)
+    show([measure(given.command, options, given.cache) for _ in range(given.processes)], options.states)
 
 
 if __name__ == "__main__":
