@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scalana.frontend.cpp.clang import is_dynamic_call
+from scalana.frontend.cpp.clang import children_of, is_dynamic_call, kind_of, referenced, start_of
 from scalana.frontend.cpp.through import Through
 from scalana.frontend.cpp.unit import CallSite
 from scalana.graphs.psg import Place, VertexKind
@@ -53,7 +53,7 @@ class Calls:
 
     def of(self, cursor: Cursor) -> list[Node]:
         """The calls in an expression, those that are made first in front."""
-        kind = cursor.kind.name
+        kind = kind_of(cursor)
         if kind == "CALL_EXPR":
             return self.call(cursor)
         if kind == "LAMBDA_EXPR":
@@ -76,19 +76,19 @@ class Calls:
 
     def children(self, cursor: Cursor) -> list[Node]:
         """The calls in all parts of something."""
-        return [node for child in cursor.get_children() for node in self.of(child)]
+        return [node for child in children_of(cursor) for node in self.of(child)]
 
     # kinds of expressions
 
     def conditional(self, cursor: Cursor) -> list[Node]:
         """``a ? b : c``"""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         nodes = self.of(children[0]) if children else []
         return nodes + [arm for part in children[1:] for arm in self.arm(part)]
 
     def binary(self, cursor: Cursor) -> list[Node]:
         """``a && b`` and ``a || b`` may leave out ``b``."""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         if len(children) != 2:
             return [node for child in children for node in self.of(child)]
         left, right = children
@@ -105,7 +105,7 @@ class Calls:
     def delete(self, cursor: Cursor) -> list[Node]:
         """``delete p`` calls the destructor."""
         nodes = self.children(cursor)
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         if children:
             pointee = children[-1].type.get_canonical().get_pointee()
             for function in self.reader.destroyed(pointee):
@@ -126,8 +126,8 @@ class Calls:
         self.reader.take(function, cursor)
         return [
             node
-            for child in cursor.get_children()
-            if child.kind.is_expression() and child.kind.name != "LAMBDA_EXPR"
+            for child in children_of(cursor)
+            if child.kind.is_expression() and kind_of(child) != "LAMBDA_EXPR"
             for node in self.of(child)
         ]
 
@@ -135,16 +135,16 @@ class Calls:
 
     def call(self, cursor: Cursor) -> list[Node]:
         """A call, behind those in its arguments."""
-        children = list(cursor.get_children())
-        callee = cursor.referenced
-        kind = callee.kind.name if callee is not None else ""
+        children = list(children_of(cursor))
+        callee = referenced(cursor)
+        kind = kind_of(callee) if callee is not None else ""
         known = callee is not None and kind in FUNCTIONS
         nodes: list[Node] = []
         skipped = False
         for child in children:
             if known and not skipped and self._is_reference_to(child, callee):
                 skipped = True
-                if child.kind.name == "MEMBER_REF_EXPR":
+                if kind_of(child) == "MEMBER_REF_EXPR":
                     nodes += self.children(child)
                 continue
             nodes += self.of(child)
@@ -193,8 +193,8 @@ class Calls:
         text = self.text(cursor, children)
         signature = self.reader.function_type(children[0].type) if children else ""
         core = self.core(children[0]) if children and not signature else None
-        if core is not None and core.kind.name == "BINARY_OPERATOR":  # (object.*pointer)()
-            signature = self.reader.function_type(list(core.get_children())[-1].type)
+        if core is not None and kind_of(core) == "BINARY_OPERATOR":  # (object.*pointer)()
+            signature = self.reader.function_type(list(children_of(core))[-1].type)
         if signature:
             return CallSite("pointer", signature, text)
         name = text.rpartition("::")[2].partition("<")[0].strip()
@@ -205,7 +205,7 @@ class Calls:
         if not children:
             return cursor.spelling
         place = self.texts.named(children[0])
-        end = cursor.extent.start
+        end = start_of(cursor)
         if place.line != place.end_line and end.line == place.line:
             return place.name.partition("(")[0]
         return place.name
@@ -224,7 +224,7 @@ class Calls:
 
     def given(self, cursor: Cursor, callee: Cursor) -> tuple[str, ...]:
         """Functions that a function of somebody else's is given, and will call."""
-        kind, name = callee.kind.name, callee.spelling.partition("<")[0]
+        kind, name = kind_of(callee), callee.spelling.partition("<")[0]
         if kind == "CONSTRUCTOR":
             if name not in _STARTS:
                 return ()
@@ -237,15 +237,15 @@ class Calls:
             core = self.core(argument)
             if core is None:
                 continue
-            if core.kind.name == "LAMBDA_EXPR":
+            if kind_of(core) == "LAMBDA_EXPR":
                 found[self.reader.closure(core)] = None
                 continue
-            target = core.referenced if core.kind.name in ("DECL_REF_EXPR", "UNARY_OPERATOR") else None
-            if core.kind.name == "UNARY_OPERATOR":
-                parts = list(core.get_children())
+            target = referenced(core) if kind_of(core) in ("DECL_REF_EXPR", "UNARY_OPERATOR") else None
+            if kind_of(core) == "UNARY_OPERATOR":
+                parts = list(children_of(core))
                 inner = self.core(parts[0]) if parts else None
-                target = inner.referenced if inner is not None and inner.kind.name == "DECL_REF_EXPR" else None
-            if target is not None and target.kind.name in FUNCTIONS:
+                target = referenced(inner) if inner is not None and kind_of(inner) == "DECL_REF_EXPR" else None
+            if target is not None and kind_of(target) in FUNCTIONS:
                 function = None if self.reader.is_foreign(target) else self.reader.function(target)
                 if function is not None:
                     found[function] = None
@@ -256,44 +256,44 @@ class Calls:
 
     def note_taken(self, cursor: Cursor) -> None:
         """A function that is named without being called: its address is taken."""
-        target = cursor.referenced
-        if target is not None and target.kind.name in FUNCTIONS and not self.reader.is_foreign(target):
+        target = referenced(cursor)
+        if target is not None and kind_of(target) in FUNCTIONS and not self.reader.is_foreign(target):
             function = self.reader.function(target)
             if function is not None:
                 self.reader.take_typed(function, target.type)
 
     def core(self, cursor: Cursor | None) -> Cursor | None:
         """An expression without the casts and temporaries around it."""
-        while cursor is not None and (cursor.kind.name in _THROUGH or cursor.kind.name in _CASTS):
-            children = [child for child in cursor.get_children() if not child.kind.is_reference()]
+        while cursor is not None and (kind_of(cursor) in _THROUGH or kind_of(cursor) in _CASTS):
+            children = [child for child in children_of(cursor) if not child.kind.is_reference()]
             if not children:
                 return cursor
             cursor = children[-1]
-        if cursor is not None and cursor.kind.name == "CALL_EXPR":
-            callee = cursor.referenced  # the copy of an argument
-            if callee is not None and callee.kind.name == "CONSTRUCTOR":
-                children = list(cursor.get_children())
+        if cursor is not None and kind_of(cursor) == "CALL_EXPR":
+            callee = referenced(cursor)  # the copy of an argument
+            if callee is not None and kind_of(callee) == "CONSTRUCTOR":
+                children = list(children_of(cursor))
                 if len(children) == 1 and callee.is_move_constructor() | callee.is_copy_constructor():
                     return self.core(children[0])
         return cursor
 
     def _is_reference_to(self, cursor: Cursor, callee: Cursor | None) -> bool:
         inner: Cursor | None = cursor
-        while inner is not None and inner.kind.name in _THROUGH:
-            inner = next(iter(inner.get_children()), None)
-        if inner is None or inner.kind.name not in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+        while inner is not None and kind_of(inner) in _THROUGH:
+            inner = next(iter(children_of(inner)), None)
+        if inner is None or kind_of(inner) not in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
             return False
-        target = inner.referenced
+        target = referenced(inner)
         return target is not None and target == callee
 
     def _exact(self, children: list[Cursor]) -> bool:
         """Whether the object of a method call is a variable whose class is known for sure."""
-        if not children or children[0].kind.name != "MEMBER_REF_EXPR":
+        if not children or kind_of(children[0]) != "MEMBER_REF_EXPR":
             return False
-        receiver = next(iter(children[0].get_children()), None)
-        if receiver is None or receiver.kind.name != "DECL_REF_EXPR":
+        receiver = next(iter(children_of(children[0])), None)
+        if receiver is None or kind_of(receiver) != "DECL_REF_EXPR":
             return False
-        variable = receiver.referenced
+        variable = referenced(receiver)
         return variable is not None and variable.type.get_canonical().kind.name == "RECORD"
 
     # data
@@ -304,14 +304,14 @@ class Calls:
         stack = list(reversed(list(cursors)))
         while stack:
             cursor = stack.pop()
-            kind = cursor.kind.name
+            kind = kind_of(cursor)
             if kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
-                target = cursor.referenced
-                if target is not None and target.kind.name in ("VAR_DECL", "PARM_DECL", "FIELD_DECL"):
+                target = referenced(cursor)
+                if target is not None and kind_of(target) in ("VAR_DECL", "PARM_DECL", "FIELD_DECL"):
                     if not target.spelling.startswith("__"):  # the compiler's own
                         found[target.spelling] = None
             if kind != "LAMBDA_EXPR":
-                stack.extend(reversed(list(cursor.get_children())))
+                stack.extend(reversed(list(children_of(cursor))))
         return tuple(found)
 
     def written(self, cursor: Cursor) -> tuple[str, ...]:
@@ -320,8 +320,8 @@ class Calls:
         stack = [cursor]
         while stack:
             part = stack.pop()
-            kind = part.kind.name
-            children = list(part.get_children())
+            kind = kind_of(part)
+            children = list(children_of(part))
             if kind == "BINARY_OPERATOR" and len(children) == 2:
                 operator = self.texts.gap(*children)
                 if operator.startswith(b"=") and not operator.startswith(b"=="):
@@ -338,11 +338,11 @@ class Calls:
     def base(self, cursor: Cursor) -> tuple[str, ...]:
         """The variable that an expression is part of."""
         while True:
-            kind = cursor.kind.name
+            kind = kind_of(cursor)
             if kind == "DECL_REF_EXPR":
                 return (cursor.spelling,)
-            children = list(cursor.get_children())
-            if kind == "MEMBER_REF_EXPR" and (not children or children[0].kind.name == "CXX_THIS_EXPR"):
+            children = list(children_of(cursor))
+            if kind == "MEMBER_REF_EXPR" and (not children or kind_of(children[0]) == "CXX_THIS_EXPR"):
                 return (cursor.spelling,)
             if not children:
                 return ()
@@ -373,8 +373,8 @@ class Calls:
     def computes(self, cursor: Cursor | None) -> bool:
         """Whether an argument takes time of its own to compute."""
         core = self.core(cursor)
-        if core is None or core.kind.name in _PLAIN or core.kind.name.endswith("_LITERAL"):
+        if core is None or kind_of(core) in _PLAIN or kind_of(core).endswith("_LITERAL"):
             return False
-        if core.kind.name == "CALL_EXPR":
+        if kind_of(core) == "CALL_EXPR":
             return True
-        return any(self.computes(child) for child in core.get_children())
+        return any(self.computes(child) for child in children_of(core))

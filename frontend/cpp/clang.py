@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clang.cindex import Cursor, TranslationUnit
+    from clang.cindex import Cursor, File, SourceLocation, TranslationUnit
 
 KEEP_GOING = 0x200
 """Option of a parse: a missing header does not end it."""
@@ -45,6 +46,77 @@ def version() -> str:
     text: Any = library.clang_getClangVersion()
     raw = cindex.conf.lib.clang_getCString(text)
     return raw.decode() if isinstance(raw, bytes) else str(raw)
+
+
+_KINDS: dict[int, str] = {}
+
+
+def kind_of(cursor: Cursor) -> str:
+    """The name of a cursor's kind; the bindings look it up anew each time, and no question is asked more often."""
+    number = cursor._kind_id
+    known = _KINDS.get(number)
+    if known is None:
+        known = _KINDS[number] = cursor.kind.name
+    return known
+
+
+@functools.cache
+def _visit() -> tuple[Callable[..., int], Any]:
+    """The library's function that goes through the parts of a cursor, and what it is to call for each."""
+    function: Any = bindings().conf.lib.clang_visitChildren
+
+    def visit(child: Cursor, parent: Cursor, found: list[Cursor]) -> int:
+        found.append(child)
+        return 1  # go on, but not into it
+
+    return function, function.argtypes[1](visit)
+
+
+def parts_of(cursor: Cursor) -> list[Cursor]:
+    """The parts of a cursor; what the bindings have for it takes three times as long."""
+    found: list[Cursor] = []
+    function, visitor = _visit()
+    function(cursor, visitor, found)
+    for child in found:
+        child._tu = cursor._tu
+    return found
+
+
+def children_of(cursor: Cursor) -> Sequence[Cursor]:
+    """The parts of a cursor, kept with it: in expressions, most are asked for several times."""
+    known: Sequence[Cursor] | None = getattr(cursor, "_parts", None)
+    if known is None:
+        known = cursor._parts = parts_of(cursor)
+    return known
+
+
+def referenced(cursor: Cursor) -> Cursor | None:
+    """The declaration that an expression names or calls, None if there is none; kept with it."""
+    if not hasattr(cursor, "_names"):
+        cursor._names = cursor.referenced
+    found: Cursor | None = cursor._names
+    return found
+
+
+def handle_of(file: File) -> int:
+    """A number that a file has within its translation unit."""
+    return ctypes.addressof(file.obj.contents)
+
+
+def start_of(cursor: Cursor) -> SourceLocation:
+    """Where a cursor begins."""
+    known: SourceLocation | None = getattr(cursor, "_start", None)
+    if known is None:
+        known = cursor._start = cursor.extent.start
+    return known
+
+
+def end_of(cursor: Cursor) -> SourceLocation:
+    """Where a cursor ends."""
+    known: SourceLocation | None = getattr(cursor, "_end", None)
+    if known is None:
+        known = cursor._end = cursor.extent.end
+    return known
 
 
 def is_dynamic_call(cursor: Cursor) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp import clang
 from scalana.frontend.cpp.calls import FUNCTIONS
+from scalana.frontend.cpp.clang import kind_of, parts_of, start_of
 from scalana.frontend.cpp.names import ANONYMOUS, LAMBDA
 from scalana.frontend.cpp.statements import Builder
 from scalana.frontend.cpp.texts import Texts
@@ -66,7 +67,7 @@ class Reader:
         """Everything that the translation unit holds."""
         self._read_headers()
         self._read_errors()
-        self.declare_all(self.unit.cursor.get_children())
+        self.declare_all(parts_of(self.unit.cursor))
         while self._queue:
             identity, cursor, body = self._queue.popleft()
             self._define(identity, cursor, body)
@@ -111,13 +112,13 @@ class Reader:
 
     def declare(self, cursor: Cursor) -> None:
         """Look for functions in a declaration."""
-        kind = cursor.kind.name
+        kind = kind_of(cursor)
         if kind in FUNCTIONS:
             if cursor.is_definition() and not self.is_foreign(cursor):
                 self.function(cursor)
         elif kind in _AROUND:
             if not self.is_foreign(cursor):
-                self.declare_all(cursor.get_children())
+                self.declare_all(parts_of(cursor))
         elif kind in ("VAR_DECL", "FIELD_DECL") and not self.is_foreign(cursor):
             self.result.outside += [] if kind == "FIELD_DECL" else self.builder.expressions.children(cursor)
 
@@ -126,10 +127,11 @@ class Reader:
         file = cursor.location.file
         if file is None or cursor.spelling.startswith("__builtin_"):
             return True
-        known = self._foreign.get(file.name)
+        path = self.texts.path_of(file)
+        known = self._foreign.get(path)
         if known is None:
-            known = clang.in_system_header(cursor) or self.texts.path(file.name).startswith(self._mpi or ("\0",))
-            self._foreign[file.name] = known
+            known = clang.in_system_header(cursor) or path.startswith(self._mpi or ("\0",))
+            self._foreign[path] = known
         return known
 
     # functions
@@ -140,7 +142,7 @@ class Reader:
         found = definition if definition is not None else cursor
         identity = self._ids.get(found)
         if identity is None:
-            if found.kind.name in _MEMBERS and self._is_implicit(found):
+            if kind_of(found) in _MEMBERS and self._is_implicit(found):
                 return None
             identity = self._identify(found)
             if definition is not None and not self.is_foreign(definition):
@@ -161,12 +163,12 @@ class Reader:
             return bool(cursor.spelling != "operator()")
         if owner is None or cursor.location != owner.location:
             return bool(cursor.is_default_method()) and not any(
-                child.kind.name == "COMPOUND_STMT" for child in cursor.get_children()
+                kind_of(child) == "COMPOUND_STMT" for child in parts_of(cursor)
             )
         return True
 
     def _is_closure(self, cursor: Cursor) -> bool:
-        return cursor.kind.name == "CLASS_DECL" and "(lambda at " in cursor.type.spelling
+        return kind_of(cursor) == "CLASS_DECL" and "(lambda at " in cursor.type.spelling
 
     def _enqueue(self, identity: str, cursor: Cursor, body: Cursor) -> None:
         if identity not in self._queued:
@@ -176,11 +178,11 @@ class Reader:
     def _define(self, identity: str, cursor: Cursor, body: Cursor) -> None:
         name = self._names[identity]
         location, span = cursor.location, self.texts.place(body)
-        lambda_ = body.kind.name == "LAMBDA_EXPR"
+        lambda_ = kind_of(body) == "LAMBDA_EXPR"
         nodes = self.builder.lambda_body(body) if lambda_ else self.builder.function(cursor)
         if location.file is None:
             return
-        file, line = self.texts.path(location.file.name), location.line
+        file, line = self.texts.path_of(location.file), location.line
         place = Place(file, line, max(span.end_line, line), location.column - 1, name, span.end_column)
         pattern = self._is_pattern(cursor)
         overrides = tuple(other.get_usr() for other in clang.overridden(cursor)) if self._may_override(cursor) else ()
@@ -197,15 +199,15 @@ class Reader:
         )
 
     def _may_override(self, cursor: Cursor) -> bool:
-        if cursor.kind.name == "CXX_METHOD":
+        if kind_of(cursor) == "CXX_METHOD":
             return bool(cursor.is_virtual_method())
-        return cursor.kind.name == "DESTRUCTOR"
+        return kind_of(cursor) == "DESTRUCTOR"
 
     def _is_pattern(self, cursor: Cursor) -> bool:
         """Whether a function is, or stands in, a template that is not instantiated."""
         around: Cursor | None = cursor
-        while around is not None and around.kind.name != "TRANSLATION_UNIT":
-            if around.kind.name in ("FUNCTION_TEMPLATE", "CLASS_TEMPLATE", "CLASS_TEMPLATE_PARTIAL_SPECIALIZATION"):
+        while around is not None and kind_of(around) != "TRANSLATION_UNIT":
+            if kind_of(around) in ("FUNCTION_TEMPLATE", "CLASS_TEMPLATE", "CLASS_TEMPLATE_PARTIAL_SPECIALIZATION"):
                 return True
             around = around.semantic_parent
         return False
@@ -213,8 +215,8 @@ class Reader:
     def closure(self, cursor: Cursor) -> str:
         """Id of the function that a lambda expression makes."""
         made = cursor.type.get_canonical().get_declaration()
-        for child in made.get_children():
-            if child.spelling == "operator()" and child.kind.name in ("CXX_METHOD", "FUNCTION_TEMPLATE"):
+        for child in parts_of(made):
+            if child.spelling == "operator()" and kind_of(child) in ("CXX_METHOD", "FUNCTION_TEMPLATE"):
                 known = self._ids.get(child)
                 if known is None:
                     known = self._identify(child)
@@ -222,7 +224,7 @@ class Reader:
                 return known
         identity = self._ids.get(cursor)
         if identity is None:
-            start = cursor.extent.start
+            start = start_of(cursor)
             identity = f"lambda@{self.texts.place(cursor).file}@{start.line}:{start.column}"
             self._ids[cursor] = identity
             self._names[identity] = LAMBDA
@@ -241,8 +243,8 @@ class Reader:
         """Name of a function with its namespaces and classes, without template arguments."""
         parts: list[str] = []
         around: Cursor | None = cursor
-        while around is not None and around.kind.name != "TRANSLATION_UNIT":
-            kind = around.kind.name
+        while around is not None and kind_of(around) != "TRANSLATION_UNIT":
+            kind = kind_of(around)
             if kind == "CLASS_DECL" and self._is_closure(around):
                 parts[-1:] = [LAMBDA]  # and not its operator()
             elif kind == "NAMESPACE":
@@ -262,7 +264,7 @@ class Reader:
     def take(self, identity: str, expression: Cursor) -> None:
         """A lambda: whoever has it may call it."""
         made = expression.type.get_canonical().get_declaration()
-        for child in made.get_children():
+        for child in parts_of(made):
             if child.spelling == "operator()":
                 self.take_typed(identity, child.type)
 
@@ -295,9 +297,9 @@ class Reader:
         if kind.kind.name in ("LVALUEREFERENCE", "RVALUEREFERENCE"):
             kind = kind.get_pointee().get_canonical()
         made = kind.get_declaration()
-        if made.kind.name not in _CLASSES or self.is_foreign(made):
+        if kind_of(made) not in _CLASSES or self.is_foreign(made):
             return []
-        found = [self.function(child) for child in made.get_children() if child.spelling == "operator()"]
+        found = [self.function(child) for child in parts_of(made) if child.spelling == "operator()"]
         return [identity for identity in found if identity is not None]
 
     # what compilers call without being told
@@ -312,7 +314,7 @@ class Reader:
         return self._destructors(kind.get_declaration())
 
     def _destructors(self, made: Cursor) -> tuple[str, ...]:
-        if made.kind.name not in _CLASSES:
+        if kind_of(made) not in _CLASSES:
             return ()
         if self.is_foreign(made):
             kind = made.type
@@ -326,7 +328,7 @@ class Reader:
             return known
         self._destroyed[usr] = ()
         written = self._written(made)
-        own = next((child for child in written.get_children() if child.kind.name == "DESTRUCTOR"), None)
+        own = next((child for child in parts_of(written) if kind_of(child) == "DESTRUCTOR"), None)
         found: tuple[str, ...]
         identity = self.function(own) if own is not None else None
         if own is not None and identity is not None:
@@ -351,8 +353,8 @@ class Reader:
         if made is None:
             return ()
         found: list[str] = []
-        for child in self._written(made).get_children():
-            if child.kind.name in ("FIELD_DECL", "CXX_BASE_SPECIFIER"):
+        for child in parts_of(self._written(made)):
+            if kind_of(child) in ("FIELD_DECL", "CXX_BASE_SPECIFIER"):
                 found[:0] = self.destroyed(child.type)
         return tuple(found)
 
@@ -363,16 +365,16 @@ class Reader:
         if made is None or arguments or self.is_foreign(made):
             return ()
         found: list[str] = []
-        for child in self._written(made).get_children():
-            if child.kind.name in ("FIELD_DECL", "CXX_BASE_SPECIFIER"):
+        for child in parts_of(self._written(made)):
+            if kind_of(child) in ("FIELD_DECL", "CXX_BASE_SPECIFIER"):
                 kind = child.type.get_canonical()
                 if kind.kind.name != "RECORD":
                     continue
                 declaration = kind.get_declaration()
-                if declaration.kind.name not in _CLASSES or self.is_foreign(declaration):
+                if kind_of(declaration) not in _CLASSES or self.is_foreign(declaration):
                     continue
-                for member in self._written(declaration).get_children():
-                    if member.kind.name == "CONSTRUCTOR" and member.is_default_constructor():
+                for member in parts_of(self._written(declaration)):
+                    if kind_of(member) == "CONSTRUCTOR" and member.is_default_constructor():
                         identity = self.function(member)
                         found += [identity] if identity is not None else list(self.members_constructed(member))
         return tuple(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalana.frontend.cpp import pragmas
 from scalana.frontend.cpp.calls import Calls
-from scalana.frontend.cpp.clang import constant
+from scalana.frontend.cpp.clang import children_of, constant, end_of, kind_of, parts_of, start_of
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
@@ -54,15 +54,15 @@ class Builder:
     def function(self, cursor: Cursor) -> list[Node]:
         """The nodes of a function, its member initializers included."""
         nodes: list[Node] = []
-        for child in cursor.get_children():
-            kind = child.kind.name
+        for child in parts_of(cursor):
+            kind = kind_of(child)
             if kind in ("COMPOUND_STMT", "CXX_TRY_STMT", "UNEXPOSED_STMT"):
                 nodes += self.statement(child)
             elif kind == "CALL_EXPR" or child.kind.is_expression():
-                if cursor.kind.name == "CONSTRUCTOR" or self._constructor_template(cursor):
+                if kind_of(cursor) == "CONSTRUCTOR" or self._constructor_template(cursor):
                     nodes += self._stretch_and(child, self.expressions.of(child))
-        if cursor.kind.name == "DESTRUCTOR":
-            end = cursor.extent.end
+        if kind_of(cursor) == "DESTRUCTOR":
+            end = end_of(cursor)
             for destroyed in self.reader.members_destroyed(cursor.semantic_parent):
                 nodes += self._destroy(destroyed, end.line, end.column - 1, cursor)
         return nodes
@@ -70,18 +70,18 @@ class Builder:
     def _constructor_template(self, cursor: Cursor) -> bool:
         parent = cursor.semantic_parent
         name = cursor.spelling.partition("<")[0]
-        return cursor.kind.name == "FUNCTION_TEMPLATE" and parent is not None and parent.spelling == name
+        return kind_of(cursor) == "FUNCTION_TEMPLATE" and parent is not None and parent.spelling == name
 
     def lambda_body(self, cursor: Cursor) -> list[Node]:
         """The nodes of a lambda that is known only by its expression."""
-        children = [child for child in cursor.get_children() if child.kind.name == "COMPOUND_STMT"]
+        children = [child for child in children_of(cursor) if kind_of(child) == "COMPOUND_STMT"]
         return self.statement(children[-1]) if children else []
 
     # statements
 
     def statement(self, cursor: Cursor) -> list[Node]:
         """The nodes of one statement."""
-        method = self._methods.get(cursor.kind.name)
+        method = self._methods.get(kind_of(cursor))
         nodes: list[Node] = self.simple(cursor) if method is None else method(cursor)
         return nodes
 
@@ -93,13 +93,13 @@ class Builder:
         """A block: its statements, and the destructors of its variables."""
         nodes: list[Node] = []
         variables: list[Cursor] = []
-        line = cursor.extent.start.line
-        for child in cursor.get_children():
+        line = start_of(cursor).line
+        for child in children_of(cursor):
             nodes += _joined(nodes, self._below(self.texts.before(child, line), child))
-            line = child.extent.end.line
-            if child.kind.name == "DECL_STMT":
-                variables += [part for part in child.get_children() if part.kind.name == "VAR_DECL"]
-        end = cursor.extent.end
+            line = end_of(child).line
+            if kind_of(child) == "DECL_STMT":
+                variables += [part for part in children_of(child) if kind_of(part) == "VAR_DECL"]
+        end = end_of(cursor)
         for variable in reversed(variables):
             for destroyed in self.reader.destroyed(variable.type):
                 nodes += self._destroy(destroyed, end.line, max(end.column - 2, 0), cursor)
@@ -131,12 +131,12 @@ class Builder:
 
     def inside(self, cursor: Cursor) -> list[Node]:
         """A label or case that stands by itself: what it labels."""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         return self.statement(children[-1]) if children else []
 
     def wrapped(self, cursor: Cursor) -> list[Node]:
         """A statement with attributes, or the body of a coroutine, behind which the compiler's own calls stand."""
-        for child in cursor.get_children():
+        for child in children_of(cursor):
             if child.kind.is_statement():
                 return self.statement(child)
         return self.simple(cursor)
@@ -145,10 +145,10 @@ class Builder:
         """Variables, with what computes their first values; local classes hold functions of their own."""
         calls: list[Node] = []
         defines: list[str] = []
-        for child in cursor.get_children():
-            if child.kind.name == "VAR_DECL":
+        for child in children_of(cursor):
+            if kind_of(child) == "VAR_DECL":
                 found = self.expressions.children(child)
-                if found or any(True for _ in child.get_children()):
+                if found or any(True for _ in children_of(child)):
                     defines.append(child.spelling)
                 calls += found
             elif child.kind.is_declaration():
@@ -162,7 +162,7 @@ class Builder:
         calls = self.expressions.of(cursor)
         nodes = self._stretch_and(cursor, calls, self.expressions.written(cursor))
         core = self.expressions.core(cursor)
-        if len(calls) == 1 and core is not None and core.kind.name == "CALL_EXPR":
+        if len(calls) == 1 and core is not None and kind_of(core) == "CALL_EXPR":
             calls[0].whole = not any(self.expressions.computes(argument) for argument in core.get_arguments())
         return nodes
 
@@ -172,24 +172,24 @@ class Builder:
 
     def loop(self, cursor: Cursor) -> list[Node]:
         """``for``, ``while`` and range ``for``: the body stands last."""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         if not children:
             return []
         *head, body = children
         nodes: list[Node] = []
         defines: list[str] = []
         for part in head:
-            if part.kind.name in ("DECL_STMT", "VAR_DECL"):
-                variables = part.get_children() if part.kind.name == "DECL_STMT" else [part]
+            if kind_of(part) in ("DECL_STMT", "VAR_DECL"):
+                variables = children_of(part) if kind_of(part) == "DECL_STMT" else [part]
                 for variable in variables:
                     defines.append(variable.spelling)
                     nodes += self.expressions.children(variable)
             else:
                 nodes += self.expressions.of(part)
-                if cursor.kind.name == "CXX_FOR_RANGE_STMT":
+                if kind_of(cursor) == "CXX_FOR_RANGE_STMT":
                     nodes += self.expressions.held_by(part)
         uses = self.expressions.names(head)
-        head_end = head[-1].extent.end.line if head else cursor.extent.start.line
+        head_end = end_of(head[-1]).line if head else start_of(cursor).line
         nodes += self.body(body, head_end)
         place = self.texts.named(cursor, head=body)
         return [
@@ -204,11 +204,11 @@ class Builder:
 
     def do_loop(self, cursor: Cursor) -> list[Node]:
         """``do ... while``: the body stands first."""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         if not children:
             return []
         body, *condition = children
-        nodes = self.body(body, cursor.extent.start.line)
+        nodes = self.body(body, start_of(cursor).line)
         if len(condition) == 1 and constant(condition[0]) == 0:
             return nodes  # not a loop: how macros make one statement of several
         for part in condition:
@@ -226,7 +226,7 @@ class Builder:
             inside: list[Node] = []
             for part in head:
                 inside += self.statement(part) if part.kind.is_statement() else self.expressions.of(part)
-            line = head[-1].extent.end.line if head else arm.extent.start.line
+            line = end_of(head[-1]).line if head else start_of(arm).line
             if then is None:
                 nodes += inside
                 break
@@ -237,19 +237,19 @@ class Builder:
             prefix = "else "
             arm = None
             if otherwise is not None:
-                if otherwise.kind.name == "IF_STMT":
+                if kind_of(otherwise) == "IF_STMT":
                     arm = otherwise
                 else:
                     place = self.texts.place(otherwise, "else")
-                    nodes.append(Node(VertexKind.BRANCH, place, self.body(otherwise, then.extent.end.line)))
+                    nodes.append(Node(VertexKind.BRANCH, place, self.body(otherwise, end_of(then).line)))
         return nodes
 
     def _parts(self, cursor: Cursor) -> tuple[list[Cursor], Cursor | None, Cursor | None]:
         """Head, statement and ``else`` of an ``if``; a head has up to three parts, and an arm can be left out."""
-        children = list(cursor.get_children())
+        children = list(children_of(cursor))
         if len(children) < 2:
             return children, None, None
-        declared = sum(1 for child in children[:2] if child.kind.name in ("VAR_DECL", "DECL_STMT"))
+        declared = sum(1 for child in children[:2] if kind_of(child) in ("VAR_DECL", "DECL_STMT"))
         arms = children[min(declared + 1, len(children) - 1) :]
         if len(arms) >= 2:
             between = self.texts.gap(arms[-2], arms[-1])
@@ -261,7 +261,7 @@ class Builder:
 
     def switch(self, cursor: Cursor) -> list[Node]:
         """``switch``: an arm begins with each group of labels."""
-        *head, body = list(cursor.get_children()) or [None]
+        *head, body = list(children_of(cursor)) or [None]
         nodes: list[Node] = []
         for part in head:
             if part is not None:
@@ -270,15 +270,15 @@ class Builder:
             nodes.insert(0, Node(VertexKind.COMP, self.texts.named(cursor, end=head[-1], head=body)))
         if body is None:
             return nodes
-        if body.kind.name != "COMPOUND_STMT":
+        if kind_of(body) != "COMPOUND_STMT":
             return nodes + self.statement(body)
         arm: Node | None = None
-        line = body.extent.start.line
-        for child in body.get_children():
-            if child.kind.name in ("CASE_STMT", "DEFAULT_STMT"):
+        line = start_of(body).line
+        for child in children_of(body):
+            if kind_of(child) in ("CASE_STMT", "DEFAULT_STMT"):
                 inner = child
-                while inner.kind.name in ("CASE_STMT", "DEFAULT_STMT"):
-                    parts = list(inner.get_children())
+                while kind_of(inner) in ("CASE_STMT", "DEFAULT_STMT"):
+                    parts = list(children_of(inner))
                     inner = parts[-1]
                 place = self.texts.named(child, head=inner)
                 arm = Node(VertexKind.BRANCH, place, self.statement(inner))
@@ -291,15 +291,15 @@ class Builder:
                     arm.children += _joined(arm.children, found)
                     span, last = arm.place, self.texts.place(child)
                     arm.place = Place(span.file, span.line, last.end_line, span.column, span.name, last.end_column)
-            line = child.extent.end.line
+            line = end_of(child).line
         return nodes
 
     def try_block(self, cursor: Cursor) -> list[Node]:
         """``try``: its body always runs; each ``catch`` is a branch."""
         nodes: list[Node] = []
-        for child in cursor.get_children():
-            if child.kind.name == "CXX_CATCH_STMT":
-                parts = [part for part in child.get_children() if part.kind.name == "COMPOUND_STMT"]
+        for child in children_of(cursor):
+            if kind_of(child) == "CXX_CATCH_STMT":
+                parts = [part for part in children_of(child) if kind_of(part) == "COMPOUND_STMT"]
                 place = self.texts.named(child, head=parts[-1] if parts else None)
                 nodes.append(Node(VertexKind.BRANCH, place, self.statement(parts[-1]) if parts else []))
             else:

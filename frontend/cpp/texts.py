@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from scalana.frontend.cpp.clang import end_of, handle_of, start_of
 from scalana.frontend.cpp.pragmas import Pragma, between, omp_pragmas
 from scalana.graphs.psg import Place
 
 if TYPE_CHECKING:
-    from clang.cindex import Cursor
+    from clang.cindex import Cursor, File
 
 NAME_LENGTH = 72
 """Longest text of a place's name, in characters."""
@@ -53,12 +54,21 @@ class Texts:
         self.skipped = skipped
         self._texts: dict[str, Text] = {}
         self._paths: dict[str, str] = {}
+        self._handles: dict[int, str] = {}
 
     def path(self, name: str) -> str:
         """Absolute path of a file that the compiler names."""
         path = self._paths.get(name)
         if path is None:
             path = self._paths[name] = os.path.normpath(os.path.join(self.directory, name))
+        return path
+
+    def path_of(self, file: File) -> str:
+        """Absolute path of a file of the translation unit."""
+        handle = handle_of(file)
+        path = self._handles.get(handle)
+        if path is None:
+            path = self._handles[handle] = self.path(file.name)
         return path
 
     def __getitem__(self, path: str) -> Text:
@@ -82,9 +92,9 @@ class Texts:
 
     def place(self, cursor: Cursor, name: str = "", end: Cursor | None = None) -> Place:
         """The span of a cursor, or from its start to the end of another one."""
-        start = cursor.extent.start
-        last = (cursor if end is None else end).extent.end
-        file = self.path(start.file.name) if start.file is not None else ""
+        start = start_of(cursor)
+        last = end_of(cursor if end is None else end)
+        file = self.path_of(start.file) if start.file is not None else ""
         end_line = max(last.line, start.line)
         return Place(file, start.line, end_line, start.column - 1, name, last.column - 1)
 
@@ -92,7 +102,7 @@ class Texts:
         """Like :meth:`place`, with the text of its first line as name; up to where ``head`` begins, if given."""
         bare = self.place(cursor, "", end)
         text = self[bare.file]
-        stop = head.extent.start if head is not None else None
+        stop = start_of(head) if head is not None else None
         if stop is not None and (stop.line, stop.column - 1) > (bare.line, bare.column):
             name = text.head(bare.line, bare.column, stop.line, stop.column - 1)
         else:  # also of what a macro makes, where all begins at the macro's name
@@ -103,25 +113,25 @@ class Texts:
         """Directives that stand directly before a statement, behind ``after_line``."""
         if not self.openmp:
             return []
-        start = statement.extent.start
+        start = start_of(statement)
         if start.file is None:
             return []
-        pragmas = self[self.path(start.file.name)].pragmas
+        pragmas = self[self.path_of(start.file)].pragmas
         return between(pragmas, after_line, start.line) if pragmas else []
 
     def gap(self, left: Cursor, right: Cursor) -> bytes:
         """What stands between two expressions (an operator), without blanks."""
-        end = left.extent.end
+        end = end_of(left)
         if end.file is None:
             return b""
-        return self[self.path(end.file.name)].slice(end.offset, right.extent.start.offset).strip()
+        return self[self.path_of(end.file)].slice(end.offset, start_of(right).offset).strip()
 
     def first(self, cursor: Cursor) -> bytes:
         """The first two bytes of an expression."""
-        start = cursor.extent.start
-        return self[self.path(start.file.name)].slice(start.offset, start.offset + 2) if start.file else b""
+        start = start_of(cursor)
+        return self[self.path_of(start.file)].slice(start.offset, start.offset + 2) if start.file else b""
 
     def last(self, cursor: Cursor) -> bytes:
         """The last two bytes of an expression."""
-        end = cursor.extent.end
-        return self[self.path(end.file.name)].slice(end.offset - 2, end.offset) if end.file else b""
+        end = end_of(cursor)
+        return self[self.path_of(end.file)].slice(end.offset - 2, end.offset) if end.file else b""

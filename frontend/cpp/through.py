@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp import clang
+from scalana.frontend.cpp.clang import children_of, kind_of, parts_of
 
 if TYPE_CHECKING:
     from clang.cindex import Cursor, Type
@@ -53,20 +54,20 @@ class Through:
         """Note the user's functions that are called in a body, and return those of the library that concern them."""
         definition = function.get_definition()
         inner: list[Cursor] = []
-        stack = list(definition.get_children()) if definition is not None else []
+        stack = parts_of(definition) if definition is not None else []
         stack.reverse()
         while stack:
             cursor = stack.pop()
-            if cursor.kind.name == "CALL_EXPR":
+            if kind_of(cursor) == "CALL_EXPR":
                 callee = cursor.referenced
-                if callee is not None and callee.kind.name in _CALLABLE:
+                if callee is not None and kind_of(callee) in _CALLABLE:
                     if not self.reader.is_foreign(callee):
                         identity = self.reader.function(callee)
                         if identity is not None:
                             found[identity] = None
                     elif self.concerns(callee):
                         inner.append(callee)
-            stack.extend(reversed(list(cursor.get_children())))
+            stack.extend(reversed(list(children_of(cursor))))
         return inner
 
     def callables(self, kind: Type, depth: int = 0) -> tuple[str, ...]:
@@ -90,7 +91,7 @@ class Through:
             if self._is_own(callee.get_template_argument_type(number)):
                 return True
         owner = callee.semantic_parent
-        if owner is not None and owner.kind.name in ("CLASS_DECL", "STRUCT_DECL") and self._is_own(owner.type):
+        if owner is not None and kind_of(owner) in ("CLASS_DECL", "STRUCT_DECL") and self._is_own(owner.type):
             return True
         # Packs of arguments are not listed among the template's.
         return any(self._is_own(argument.type) for argument in callee.get_arguments() if argument is not None)
