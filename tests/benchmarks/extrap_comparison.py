@@ -1,10 +1,14 @@
 """Models of growth side by side with Extra-P, on the same synthetic measurements.
 
     python -m tests.benchmarks.extrap_comparison --extrap /path/to/venv/bin/extrap [--at 64] [--trials 10] [--repeats 1]
+    python -m tests.benchmarks.extrap_comparison --extrap /path/to/venv/bin/extrap --runs RUNS
 
 Extra-P stays in an environment of its own (``pip install extrap`` in a fresh venv). Both get the same series of
 seconds: three and five sizes, without noise and with some; the error is that of the prediction at a size that was not
 given. Extra-P is run once for every set of series, with its default options and with negative exponents allowed.
+
+``--runs`` takes recorded programs instead, of at least four sizes each (folders ``NAME-RANKS``): the seconds of the
+place that loses most, fitted without the largest run, and compared with it.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+import scalana
 from scalana.detectors.scaling.models import fit
 
 SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -55,6 +60,36 @@ def measure(sizes: list[int], noise: float, trials: int, repeats: int) -> dict[s
             )
             series[f"{name}#{trial}"] = (exact[:, None] * factors).tolist()
     return series
+
+
+def recorded(runs: Path) -> dict[str, tuple[str, list[int], list[float]]]:
+    """For every program the place that loses most on its largest number of ranks, the sizes, and the place's seconds of
+    an average rank."""
+    sizes: dict[str, list[int]] = {}
+    for file in runs.glob("*/run.json"):
+        name, _, ranks = file.parent.name.rpartition("-")
+        if ranks.isdigit():
+            sizes.setdefault(name, []).append(int(ranks))
+    result = {}
+    for name, found in sorted(sizes.items()):
+        if len(found) >= 4:
+            top = scalana.scaling([runs / f"{name}-{ranks}" for ranks in sorted(found)]).findings[0]
+            result[name] = f"{Path(top.file).name}:{top.line}", top.evidence["sizes"], top.evidence["seconds"]
+    return result
+
+
+def compare_recorded(runs: Path, program: str) -> None:
+    """Print how well each tells the largest run of every program from the others."""
+    names = ["scalana", *OPTIONS]
+    print("| place | fitted | largest | " + " | ".join(f"{name}: model | error" for name in names) + " |")
+    print("|" + "---|" * (3 + 2 * len(names)))
+    for place, sizes, seconds in recorded(runs).values():
+        series = {place: [[value] for value in seconds[:-1]]}
+        answers = [ours(sizes[:-1], series[place], sizes[-1])]
+        answers += [extra_p(program, options, sizes[:-1], series, sizes[-1])[place] for options in OPTIONS.values()]
+        cells = [f"`{model}` | {value / seconds[-1] - 1.0:+.1%}" for model, value in answers]
+        fitted = ", ".join(f"{ranks}: {value:.3f}" for ranks, value in zip(sizes[:-1], seconds, strict=False))
+        print(f"| {place} | {fitted} | {sizes[-1]}: {seconds[-1]:.3f} | " + " | ".join(cells) + " |")
 
 
 def ours(sizes: list[int], values: list[list[float]], at: int) -> tuple[str, float]:
@@ -107,7 +142,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10, help="noisy series of every shape (default: 10)")
     parser.add_argument("--repeats", type=int, default=1, help="measurements of each size (default: 1)")
     parser.add_argument("--noise", type=float, default=0.03, help="relative noise of a measurement (default: 0.03)")
+    parser.add_argument("--runs", type=Path, help="folder of recorded programs to compare instead")
     args = parser.parse_args()
+    if args.runs:
+        compare_recorded(args.runs, args.extrap)
+        return
     for label, sizes in SIZES.items():
         for noise in (0.0, args.noise):
             trials = args.trials if noise else 1
