@@ -15,8 +15,12 @@ from scalana.runtime.operations import BY_CODE, Waits
 if TYPE_CHECKING:
     from scalana.graphs.run_info import OpenCall, RunInfo
 
+_OF_TWO = (Waits.SENDER, Waits.RECEIVER, Waits.NAMED)
 SHORTEST_S = 1.0
 """An open call that lasted less is how a job ends that is stopped, not a hang."""
+
+SAME_S = 1e-6
+"""Difference below which two times are one."""
 
 Left = dict[tuple[int, int], dict[int, float]]
 """By communicator and operation, the ranks whose call of it ended without all others, and when."""
@@ -26,11 +30,12 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     """Return one finding for each rank that others were still waiting for when their records stopped."""
     waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S]
     by_rank = {call.rank: call for call in waiting}
-    left = _left(timeline) if waiting else {}
+    left = _left(timeline, waiting) if waiting else {}
     awaited: dict[int, list[OpenCall]] = defaultdict(list)
     for call in waiting:
         for rank in _absent(call, waiting, left, run):
-            awaited[_last_awaited(rank, by_rank, waiting, left, run)].append(call)
+            last = _last_awaited(rank, by_rank, waiting, left, run)
+            awaited[min(_circle(last, by_rank), default=last)].append(call)
     total = sum(call.seconds for call in waiting)
     findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
@@ -48,23 +53,26 @@ def _without_circles(findings: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _left(timeline: Timeline) -> Left:
-    """When ranks left operations that not all came to: their calls failed."""
+def _left(timeline: Timeline, waiting: list[OpenCall]) -> Left:
+    """When ranks left operations that not all came to: their calls failed. Those that wait to the end did not leave."""
     calls, instances = timeline.calls, timeline.instances
+    open_ = {(call.rank, call.operation): call.since_s for call in waiting}
     left: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     incomplete = ~instances.complete & (instances.communicator >= 0)
     for call in np.flatnonzero((calls.posts >= 0) & np.append(incomplete, False)[calls.posts]).tolist():
-        instance = calls.posts[call]
-        operation = int(instances.communicator[instance]), int(instances.operation[instance])
-        left[operation][int(timeline.locations.rank[calls.location[call]])] = float(calls.exit_s[call])
+        instance, rank = calls.posts[call], int(timeline.locations.rank[calls.location[call]])
+        since_s = open_.get((rank, int(calls.operation[call])), np.inf)
+        if calls.enter_s[call] < since_s - SAME_S:
+            operation = int(instances.communicator[instance]), int(instances.operation[instance])
+            left[operation][rank] = float(calls.exit_s[call])
     return left
 
 
 def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -> list[int]:
     """Ranks that an open call waits for: those of its communicator that are not in it, nor were, or its partner."""
     operation = BY_CODE[call.operation]
-    named = operation.waits == Waits.NAMED
-    if call.peer >= 0 and (named or operation.name in ("recv", "send", "broadcast", "scatter")):
+    partner = _partner(call)
+    if partner >= 0 or (call.peer >= 0 and operation.name in ("broadcast", "scatter")):
         return [call.peer] if call.peer != call.rank else []
     if call.communicator < 0 or operation.name in ("win_lock", "win_unlock", "win_flush"):
         return []
@@ -73,6 +81,21 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
     failed = left.get((call.communicator, call.operation), {})
     there |= {rank for rank, exit_s in failed.items() if exit_s > call.since_s}
     return [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
+
+
+def _partner(call: OpenCall) -> int:
+    """The one rank that an open call of a message or of a window waits for; -1 where it is of another kind."""
+    operation = BY_CODE[call.operation]
+    return call.peer if operation.waits in _OF_TWO or operation.name == "send" else -1
+
+
+def _circle(rank: int, by_rank: dict[int, OpenCall]) -> list[int]:
+    """Ranks to which a rank leads, each of which waits for the next alone, and the last for the first; [] if none."""
+    seen: list[int] = []
+    while rank in by_rank and rank not in seen:
+        seen.append(rank)
+        rank = _partner(by_rank[rank])
+    return seen[seen.index(rank) :] if rank in seen else []
 
 
 def _last_awaited(rank: int, by_rank: dict[int, OpenCall], waiting: list[OpenCall], left: Left, run: RunInfo) -> int:
@@ -121,6 +144,9 @@ def _finding(
     }
     if rank in by_rank:
         evidence["also_in"] = BY_CODE[by_rank[rank].operation].name
+    circle = _circle(rank, by_rank)
+    if circle:
+        evidence["circle"] = circle
     return Finding(
         kind="hang",
         vertex=vertex if known else -1,
@@ -129,17 +155,21 @@ def _finding(
         end_line=end_line,
         function=root.function,
         vertex_kind=root.vertex_kind,
-        ranks=[rank],
+        ranks=sorted(circle) or [rank],
         lost_s=lost,
         lost_share=lost / max(total_s, 1e-300),
         saving_s=longest.seconds,
         path=[symptom, root],
         evidence=evidence,
-        advice=_advice(rank, operation, by_rank),
+        advice=_advice(rank, operation, by_rank, circle),
     )
 
 
-def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall]) -> str:
+def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int]) -> str:
+    if circle:
+        following = zip(circle, [*circle[1:], circle[0]], strict=True)
+        pairs = ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
+        return f"A deadlock: rank {pairs}. One of them must do what is waited for before it waits itself."
     if rank in by_rank:
         other = BY_CODE[by_rank[rank].operation].name
         return f"Ranks disagree on what comes next: {operation} here, {other} on rank {rank}."

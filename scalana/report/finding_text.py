@@ -120,6 +120,8 @@ def _hang(who: str, evidence: Mapping[str, object], ranks: int) -> str:
     operation = str(evidence.get("operation") or "this call")
     waiting = evidence.get("waiting_ranks")
     others = names.ranks(waiting, ranks) if isinstance(waiting, (list, tuple)) and waiting else "others"
+    if evidence.get("circle"):
+        return f"{who} wait for each other in a circle, to the end."
     instead = f", but waits in {evidence['also_in']}" if evidence.get("also_in") else ""
     return f"{who} never came to the {operation} in which {others} waited to the end{instead}."
 

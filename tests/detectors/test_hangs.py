@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,27 @@ def test_calls_that_were_open_for_a_moment_are_no_hang():
     opens = [(rank, "allreduce", 7, 0.2, -1) for rank in (0, 1, 3)]
     timeline, psg, run, _ = stopped(opens, {2: "stuck"})
     assert hangs.detect(timeline, psg, run) == []
+
+
+def test_ranks_that_disagree_on_a_broadcast_are_not_taken_for_failed_ones():
+    opens = [*((rank, "allreduce", 7, 10.0, -1) for rank in (0, 1, 3)), (2, "broadcast", 7, 10.0, 1)]
+    timeline, psg, run, _ = stopped(opens, {})
+    calls, instances = timeline.calls, timeline.instances
+    ends = calls.first[1:] - 1  # every rank's last call is the open one, and one instance for all that they called
+    instances.complete[calls.posts[ends]] = False
+    instances.communicator[:] = 0
+    calls.operation[ends[2]] = BY_NAME["broadcast"].code
+    calls.exit_s[ends] += 10.0
+    run.open_calls = [replace(call, since_s=float(calls.enter_s[ends[call.rank]])) for call in run.open_calls]
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [2]
+    assert finding.evidence["waiting_ranks"] == [0, 1, 3]
+
+
+def test_ranks_that_wait_for_messages_of_each_other_are_one_finding():
+    opens = [(0, "recv", 1, 10.0, 2), (2, "recv", 1, 10.0, 1), (1, "blocking_send", 1, 10.0, 0)]
+    timeline, psg, run, _ = stopped([*opens, (3, "allreduce", 7, 10.0, -1)], {})
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [0, 1, 2]
+    assert finding.evidence["circle"] == [0, 2, 1]
+    assert "rank 0 for 2, 2 for 1, 1 for 0" in finding.advice
