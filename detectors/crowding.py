@@ -36,6 +36,8 @@ STARVED = 0.3
 half of it: what they wait for otherwise (a loader, a thread) has no core either."""
 OFF_CPU = 0.3
 """With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
+STEADY = 0.5
+"""Part of a finding that ranks must be late with on average, to lack a core for more than a turn now and then."""
 ALONE = 0.2
 """Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
 LATENCY_S, BYTES_PER_S = 1e-3, 2e6
@@ -93,7 +95,11 @@ def ranks_without_core(run: RunInfo) -> set[int]:
 
 def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks: int, recorded_s: float) -> bool:
     if finding.kind == "waiting-for-core":
-        return len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered
+        if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
+            return True
+        # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
+        steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("stretches")
+        return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
     if not crowding.crowded:
         return False
     if finding.kind == "slow-transfer":  # what moves data has no core either

@@ -99,6 +99,17 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
     assert without_turns([finding], free, hosts(8, 8)) == [finding]
 
 
+@pytest.mark.parametrize(
+    ("steady", "stretches", "kept"),
+    [(0.9, 50.0, True), (0.3, 50.0, False), (0.0, 1.0, True)],
+    ids=["always", "in turns", "once"],
+)
+def test_a_rank_that_lacks_its_core_is_told_from_turns(steady: float, stretches: float, kept: bool) -> None:
+    """Threads outnumber the cores, of which there are as many as ranks."""
+    finding = found("waiting-for-core", 2.0, steady_share=steady, stretches=stretches)
+    assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 8))) is kept
+
+
 def test_what_computing_costs_where_cores_are_shared() -> None:
     assert Crowding.of(crowded(0.2, 0.6, 4)) == Crowding(True, pytest.approx(3.0))
     assert Crowding.of(crowded(1.0, 0.01, 4)) == Crowding(False, 0.0)
