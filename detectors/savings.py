@@ -10,8 +10,9 @@ import numpy.typing as npt
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Change
+from scalana.detectors.segments import quantiles
 from scalana.detectors.targets import TargetKind
-from scalana.graphs.hashing import ordered
+from scalana.graphs.hashing import distinct
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.portions import rows_of_ranges
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -164,19 +165,19 @@ def _usual_rows(event: IntArray, did_s: FloatArray, guilty: np.ndarray, middle: 
     The CPU time of these very members is what an excess is compared with, too, so that its parts add up to it, and so
     that what came by chance is as often below as above.
     """
-    if not len(event):
-        return event, event
-    count = int(event.max()) + 1
-    order = np.argsort(did_s, kind="stable")
-    order = order[ordered(event[order], count)]
-    size = np.bincount(event, minlength=count)
-    low = order[np.cumsum(size) - size + np.floor(middle * np.maximum(size - 1, 0)).astype(np.int64)]
-    high = low.copy()
-    order = order[~guilty[order]]
-    size = np.bincount(event[order], minlength=count)
-    some = size > 0
-    first, size = (np.cumsum(size) - size)[some], size[some]
-    low[some], high[some] = order[first + (size - 1) // 2], order[first + size // 2]
+    count = int(event.max(initial=-1)) + 1
+    low, high = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    others = np.flatnonzero(~guilty)
+    alone = np.ones(count, dtype=bool)
+    alone[event[others]] = False
+    for rows, part, upper in ((others, 0.5, True), (np.flatnonzero(alone[event]), middle, False)):
+        if not len(rows):
+            continue
+        events, _, number = distinct(event[rows])
+        values = quantiles(number, did_s[rows], (part, part), (False, upper))
+        for chosen, value in zip((low, high), values, strict=True):
+            at = np.flatnonzero(did_s[rows] == value[number])
+            chosen[events[number[at]]] = rows[at]
     return low[event], high[event]
 
 
