@@ -22,7 +22,7 @@ from scalana.graphs import hashing
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
 _columns = numba.float64[:, ::1]
-_calls, _pairs = numba.from_dtype(replay.CALL)[::1], numba.from_dtype(replay.PAIR)[::1]
+_calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CALL, replay.PAIR, replay.MEETING))
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
 
@@ -30,8 +30,8 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
         (
-            *(_i8, _calls, _pairs, _flags, _i8, _i4, _f8, _i8, _f8, _columns, _columns, _columns, _columns, _i4, _i4),
-            *(_columns, _columns),
+            *(_i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8, _f8, _f8, _columns, _columns, _columns, _meetings),
+            *(_columns, _columns, _columns),
         ),
     ),
     (

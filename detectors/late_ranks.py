@@ -67,8 +67,7 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     if not found:
         return []
     changes = each(lambda mended: change_of(mended[0], table, timeline, mended[2]), found)
-    # The run as it was, and without each of them.
-    measured_end, *ends = (float(end_s.max()) for end_s in replay.ends_s([None, *changes]))
+    measured_end, ends = replay.run_ends_s(changes)
     findings: list[Finding] = []
     for (candidate, finding, excess), end in zip(found, ends, strict=True):
         finding.saving_s = max(0.0, measured_end - end)

@@ -32,7 +32,6 @@ CALL = np.dtype(
     [
         ("enter_s", np.float64),
         ("exit_s", np.float64),
-        ("gap_s", np.float64),  # before it
         ("location", ROW),
         ("posts", ROW),  # as in Calls
         ("pair", ROW),  # the first instance that it waits for; its last comes before the next call's first
@@ -42,6 +41,14 @@ CALL = np.dtype(
 """A call, for a replay."""
 PAIR = np.dtype([("rule", ROW), ("instance", ROW), ("on", ROW)])
 """An instance that a call waits for, and how: see Dependencies."""
+MEETING = np.dtype(
+    [
+        ("last_s", np.float64),  # when the last member came, as it was measured
+        ("lacking", ROW),  # members that have not come yet
+        ("waiting", ROW),  # the first location of those that wait for one of them, -1 if none does
+    ]
+)
+"""An instance, while a replay is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,9 @@ class Replay:
     timeline: Timeline
     pairs: Dependencies
     gap_s: FloatArray
-    """Length of every gap, numbered as in OwnWork ``[calls + locations]``."""
+    """Length of every gap, numbered as in OwnWork, without :attr:`waiting_s` ``[calls + locations]``."""
+    waiting_s: FloatArray | None
+    """What of every gap was waiting in unwritten calls; None where all were written ``[calls + locations]``."""
     last_s: FloatArray
     """When the last member of every instance came ``[instances]``."""
 
@@ -86,6 +95,13 @@ class Replay:
         ``[locations]``."""
         at_once = min(_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
         return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
+
+    def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
+        """Return when the run ends as it was, and with each of some changes."""
+        if self.waiting_s is None:  # a replay gives back what was measured
+            return float(self.timeline.locations.end_s.max()), [float(end.max()) for end in self.ends_s(changes)]
+        measured, *mended = (float(end.max()) for end in self.ends_s([None, *changes]))
+        return measured, mended
 
     def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
         """Return when each location ends ``[locations]``, with what :meth:`Change.of` takes taken out."""
@@ -114,19 +130,19 @@ class Replay:
                 timeline.calls.first,
                 calls,
                 waits,
+                np.zeros(0) if self.waiting_s is None else self.waiting_s,
                 self.pairs.earliest,
                 instances.first,
                 instances.members,
-                self.last_s,
                 locations.rank,
+                locations.start_s.copy(),
                 # Of a gap that was measured to be less than nothing nothing is made only where work is taken out.
                 np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
                 np.ascontiguousarray(removed_s[:, at]),
                 np.ascontiguousarray(shorter_s[:, at]),
                 np.stack([_starts(locations.start_s, change) for change in changes[at]], axis=1),
+                self._meetings(),
                 np.full((len(instances), columns), -np.inf),
-                np.diff(instances.first).astype(ROW),
-                np.full(len(instances) + len(locations), -1, ROW),
                 enter,
                 leave,
             )
@@ -145,7 +161,6 @@ class Replay:
             for name, column in (
                 ("enter_s", calls.enter_s),
                 ("exit_s", calls.exit_s),
-                ("gap_s", self.gap_s),
                 ("location", calls.location),
                 ("posts", calls.posts),
                 ("pair", calls.wait_first),
@@ -161,6 +176,12 @@ class Replay:
         each(fill_waits, chunks(len(waits), _IN_CACHE))
         table["pair"][-1] = len(waits)
         return table, waits
+
+    def _meetings(self) -> npt.NDArray[Any]:
+        """All instances before anybody has come; see :data:`MEETING`."""
+        table = np.empty(len(self.last_s), MEETING)
+        table["last_s"], table["lacking"], table["waiting"] = self.last_s, np.diff(self.timeline.instances.first), -1
+        return table
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:
@@ -217,7 +238,7 @@ def prepare(
     gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
     if waiting_s is not None:
         gap_s = np.maximum(gap_s - waiting_s, 0.0)
-    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, _last_s(timeline))
+    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, _last_s(timeline))
 
 
 def _last_s(timeline: Timeline) -> FloatArray:
@@ -233,31 +254,32 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     calls,
     waits,
+    waiting_s,
     earliest,
     member_first,
     members,
-    last_s,
     rank,
+    before_s,
     least_gap_s,
     removed_s,
     shorter_s,
     now,
+    meetings,
     arrival,
-    lacking,
-    head,
     enter,
     leave,
 ):
     """The recurrence, for all changes at once: columns of two-dimensional arrays are of one change each.
 
     Every location goes on until it waits for an arrival that is not known yet, and goes on from there when it is.
-    ``now`` begins with the starts of the locations, ``arrival`` with -inf, ``lacking`` with the members of every
-    instance, and ``head`` with -1: one list of who waits for every instance, and one of who waits for an entry of every
-    location. ``enter``, and ``leave`` if it has rows, are filled in. Returns the ends of the last calls.
+    ``before_s`` and ``now`` begin with the starts of the locations, as they were measured and as they are now,
+    ``arrival`` with -inf. ``enter``, and ``leave`` if it has rows, are filled in. Returns the ends of the last calls.
     """
-    locations, instances, changes = len(now), len(last_s), len(least_gap_s)
+    locations, changes = len(now), len(least_gap_s)
     at, entered, pair_of = first[:-1].copy(), np.zeros(locations, np.bool_), np.zeros(locations, np.int64)
-    following, waits_in, awaited = np.full(locations, -1), np.full(locations, -1), np.full(locations, -1)
+    # Who waits is in the list of the instance or, if for the entry of one call, in that of this call's location.
+    waiting, following = np.full(locations, -1), np.full(locations, -1)
+    waits_in, awaited = np.full(locations, -1), np.full(locations, -1)
     ready, count = np.arange(locations)[::-1].copy(), locations
     this, will = np.empty(changes), np.empty(changes)
     while True:
@@ -266,7 +288,10 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             if here < 0:
                 return now
             # A circle, as clocks that differ can make it: the first to go on did so with what it had.
-            _unlink(head, following, waits_in[here], here)
+            if awaited[here] >= 0:
+                waiting[waits_in[here]] = _without(waiting[waits_in[here]], following, here)
+            else:
+                meetings[waits_in[here]].waiting = _without(meetings[waits_in[here]].waiting, following, here)
             pair_of[here] = calls[at[here] + 1].pair
             ready[0], count = here, 1
         count -= 1
@@ -277,42 +302,52 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             row, instance, end = calls[call].row, calls[call].posts, calls[call + 1].pair
             if not entered[here]:
                 entered[here], pair_of[here] = True, calls[call].pair
+                gap_s = enter_s - before_s[here]
+                if len(waiting_s):
+                    gap_s = max(gap_s - waiting_s[call], 0.0)
                 for change in range(changes):
-                    gap = calls[call].gap_s - (removed_s[row, change] if row >= 0 else 0.0)
+                    gap = gap_s - (removed_s[row, change] if row >= 0 else 0.0)
                     now[here, change] += max(gap, least_gap_s[change])
                     enter[call, change] = now[here, change]
                     if instance >= 0:
                         arrival[instance, change] = max(arrival[instance, change], now[here, change])
                 if instance >= 0:
-                    lacking[instance] -= 1
-                    if lacking[instance] == 0:
-                        count = _wake(head, following, instance, awaited, call, ready, count)
-                if head[instances + here] >= 0:
-                    count = _wake(head, following, instances + here, awaited, call, ready, count)
+                    meetings[instance].lacking -= 1
+                    if meetings[instance].lacking == 0:
+                        other = meetings[instance].waiting
+                        while other >= 0:
+                            ready[count], count, other = other, count + 1, following[other]
+                        meetings[instance].waiting = -1
+                if waiting[here] >= 0:
+                    count = _wake(waiting, following, here, awaited, call, ready, count)
             pair, waited_in = pair_of[here], -1
             while pair < end:
                 rule, met = waits[pair].rule, waits[pair].instance
                 if rule == 1:
-                    if lacking[met] > 0 and (last_s[met] <= exit_s or not earliest[call]):
+                    if meetings[met].lacking > 0 and (meetings[met].last_s <= exit_s or not earliest[call]):
                         waited_in, awaited[here] = met, -1
                 elif rule == 2:
                     other = waits[pair].on
                     there = calls[other].location
                     to_come = at[there] < other or (at[there] == other and not entered[there])
                     if to_come and calls[other].enter_s <= exit_s:
-                        waited_in, awaited[here] = instances + there, other
+                        waited_in, awaited[here] = there, other
                 elif rule == 3:
                     for entry in range(member_first[met], member_first[met + 1]):
                         member = members[entry]
                         lower = rank[calls[member].location] < rank[here]
                         if lower and _is_to_come(member, exit_s, calls, at, entered):
-                            waited_in, awaited[here] = instances + calls[member].location, member
+                            waited_in, awaited[here] = calls[member].location, member
                 if waited_in >= 0:
                     break
                 pair += 1
             pair_of[here] = pair
             if waited_in >= 0:
-                following[here], head[waited_in], waits_in[here] = head[waited_in], here, waited_in
+                waits_in[here] = waited_in
+                if awaited[here] >= 0:
+                    following[here], waiting[waited_in] = waiting[waited_in], here
+                else:
+                    following[here], meetings[waited_in].waiting = meetings[waited_in].waiting, here
                 break
             # The release, as it was measured and as it is now.
             any_rule = False
@@ -323,7 +358,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 was = -np.inf
                 rule, met = waits[pair].rule, waits[pair].instance
                 if rule == 1:
-                    came_s = last_s[met]
+                    came_s = meetings[met].last_s
                     known = came_s <= exit_s or not earliest[call]
                     # Where it left before the last one came, by clocks that differ, it does so now.
                     was = min(came_s, exit_s) if known else came_s
@@ -370,7 +405,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 if len(leave):
                     leave[call, change] = now[here, change]
             entered[here] = False
-            at[here] = call + 1
+            at[here], before_s[here] = call + 1, exit_s
 
 
 @numba.njit(cache=True, nogil=True)
@@ -387,18 +422,18 @@ def _is_to_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def _wake(head, following, which, awaited, call, ready, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _wake(waiting, following, which, awaited, call, ready, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put those of a list that wait for nothing behind a call with what is ready; returns how many are."""
-    waiting = head[which]
-    head[which] = -1
-    while waiting >= 0:
-        after = following[waiting]
-        if awaited[waiting] <= call:
-            ready[count] = waiting
+    location = waiting[which]
+    waiting[which] = -1
+    while location >= 0:
+        after = following[location]
+        if awaited[location] <= call:
+            ready[count] = location
             count += 1
         else:
-            following[waiting], head[which] = head[which], waiting
-        waiting = after
+            following[location], waiting[which] = waiting[which], location
+        location = after
     return count
 
 
@@ -413,12 +448,12 @@ def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: n
 
 
 @numba.njit(cache=True, nogil=True)
-def _unlink(head, following, which, location):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Take a location out of a list."""
-    if head[which] == location:
-        head[which] = following[location]
-        return
-    before = head[which]
+def _without(first, following, location):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take a location out of a list; returns the first of those that are left."""
+    if first == location:
+        return following[location]
+    before = first
     while following[before] != location:
         before = following[before]
     following[before] = following[location]
+    return first
