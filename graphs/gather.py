@@ -19,7 +19,7 @@ from scalana.graphs.load import RankRecords, start_ns
 from scalana.graphs.parts import Communicators, Part, Totals, as_integers
 from scalana.graphs.portions import Portion, chunks, each, portions
 from scalana.graphs.stacked import stacked_events, stacked_samples
-from scalana.graphs.tables import Events, Samples, Threads, append, concatenate, narrowed, take, trim, wide
+from scalana.graphs.tables import Events, Samples, Threads, append, concatenate, narrowed, take, wide
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import (
@@ -297,7 +297,6 @@ def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
             else:
                 entry.children[place - 1] = small
             number += 1
-    trim()
 
 
 def _linked(events: Events) -> Events:

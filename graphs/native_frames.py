@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from scalana.graphs.reading import Rows
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.record_format import (
     NATIVE_MODULE,
@@ -209,4 +210,5 @@ def _column(values: IntArray | Any) -> Any:
 def _moved(columns: Any, moved: Any) -> Any:
     old = np.asarray(columns.path)
     known = (old >= 0) & (old < len(moved))
-    return replace(columns, path=_column(np.where(known, moved[np.where(known, old, 0)], 0)))
+    path = _column(np.where(known, moved[np.where(known, old, 0)], 0))
+    return columns.having(path=path) if isinstance(columns, Rows) else replace(columns, path=path)

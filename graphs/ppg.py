@@ -31,9 +31,10 @@ from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_
 from scalana.graphs.polling import begin_with_polling
 from scalana.graphs.portions import Portion, each, portions
 from scalana.graphs.psg import PSG
+from scalana.graphs.reading import read_records
 from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
 from scalana.graphs.signals import SIGNALLING, add_signals
-from scalana.graphs.tables import Events, emptied, narrowed, take, to_ns, to_seconds, widened
+from scalana.graphs.tables import Events, emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.timeline import (
     CODE,
     ROW,
@@ -139,7 +140,7 @@ def read_here(folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) 
         RecordError: not one can be read.
     """
     done("reading records")
-    chosen = choose_records(resolve_native(folder.processes(), symbols))
+    chosen = choose_records(resolve_native(read_records(folder), symbols))
     done("gathering")
     return chosen, gather(chosen)
 
@@ -168,6 +169,7 @@ def build_ppg(
     done("matching communication")
     own_of_rank = portions(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
     located = each(lambda portion: locate(data, portion), own_of_rank)
+    forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
     locations = _locations(located, data)
     vertex = _call_vertices(located, places, placer)
     calls, matching = _matched(located, vertex, locations, data)

@@ -13,6 +13,7 @@ import numpy as np
 
 from scalana.graphs.parts import Ints, Part, as_recorded
 from scalana.graphs.portions import each, portions_of
+from scalana.graphs.reading import Rows, as_one
 from scalana.graphs.tables import Events, Samples
 from scalana.graphs.timeline import IntArray
 
@@ -29,6 +30,8 @@ class _Stack:
     def __init__(self, parts: Sequence[Part], tables: Sequence[Table]) -> None:
         self.parts = parts
         self.tables = tables
+        self.whole = as_one(tables)
+        self.replaced = {name for table in tables if isinstance(table, Rows) for name in table.own}
         self.count = np.array([len(table) for table in tables], np.int64)
         self.first = np.concatenate(([0], np.cumsum(self.count))).astype(np.int64)
 
@@ -39,6 +42,8 @@ class _Stack:
         """A column of all tables, as wide as the widest of them."""
         if not self.tables:
             return np.zeros(0, np.int64)
+        if self.whole is not None and name not in self.replaced:
+            return as_recorded(getattr(self.whole, name))
         return as_recorded(np.concatenate([getattr(table, name) for table in self.tables]))
 
     def integers(self, name: str) -> IntArray:

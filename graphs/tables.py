@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -121,6 +120,12 @@ def emptied(columns: _Columns) -> _Columns:
     return take(columns, np.zeros(0, np.int64))
 
 
+def forget(columns: _Columns, *names: str) -> None:
+    """Give up what some columns of a table tell: they say -1 in every row, and take no memory."""
+    for name in names:
+        setattr(columns, name, np.broadcast_to(np.int8(-1), getattr(columns, name).shape))
+
+
 def append(columns: _Columns, more: _Columns) -> None:
     """Put rows behind those of a table, which is changed: column by column, so that no more than one is there twice."""
     for column in fields(columns):  # type: ignore[arg-type]
@@ -152,14 +157,6 @@ def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Integers as int64."""
     return values.astype(np.int64) if values.dtype.kind == "i" and values.dtype != np.int64 else values
-
-
-def trim() -> None:
-    """Give freed memory back to the system, where the C library keeps it (glibc does)."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):
-        pass
 
 
 def concatenate(parts: list[_Columns], kind: type[_Columns]) -> _Columns:

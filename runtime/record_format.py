@@ -54,7 +54,7 @@ import re
 import socket
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -505,8 +505,8 @@ class RunFolder:
             notes.update(dict.fromkeys(lines or ["a record could not be written, nor why: the disk may be full"]))
         return list(notes)
 
-    def processes(self) -> list[ProcessRecord]:
-        """Reads all records, ranks first and in order.
+    def processes(self, put_away: Callable[[ProcessRecord], ProcessRecord] | None = None) -> list[ProcessRecord]:
+        """Reads all records, ranks first and in order; what ``put_away`` makes of each as soon as it is read.
 
         Raises:
             RecordError: not one could be read.
@@ -515,7 +515,7 @@ class RunFolder:
         collects = gc.isenabled()
         gc.disable()
         try:
-            records = list(self._read_all())
+            records = [put_away(record) if put_away else record for record in self._read_all()]
         finally:
             if collects:
                 gc.enable()

@@ -126,7 +126,6 @@ def analyze(
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
     from scalana.detectors.kernels import compiling_ahead
-    from scalana.graphs import tables
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.runtime.record_format import RecordError, RunFolder
 
@@ -146,7 +145,6 @@ def analyze(
             f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
             for path in changed
         ]
-        tables.trim()  # what was between is more than what is left
         return Report(detectors.analyze(ppg))
 
 
