@@ -7,13 +7,14 @@ paths of all processes become one, whatever their numbers, so that each is looke
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numba
 import numpy as np
 
 from scalana.graphs.timeline import IntArray
-from scalana.runtime.record_format import Code, ProcessRecord
+from scalana.runtime.record_format import Code, Codes, ProcessRecord
 
 
 class CallTree:
@@ -23,7 +24,7 @@ class CallTree:
         self.codes: list[tuple[Code, str]] = [(Code("<lost>", "<lost>", 0, 0, b""), "<lost>")]
         """Every code object with its file; names of files are absolute where the working directory is known."""
         self._code_numbers: dict[tuple[object, ...], int] = {}
-        self._known: dict[int, int] = {}  # by id() of code that the tree holds, where its file is absolute
+        self._shared: dict[tuple[int, str], tuple[Sequence[Code], IntArray]] = {}
         self._columns = np.zeros((3, 1024), np.int64)
         self._slots = np.full(4096, -1, np.int64)
         self._count = 1
@@ -86,38 +87,45 @@ class CallTree:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.codes, self._code_numbers, columns, self._count = state
-        self._known = {}
+        self._shared = {}
         self._columns = columns.astype(np.int64)
         self._slots = np.zeros(0, np.int64)  # made anew when something is added
 
     def _codes(self, record: ProcessRecord, used: IntArray) -> IntArray:
         """The tree's codes in place of a record's own."""
-        if not record.codes:
+        codes, cwd = record.codes, record.meta.get("cwd", "")
+        if not codes:
             return np.zeros(len(used), np.int64)
-        cwd = record.meta.get("cwd", "")
-        known = list(map(self._known.get, map(id, record.codes.values())))
-        if None in known:
-            pairs = zip(known, record.codes.values(), strict=True)
-            known = [self._code(code, cwd) if number is None else number for number, code in pairs]
-        own = np.fromiter(record.codes, np.int64, len(known))
-        number_of = np.append(np.array(known, np.int64), 0)
+        if isinstance(codes, Codes):
+            own, known = np.asarray(codes.ids), self._known_of(codes, cwd)
+        else:
+            own = np.fromiter(codes, np.int64, len(codes))
+            known = np.array([self._code(code, cwd) for code in codes.values()], np.int64)
+        number_of = np.append(known, 0)
         if (own == np.arange(1, len(own) + 1)).all():
             return number_of[np.where((used > 0) & (used <= len(own)), used - 1, -1)]
-        order = np.argsort(own)
-        at = np.minimum(np.searchsorted(own, used, sorter=order), len(own) - 1)
+        order = np.argsort(own, kind="stable")  # of equal ids the last
+        at = np.maximum(np.searchsorted(own, used, side="right", sorter=order) - 1, 0)
         return number_of[np.where(own[order[at]] == used, order[at], -1)]
+
+    def _known_of(self, codes: Codes, cwd: str) -> IntArray:
+        """The tree's number of each code of a record, which are looked up once for all records that share them."""
+        key = id(codes.every), cwd
+        if key not in self._shared or len(self._shared[key][1]) < len(codes.every):
+            self._shared[key] = codes.every, np.full(len(codes.every), -1, np.int64)  # holds what the id is of
+        numbers, rows = self._shared[key][1], np.asarray(codes.rows)
+        for row in rows[numbers[rows] < 0].tolist():
+            numbers[row] = self._code(codes.every[row], cwd)
+        return numbers[rows]
 
     def _code(self, code: Code, cwd: str) -> int:
         """The tree's number of a code of a process with a working directory."""
         # What is relative means something else in another folder.
-        absolute_file = code.filename.startswith("/")
-        key = code if absolute_file else (*code, cwd)
+        key = code if code.filename.startswith("/") else (*code, cwd)
         number = self._code_numbers.get(key)
         if number is None:
             number = self._code_numbers[key] = len(self.codes)
             self.codes.append((code, absolute(code.filename, cwd)))
-            if absolute_file:
-                self._known[id(code)] = number
         return number
 
 

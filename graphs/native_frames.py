@@ -5,6 +5,7 @@ What the compiler inlined has no frame of its own in the process, so that one re
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import defaultdict
@@ -14,6 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.graphs.reading import Rows
 from scalana.graphs.timeline import IntArray
@@ -21,6 +23,7 @@ from scalana.runtime.record_format import (
     NATIVE_MODULE,
     NO_LINE_TABLE,
     Code,
+    Codes,
     PathColumns,
     ProcessRecord,
     packed,
@@ -85,8 +88,12 @@ def no_symbols(path: str, build_id: str, offsets: Collection[int]) -> Mapping[in
 def resolve_native(records: Iterable[ProcessRecord], symbols: Symbols) -> list[ProcessRecord]:
     """The records with native frames replaced by those of their sources; others as they are."""
     records = list(records)
-    frames = source_frames(native_offsets(records), symbols)
-    return [with_sources(record, frames) for record in records]
+    are_native = _are_native(records)
+    frames = source_frames(native_offsets(itertools.compress(records, are_native)), symbols)
+    return [
+        with_sources(record, frames) if is_native else record
+        for record, is_native in zip(records, are_native, strict=True)
+    ]
 
 
 def native_offsets(records: Iterable[ProcessRecord]) -> dict[Module, set[int]]:
@@ -113,9 +120,22 @@ def with_sources(record: ProcessRecord, frames: Frames) -> ProcessRecord:
 
 
 def _modules(record: ProcessRecord) -> dict[int, Code]:
-    if NATIVE_MODULE not in map(_MINOR, record.codes.values()):
-        return {}
     return {number: code for number, code in record.codes.items() if code.minor == NATIVE_MODULE}
+
+
+def _are_native(records: Sequence[ProcessRecord]) -> list[bool]:
+    """Which records have native modules among their codes. Codes that records have in common are looked at once."""
+    native: dict[int, npt.NDArray[np.bool_]] = {}
+
+    def is_native(codes: Mapping[int, Code]) -> bool:
+        if not isinstance(codes, Codes):
+            return NATIVE_MODULE in map(_MINOR, codes.values())
+        rows = native.get(id(codes.every))
+        if rows is None:
+            rows = native[id(codes.every)] = np.array([code.minor == NATIVE_MODULE for code in codes.every], np.bool_)
+        return bool(rows[np.asarray(codes.rows)].any())
+
+    return [is_native(record.codes) for record in records]
 
 
 def is_foreign(module: str) -> bool:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Generic, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 _Code = TypeVar("_Code")
 _Columns = tuple[memoryview[int], ...]
 
-class _Record(TypedDict, Generic[_Code]):
+class _Record(TypedDict):
     meta: list[tuple[str, str]]
-    codes: dict[int, _Code]
+    codes: _Columns
     threads: list[tuple[int, int, str, int]]
     groups: list[tuple[int, str, int, memoryview[int]]]
     notes: list[str]
@@ -77,7 +77,8 @@ def add_sample(tid: int, path: int, state: int, /) -> None: ...
 def read(
     path: str | PathLike[str],
     code_type: Callable[[str, str, int, int, bytes], _Code],
-    codes: dict[bytes, _Code],
+    codes: list[_Code],
+    code_rows: dict[bytes, int],
     ranks: dict[tuple[bool, bytes], memoryview[int]],
     /,
-) -> _Record[_Code]: ...
+) -> _Record: ...

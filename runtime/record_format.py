@@ -59,6 +59,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .codes import Code, Codes
 from .line_tables import NO_LINE_TABLE, Position, packed, position
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ else:
 
 __all__ = [
     "Code",
+    "Codes",
     "DoneColumns",
     "EventColumns",
     "Frame",
@@ -112,22 +114,6 @@ class RecordError(Exception):
 
 
 # ---- reading ----
-
-
-class Code(NamedTuple):
-    """One code object, or a native or synthetic place."""
-
-    filename: str
-    name: str
-    """Qualified name."""
-    first_line: int
-    minor: int
-    """Minor version of the Python that made the line table; 0 where there is none."""
-    line_table: bytes
-
-    def position(self, lasti: int) -> Position:
-        """Position of the instruction at byte offset ``lasti``."""
-        return position(self.line_table, self.minor, self.first_line, lasti)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +327,10 @@ def _latest_totals(columns: Sequence[IntColumn]) -> TotalColumns:
 class Shared:
     """What the records of a run have in common, made once for all that are read with it."""
 
-    codes: dict[bytes, Code] = field(default_factory=dict)
-    """By what stands in the file."""
+    codes: list[Code] = field(default_factory=list)
+    """Each once."""
+    code_rows: dict[bytes, int] = field(default_factory=dict)
+    """Their rows by what stands in the file."""
     ranks: dict[tuple[bool, bytes], IntColumn] = field(default_factory=dict)
     """World ranks of groups, likewise."""
 
@@ -353,7 +341,7 @@ class ProcessRecord:
 
     file: Path
     meta: dict[str, str]
-    codes: dict[int, Code]
+    codes: Mapping[int, Code]
     paths: PathColumns
     threads: dict[int, Thread]
     groups: dict[int, Group]
@@ -391,7 +379,7 @@ class ProcessRecord:
 
         try:
             shared = shared or Shared()
-            data = _core.read(os.fspath(file), Code, shared.codes, shared.ranks)
+            data = _core.read(os.fspath(file), Code, shared.codes, shared.code_rows, shared.ranks)
         except OSError as error:
             raise RecordError(f"{os.fspath(file)}: {error.strerror}") from error
         except ValueError as error:
@@ -399,7 +387,7 @@ class ProcessRecord:
         return cls(
             file=Path(file),
             meta=dict(data["meta"]),
-            codes=data["codes"],
+            codes=Codes(*data["codes"], shared.codes),
             paths=_path_columns(data["paths"], data["dense_paths"]),
             threads={row[0]: Thread(*row) for row in data["threads"]},
             groups={row[0]: Group(*row) for row in data["groups"]},

@@ -458,7 +458,8 @@ static PyMethodDef methods[] = {
     {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,
      "add_sample(tid, path, state): a thread was seen here now."},
     {"read", core_read, METH_VARARGS,
-     "read(path, code_type, codes, ranks): decode a record file; the dicts hold what files have in common."},
+     "read(path, code_type, codes, code_rows, ranks): decode a record file; the last three are what files have in "
+     "common."},
     {NULL, NULL, 0, NULL},
 };
 

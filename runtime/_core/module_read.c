@@ -1,6 +1,7 @@
 #include "module_read.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "record_reader.h"
 
@@ -53,45 +54,54 @@ static PyObject *table(const column *columns, int count)
 /* What the records of a run have in common is made once. */
 typedef struct {
     PyObject *code_type; /* called with file, name, first line, minor version and line table */
-    PyObject *codes;     /* dict: its objects by what stands in the file */
+    PyObject *codes;     /* list: its objects, each once */
+    PyObject *code_rows; /* dict: their rows in it by what stands in the file */
     PyObject *ranks;     /* dict: members of groups, likewise */
 } shared_objects;
 
-/* The object under `key` (stolen, may be NULL) in `known`, which `build` makes of a row where it is missing. */
-static PyObject *shared_object(PyObject *known, PyObject *key, PyObject *(*build)(const void *row, PyObject *type),
-                               const void *row, PyObject *type)
+/* Row of a code in the list of all, which it is appended to if it is new. -1 on error. */
+static Py_ssize_t code_row(const shared_objects *shared, const read_code *c)
 {
-    if (key == NULL) {
-        return NULL;
+    PyObject *key = PyBytes_FromStringAndSize((const char *)c->content.at, (Py_ssize_t)c->content.size);
+    PyObject *known = key ? PyDict_GetItemWithError(shared->code_rows, key) : NULL;
+    Py_ssize_t row = known ? PyLong_AsSsize_t(known) : -1;
+    if (known == NULL && !PyErr_Occurred()) {
+        PyObject *code = PyObject_CallFunction(shared->code_type, "NNKKy#", as_text(c->file), as_text(c->name),
+                                               (unsigned long long)c->first_line, (unsigned long long)c->minor,
+                                               (const char *)c->table.at, (Py_ssize_t)c->table.size);
+        Py_ssize_t next = PyList_GET_SIZE(shared->codes); /* from here to its entry no other thread has a turn */
+        if (code && PyList_Append(shared->codes, code) == 0) {
+            PyObject *number = PyLong_FromSsize_t(next);
+            if (number && PyDict_SetItem(shared->code_rows, key, number) == 0) {
+                row = next;
+            }
+            Py_XDECREF(number);
+        }
+        Py_XDECREF(code);
     }
-    PyObject *object = PyDict_GetItemWithError(known, key);
-    Py_XINCREF(object);
-    if (object == NULL && !PyErr_Occurred()) {
-        object = build(row, type);
-        if (object && PyDict_SetItem(known, key, object) < 0) {
-            Py_CLEAR(object);
+    Py_XDECREF(key);
+    return row;
+}
+
+/* World ranks of the members of a group: the same object for all that stand alike in their files. */
+static PyObject *group_ranks(const shared_objects *shared, const read_group *g)
+{
+    PyObject *key =
+        Py_BuildValue("(Oy#)", g->strided ? Py_True : Py_False, (const char *)g->ranks.at, (Py_ssize_t)g->ranks.size);
+    PyObject *ranks = key ? PyDict_GetItemWithError(shared->ranks, key) : NULL;
+    Py_XINCREF(ranks);
+    if (ranks == NULL && !PyErr_Occurred()) {
+        PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(g->members * sizeof(int32_t)));
+        if (bytes) {
+            record_group_ranks(g, (int32_t *)PyBytes_AS_STRING(bytes));
+        }
+        ranks = as_integers(bytes, sizeof(int32_t));
+        if (ranks && PyDict_SetItem(shared->ranks, key, ranks) < 0) {
+            Py_CLEAR(ranks);
         }
     }
-    Py_DECREF(key);
-    return object;
-}
-
-static PyObject *build_code(const void *row, PyObject *type)
-{
-    const read_code *c = row;
-    return PyObject_CallFunction(type, "NNKKy#", as_text(c->file), as_text(c->name), (unsigned long long)c->first_line,
-                                 (unsigned long long)c->minor, (const char *)c->table.at, (Py_ssize_t)c->table.size);
-}
-
-static PyObject *build_ranks(const void *row, PyObject *type)
-{
-    const read_group *g = row;
-    (void)type;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(g->members * sizeof(int32_t)));
-    if (bytes) {
-        record_group_ranks(g, (int32_t *)PyBytes_AS_STRING(bytes));
-    }
-    return as_integers(bytes, sizeof(int32_t));
+    Py_XDECREF(key);
+    return ranks;
 }
 
 typedef PyObject *(*row_builder)(const record_content *content, size_t row);
@@ -116,22 +126,26 @@ static PyObject *meta_row(const record_content *content, size_t row)
     return Py_BuildValue("(NN)", as_text(m->key), as_text(m->value));
 }
 
-/* Codes by their ids, the later of equal ones. */
-static PyObject *code_dict(const record_content *content, const shared_objects *shared)
+/* Ids of the codes of a record, and their rows in the list of all: two columns. */
+static PyObject *code_columns(const record_content *content, const shared_objects *shared)
 {
-    PyObject *dict = PyDict_New();
-    for (size_t i = 0; dict && i < content->codes.count; i++) {
+    Py_ssize_t size = (Py_ssize_t)(content->codes.count * sizeof(int64_t));
+    PyObject *ids = PyBytes_FromStringAndSize(NULL, size);
+    PyObject *rows = PyBytes_FromStringAndSize(NULL, size);
+    bool good = ids && rows;
+    for (size_t i = 0; good && i < content->codes.count; i++) {
         const read_code *c = (const read_code *)content->codes.rows + i;
-        PyObject *id = PyLong_FromUnsignedLongLong(c->id);
-        PyObject *key = PyBytes_FromStringAndSize((const char *)c->content.at, (Py_ssize_t)c->content.size);
-        PyObject *code = shared_object(shared->codes, key, build_code, c, shared->code_type);
-        if (id == NULL || code == NULL || PyDict_SetItem(dict, id, code) < 0) {
-            Py_CLEAR(dict);
-        }
-        Py_XDECREF(id);
-        Py_XDECREF(code);
+        int64_t row = code_row(shared, c);
+        int64_t id = (int64_t)c->id;
+        memcpy(PyBytes_AS_STRING(ids) + i * sizeof id, &id, sizeof id);
+        memcpy(PyBytes_AS_STRING(rows) + i * sizeof row, &row, sizeof row);
+        good = row >= 0;
     }
-    return dict;
+    if (!good) {
+        Py_CLEAR(ids);
+        Py_CLEAR(rows);
+    }
+    return ids ? Py_BuildValue("(NN)", as_integers(ids, sizeof(int64_t)), as_integers(rows, sizeof(int64_t))) : NULL;
 }
 
 static PyObject *thread_row(const record_content *content, size_t row)
@@ -146,9 +160,7 @@ static PyObject *group_list(const record_content *content, const shared_objects 
     PyObject *list = PyList_New((Py_ssize_t)content->groups.count);
     for (size_t i = 0; list && i < content->groups.count; i++) {
         const read_group *g = (const read_group *)content->groups.rows + i;
-        PyObject *key = Py_BuildValue("(Oy#)", g->strided ? Py_True : Py_False, (const char *)g->ranks.at,
-                                      (Py_ssize_t)g->ranks.size);
-        PyObject *ranks = shared_object(shared->ranks, key, build_ranks, g, NULL);
+        PyObject *ranks = group_ranks(shared, g);
         PyObject *row = ranks ? Py_BuildValue("(KNKN)", (unsigned long long)g->id, as_text(g->name),
                                               (unsigned long long)g->my_rank, ranks)
                               : NULL;
@@ -180,7 +192,7 @@ static PyObject *as_dict(const record_content *r, const shared_objects *shared)
 {
     PyObject *d = PyDict_New();
     if (d && set_item(d, "meta", row_list(r, r->meta.count, meta_row)) &&
-        set_item(d, "codes", code_dict(r, shared)) &&
+        set_item(d, "codes", code_columns(r, shared)) &&
         set_item(d, "threads", row_list(r, r->threads.count, thread_row)) &&
         set_item(d, "groups", group_list(r, shared)) &&
         set_item(d, "notes", row_list(r, r->notes.count, note_row)) &&
@@ -210,8 +222,8 @@ PyObject *core_read(PyObject *module, PyObject *arguments)
     PyObject *name = NULL;
     shared_objects shared;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "O&OO!O!", PyUnicode_FSConverter, &name, &shared.code_type, &PyDict_Type,
-                          &shared.codes, &PyDict_Type, &shared.ranks)) {
+    if (!PyArg_ParseTuple(arguments, "O&OO!O!O!", PyUnicode_FSConverter, &name, &shared.code_type, &PyList_Type,
+                          &shared.codes, &PyDict_Type, &shared.code_rows, &PyDict_Type, &shared.ranks)) {
         return NULL;
     }
     record_content content;
