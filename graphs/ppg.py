@@ -172,17 +172,20 @@ def build_ppg(
     forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
     locations = _locations(located, data)
     vertex = _call_vertices(located, places, placer)
-    calls, matching = _matched(located, vertex, locations, data)
-    period_ns = round(1e9 / rate_hz(folder, data))
-    shorten_held(calls, matching.instances, data.samples, data.threads, places, period_ns)
-    begin_with_polling(calls, matching.instances, located, data, places, psg, period_ns)
+    matching, call_of_event = _matched(located, data)
     stuck = np.union1d(data.open_events, _given_up(data, matching))
     open_calls = _open_calls(data, stuck, places, placer)
     total_vertex = _total_vertices(data, places, placer, located, vertex)
     outer = _paths_and_operations(data.events, located)
-    instances, mixed = matching.instances, matching.mixed
-    del matching
+    signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
+    signals, call_of_event = widened(take(data.events, signalling)), call_of_event[signalling].astype(np.int64)
     data.events = emptied(data.events)  # from here on the calls tell it all
+    calls, instances, mixed = _calls(located, vertex, matching.of_event), matching.instances, matching.mixed
+    del matching
+    instances = add_signals(calls, instances, signals, call_of_event, locations.rank, data.communicators)
+    period_ns = round(1e9 / rate_hz(folder, data))
+    shorten_held(calls, instances, data.samples, data.threads, places, period_ns)
+    begin_with_polling(calls, instances, located, data, places, psg, period_ns)
     done("dividing own work")
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
@@ -251,36 +254,25 @@ def _call_vertices(located: list[Located], places: Places, placer: Placer) -> li
     return np.split(vertex, np.cumsum([len(part.path) for part in located])[:-1]) if located else []
 
 
-def _matched(
-    located: list[Located], vertex: list[IntArray], locations: Locations, data: Gathered
-) -> tuple[Calls, Matching]:
-    """The calls of all portions, and what they have to do with each other."""
+def _matched(located: list[Located], data: Gathered) -> tuple[Matching, npt.NDArray[Any]]:
+    """What the events have to do with each other, and the call by which each arrives, -1 for none ``[events]``."""
     call_of_event: npt.NDArray[Any] = np.full(len(data.events), -1, np.int32)
-    begins = np.concatenate(([0], np.cumsum([len(part) for part in located]))).astype(np.int64)
-    for part, begin in zip(located, begins.tolist(), strict=False):
+    for part, begin in zip(located, _begins(located).tolist(), strict=False):
         posts = np.flatnonzero(part.spans.post >= 0)
         call_of_event[part.spans.post[posts]] = begin + posts
     rank: npt.NDArray[Any] = data.threads.rank.astype(np.int32)[data.events.thread]
     sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
-    matching = match(data.events, rank, call_of_event, sizes)
-    del rank
-    calls = _calls(located, vertex, begins, matching.of_event)
-    signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
-    matching.instances = add_signals(
-        calls,
-        matching.instances,
-        widened(take(data.events, signalling)),
-        call_of_event[signalling].astype(np.int64),
-        locations.rank,
-        data.communicators,
-    )
-    return calls, matching
+    return match(data.events, rank, call_of_event, sizes), call_of_event
 
 
-def _calls(
-    located: list[Located], vertex: list[IntArray], begins: IntArray, instance_of_event: npt.NDArray[Any]
-) -> Calls:
-    """The calls of all portions, of which each begins at its row of ``begins``."""
+def _begins(located: list[Located]) -> IntArray:
+    """Row of the first call of every portion among those of the run, and how many there are ``[portions + 1]``."""
+    return np.concatenate(([0], np.cumsum([len(part) for part in located]))).astype(np.int64)
+
+
+def _calls(located: list[Located], vertex: list[IntArray], instance_of_event: npt.NDArray[Any]) -> Calls:
+    """The calls of all portions, one portion after the other."""
+    begins = _begins(located)
     count = int(begins[-1])
 
     def column(kind: npt.DTypeLike) -> Any:
@@ -340,7 +332,7 @@ def _own_work(
     )
     vertices = len(psg.vertices)
     numbers = range(len(located))
-    first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
+    first_call = _begins(located).tolist()
     first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
     in_calls = enclosing[places.vertex] != places.vertex
     in_calls[data.totals.path] = True

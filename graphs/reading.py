@@ -74,6 +74,10 @@ class Rows:
             return self.shelf.columns[name][self.rows]
         raise AttributeError(name)
 
+    def taken(self, name: str) -> Ints:
+        """A column that is on the shelf, and from now on is not."""
+        return self.shelf.columns.pop(name)[self.rows]
+
     def having(self, **own: Any) -> Rows:
         """The same with other columns in place of some."""
         return Rows(self.shelf, self.rows, {**self.own, **own})

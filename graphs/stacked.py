@@ -39,11 +39,11 @@ class _Stack:
         return int(self.first[-1])
 
     def column(self, name: str) -> Ints:
-        """A column of all tables, as wide as the widest of them."""
+        """A column of all tables, as wide as the widest of them. It is no longer on their shelf then."""
         if not self.tables:
             return np.zeros(0, np.int64)
         if self.whole is not None and name not in self.replaced:
-            return as_recorded(getattr(self.whole, name))
+            return self.whole.taken(name)
         return as_recorded(np.concatenate([getattr(table, name) for table in self.tables]))
 
     def integers(self, name: str) -> IntArray:
