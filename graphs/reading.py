@@ -20,6 +20,8 @@ _SPARE = 1.1
 """Room for so many times the rows that those read so far let expect."""
 _GROWTH = 1.5
 """Least growth where that was too little."""
+_AT_ONCE = 64
+"""Tables that are put onto a shelf at once."""
 
 
 class Shelf:
@@ -29,29 +31,39 @@ class Shelf:
         self.columns: dict[str, Ints] = {name: np.zeros(0, np.int8) for name in names}
         """Each as wide as its widest value, and with room for more ``[rows and room]``."""
         self.used = 0
-        """Rows."""
+        """Rows, with those of tables that are yet to be put there."""
+        self._waiting: list[Any] = []
 
     def add(self, table: Any, part: float) -> Rows:
         """Put a table behind the others. With it, ``part`` of what there is has been read."""
         rows = slice(self.used, self.used + len(table))
         self.used = rows.stop
-        for name, column in self.columns.items():
-            values = as_recorded(getattr(table, name))
-            if rows.stop > len(column) or not np.can_cast(values.dtype, column.dtype):
-                column = self.columns[name] = self._larger(column, rows, values.dtype, part)
-            column[rows] = values
+        self._waiting.append(table)
+        if len(self._waiting) >= _AT_ONCE:
+            self.put_there(part)
         return Rows(self, rows)
 
-    @staticmethod
-    def _larger(column: Ints, rows: slice, kind: npt.DTypeLike, part: float) -> Ints:
-        """A column with room for the values of a type in some rows, and those that will follow."""
-        room = len(column)
-        if rows.stop > room:
-            room = max(int(_SPARE * rows.stop / part), int(_GROWTH * room), rows.stop)
-        # Room that is never used takes no memory.
-        larger = np.empty(room, np.promote_types(column.dtype, kind))
-        larger[: rows.start] = column[: rows.start]
-        return larger
+    def put_there(self, part: float) -> None:
+        """Put there what is waiting for it."""
+        rows = slice(self.used - sum(map(len, self._waiting)), self.used)
+        for name in self.columns if self._waiting else ():
+            values = [as_recorded(getattr(table, name)) for table in self._waiting]
+            column = self.columns[name]
+            kind = np.result_type(column, *{value.dtype for value in values})
+            if rows.stop > len(column) or kind != column.dtype:
+                column = self.columns[name] = _larger(column, rows, kind, part)
+            np.concatenate(values, out=column[rows])
+        self._waiting = []
+
+
+def _larger(column: Ints, rows: slice, kind: npt.DTypeLike, part: float) -> Ints:
+    """A column of a type, with room for some more rows and those that will follow."""
+    room = len(column)
+    if rows.stop > room:
+        room = max(int(_SPARE * rows.stop / part), int(_GROWTH * room), rows.stop)
+    larger = np.empty(room, kind)  # room that is never used takes no memory
+    larger[: rows.start] = column[: rows.start]
+    return larger
 
 
 class Rows:
@@ -103,7 +115,10 @@ def read_records(folder: RunFolder) -> list[ProcessRecord]:
             events=cast(EventColumns, events.add(record.events, part)),
         )
 
-    return folder.processes(put_away)
+    records = folder.processes(put_away)
+    for shelf in (samples, events):
+        shelf.put_there(1.0)
+    return records
 
 
 def as_one(tables: Sequence[Any]) -> Rows | None:

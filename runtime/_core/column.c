@@ -69,7 +69,7 @@ static bool widen(column *c, int64_t value)
 
 /* Fields are cut to the widest that their column may be; ids and counts are far below it in any file that a writer
  * made. */
-bool column_push(column *c, int64_t value)
+bool column_push_grown(column *c, int64_t value)
 {
     if (c->widest == 4) {
         value = value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value;
