@@ -9,7 +9,7 @@ _Columns = tuple[memoryview[int], ...]
 
 class _Record(TypedDict):
     meta: list[tuple[str, str]]
-    codes: _Columns
+    codes: tuple[memoryview[int], memoryview[int]]
     threads: list[tuple[int, int, str, int]]
     groups: list[tuple[int, str, int, memoryview[int]]]
     notes: list[str]

@@ -1,0 +1,128 @@
+"""Samples and events of many records on shelves are those of the records read one by one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalana.graphs import reading
+from scalana.graphs.gather import gather
+from scalana.graphs.load import choose_records
+from scalana.graphs.reading import Rows, Shelf, as_one, read_records
+from scalana.runtime.codes import Code, Codes
+from scalana.runtime.record_format import EventColumns, RunFolder, SampleColumns
+from tests.tools.generate_run import write_run
+from tests.tools.job_model import Model
+
+
+class Table:
+    def __init__(self, **columns: object) -> None:
+        for name, values in columns.items():
+            setattr(self, name, np.array(values[0], values[1]))
+        self.rows = len(next(iter(columns.values()))[0])
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    write_run(path, Model(16, 6))
+    return path
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 64])
+def test_records_have_the_same_columns(folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_AT_ONCE", at_once)
+    alone, together = RunFolder(folder).processes(), read_records(RunFolder(folder))
+    assert [record.file for record in alone] == [record.file for record in together]
+    for one, other in zip(alone, together, strict=True):
+        for kind, name in ((SampleColumns, "samples"), (EventColumns, "events")):
+            assert len(getattr(one, name)) == len(getattr(other, name)) > 0
+            for column in fields(kind):
+                expected, found = (getattr(getattr(record, name), column.name) for record in (one, other))
+                np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_records_in_any_order_come_together(folder: Path) -> None:
+    """Ranks whose files are named in another order, and a rank that is left out."""
+
+    def gathered(records: list) -> object:
+        chosen = choose_records(records[5:] + records[:4])
+        return gather(chosen)
+
+    alone, together = gathered(RunFolder(folder).processes()), gathered(read_records(RunFolder(folder)))
+    for table in ("samples", "events"):
+        for column in fields(getattr(alone, table)):
+            expected, found = (getattr(getattr(data, table), column.name) for data in (alone, together))
+            np.testing.assert_array_equal(found, expected, err_msg=f"{table}.{column.name}")
+
+
+def test_a_shelf_grows_and_widens() -> None:
+    shelf = Shelf(["a", "b"])
+    tables = [
+        Table(a=([1, 2], np.int8), b=([5, 6], np.int64)),
+        Table(a=([300], np.int16), b=([7], np.int8)),
+        Table(a=([], np.int8), b=([], np.int8)),
+        Table(a=([-1] * 50, np.int8), b=([1 << 40] * 50, np.int64)),
+        Table(a=([70000], np.int32), b=([9], np.int8)),
+    ]
+    rows = []
+    for number, table in enumerate(tables):
+        rows.append(shelf.add(table, 0.9 if number == 0 else 1.0))
+        shelf.put_there(1.0)
+    assert [len(row) for row in rows] == [2, 1, 0, 50, 1]
+    for row, table in zip(rows, tables, strict=True):
+        np.testing.assert_array_equal(row.a, table.a)
+        np.testing.assert_array_equal(row.b, table.b)
+
+
+def test_tables_in_a_row_are_not_copied() -> None:
+    shelf = Shelf(["a"])
+    rows = [shelf.add(Table(a=([number] * 3, np.int8)), 1.0) for number in range(3)]
+    shelf.put_there(1.0)
+    column = shelf.columns["a"]
+    whole = as_one(rows[1:])
+    assert whole is not None and np.shares_memory(whole.a, column)
+    np.testing.assert_array_equal(whole.taken("a"), [1, 1, 1, 2, 2, 2])
+    with pytest.raises(AttributeError):
+        _ = rows[0].a  # it is on the shelf no longer
+
+
+def test_tables_out_of_order_are_put_in_order() -> None:
+    shelf = Shelf(["a", "path"])
+    rows = [shelf.add(Table(a=([number] * 2, np.int8), path=([0, 1], np.int8)), 1.0) for number in range(3)]
+    shelf.put_there(1.0)
+    whole = as_one([rows[2], rows[0]])
+    assert whole is not None and whole.a.tolist() == [2, 2, 0, 0]
+    assert rows[0].a.tolist() == [0, 0]
+    with pytest.raises(AttributeError):
+        _ = rows[1].a  # it was left out
+
+
+def test_other_tables_are_not_taken_for_one() -> None:
+    shelf, other = Shelf(["a"]), Shelf(["a"])
+    first, second = shelf.add(Table(a=([1], np.int8)), 1.0), other.add(Table(a=([2], np.int8)), 1.0)
+    assert as_one([]) is None
+    assert as_one([first, second]) is None
+    assert as_one([first, Table(a=([1], np.int8))]) is None
+
+
+def test_a_table_may_have_a_column_of_its_own() -> None:
+    shelf = Shelf(["a"])
+    row = shelf.add(Table(a=([1, 2], np.int8)), 1.0)
+    shelf.put_there(1.0)
+    changed = row.having(a=np.array([8, 9]))
+    assert isinstance(changed, Rows) and changed.a.tolist() == [8, 9] and row.a.tolist() == [1, 2]
+
+
+def test_of_codes_with_one_id_the_last_counts() -> None:
+    every = [Code("f.py", name, 1, 0, b"") for name in "abc"]
+    ids, rows = (memoryview(np.array(values, np.int64)) for values in ([7, 3, 7], [0, 1, 2]))
+    codes = Codes(ids, rows, every)
+    assert dict(codes) == {7: every[2], 3: every[1]}
+    assert len(codes) == 2 and 5 not in codes
