@@ -2,17 +2,18 @@
 
 The family is ``a + b g(p)`` with ``a, b >= 0``, where ``g`` is ``log2 p``, ``p log2 p`` or a power of ``p`` (also a
 negative one: work that is divided), each of the two parts alone, ``a / p + b g(p)`` for work that is divided at a
-price that grows, and a single power with a free exponent. Every member is fitted by
-weighted least squares; the score is a Student-t likelihood (the noise is known only roughly) with a penalty for every
-coefficient and for exponents that are no natural ones, close to AICc and BIC but defined for three sizes too. The
-scores make probabilities, from which the confidence in a kind of growth and the range of a prediction follow.
+price that grows, ``b (p - 1)`` for what is done for every other rank, and a single power with a free exponent. Every
+member is fitted by weighted least squares; the score is a Student-t likelihood (the noise is known only roughly) with
+a penalty for every coefficient and for exponents that are no natural ones, close to AICc and BIC but defined for three
+sizes too. The scores make probabilities, from which the confidence in a kind of growth and the range of a prediction
+follow.
 A run that fits no simple model, while all others do, is left out as an outlier, at a price.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +27,8 @@ EXPONENTS = {
 DIVIDED = ((0.0, True), (0.5, False), (1.0, False))
 """(exponent, logarithmic) of what may grow beside work that is divided, and what such a model costs."""
 DIVIDED_COST = 2.0
+OTHERS_COST = 1.0
+"""What ``b (p - 1)`` costs: something is done for every other rank, or waited for."""
 FREE = np.round(np.arange(-2.5, 4.001, 0.05), 6)
 """Grid of the free exponent."""
 SIZES_FOR_MODEL = 3
@@ -52,6 +55,8 @@ class Model:
     """Of ``g(p) = p ** exponent``."""
     logarithmic: bool = False
     """Whether ``g(p)`` is multiplied by ``log2(p)``."""
+    others: bool = False
+    """Whether ``g(p)`` is a power of the number of other ranks: ``(p - 1) ** exponent``."""
     divided: bool = False
     """Whether the constant is work of the whole job, of which every rank does its part: ``constant / p``."""
 
@@ -66,7 +71,7 @@ class Model:
 
     def term(self, ranks: FloatArray) -> FloatArray:
         """``g(p)``."""
-        power = ranks**self.exponent
+        power = (ranks - 1.0 if self.others else ranks) ** self.exponent
         return np.asarray(power * np.log2(ranks) if self.logarithmic else power)
 
     @property
@@ -88,7 +93,8 @@ class Model:
     def __str__(self) -> str:
         if self.growth == "constant":
             return _number(self.constant + self.coefficient)
-        power = "" if self.exponent == 0.0 else "p" if self.exponent == 1.0 else f"p^{_exponent(self.exponent)}"
+        p = "(p - 1)" if self.others else "p"
+        power = "" if self.exponent == 0.0 else p if self.exponent == 1.0 else f"{p}^{_exponent(self.exponent)}"
         factors = [_number(self.coefficient), *([power] if power else []), *(["log2(p)"] if self.logarithmic else [])]
         product = " * ".join(factors)
         first = _number(self.constant) + (" / p" if self.divided else "")
@@ -259,6 +265,8 @@ def _fit_family(
         pair = _pair(one, term, y, sigma)
         if pair is not None:
             consider(Model(pair[0], pair[1], exponent, logarithmic), 2, extra)
+    others = Model(0.0, 1.0, 1.0, others=True)
+    consider(replace(others, coefficient=_scale(others.term(p), y, sigma)), 1, OTHERS_COST)
     for exponent, logarithmic in DIVIDED:
         pair = _pair(1.0 / p, Model(0.0, 1.0, exponent, logarithmic).term(p), y, sigma)
         if pair is not None:

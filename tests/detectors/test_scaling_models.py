@@ -18,6 +18,7 @@ SHAPES = {
     "sorted": (lambda p: 0.05 * p * np.log2(p), "faster than p"),
     "divided at a price": (lambda p: 4.0 / p + 0.05 * p, "falls, then grows"),
     "square": (lambda p: 0.01 * p**2, "faster than p"),
+    "one after another": (lambda p: 0.15 * (p - 1), "like p"),
 }
 FIVE, THREE = np.array([2.0, 4, 8, 16, 32]), np.array([2.0, 4, 8])
 
@@ -105,4 +106,5 @@ def test_models_read_well():
     assert str(Model(0.0, 1.0, 2 / 3)) == "1 * p^(2/3)"
     assert str(Model(3.0)) == "3"
     assert str(Model(0.0, 2.0, 1.0, True)) == "2 * p * log2(p)"
+    assert str(Model(0.0, 0.15, 1.0, others=True)) == "0.15 * (p - 1)"
     assert str(Model(4.0, 0.05, 1.0, divided=True)) == "4 / p + 0.05 * p"
