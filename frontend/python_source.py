@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -60,7 +61,8 @@ def parse_python_text(data: bytes | str, path: str) -> FileStructure:
         encoding = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
-        raise SourceError(f"{path}: no valid Python{where}: {error.msg}") from error
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"  # newer syntax is none here
+        raise SourceError(f"{path}: no valid Python {version}{where}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"{path}: cannot be parsed: {error}") from error
     # Not splitlines(): it also splits at form feeds and the like, which are no ends of lines to Python.
