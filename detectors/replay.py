@@ -228,14 +228,13 @@ def prepare(
     changes.
     """
     calls, locations = timeline.calls, timeline.locations
-    previous = np.empty(len(calls))
-    if len(calls):
-        previous[1:] = calls.exit_s[:-1]
-    filled = np.diff(calls.first) > 0
-    previous[calls.first[:-1][filled]] = locations.start_s[filled]
-    last = locations.start_s.copy()
-    last[filled] = calls.exit_s[calls.first[1:][filled] - 1]
-    gap_s = np.concatenate([calls.enter_s - previous, locations.end_s - last])
+    count, filled = len(calls), np.diff(calls.first) > 0
+    gap_s = np.empty(count + len(locations))
+    np.subtract(calls.enter_s[1:], calls.exit_s[:-1], out=gap_s[1:count])
+    first, last = calls.first[:-1][filled], calls.first[1:][filled] - 1
+    gap_s[first] = calls.enter_s[first] - locations.start_s[filled]
+    gap_s[count:] = locations.end_s - locations.start_s
+    gap_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
     if waiting_s is not None:
         gap_s = np.maximum(gap_s - waiting_s, 0.0)
     return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, _last_s(timeline))

@@ -164,10 +164,7 @@ def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
     """
     channels = int(channel.max(initial=-1)) + 1
     low, high = np.full(channels, np.iinfo(np.int64).max), np.full(channels, np.iinfo(np.int64).min)
-    for rows in chunks(len(channel)):
-        of, number = channel[rows].astype(np.int64), seq[rows].astype(np.int64)
-        np.minimum.at(low, of, number)
-        np.maximum.at(high, of, number)
+    _limits(channel, seq, low, high)
     begin = np.concatenate(([0], np.cumsum(high - low + 1)))
     slot = np.empty(len(channel), np.int32)
     if int(begin[-1]) > _SPARSE * len(channel):
@@ -181,6 +178,15 @@ def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
 
     each(fill, chunks(len(channel)))
     return slot, 2 * int(begin[-1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _limits(channel, seq, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Lowest and highest number in each channel."""
+    for row in range(len(channel)):
+        of, number = channel[row], seq[row]
+        low[of] = min(low[of], number)
+        high[of] = max(high[of], number)
 
 
 def _is_used_again(order: Ints, slot: Ints, rank: Ints, posts: Ints) -> bool:

@@ -17,8 +17,9 @@ import numba
 import numpy as np
 
 from scalana.graphs.matching import _numbered, _running_count
+from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events, concatenate, take
-from scalana.graphs.timeline import Calls, Instances, IntArray
+from scalana.graphs.timeline import ROW, Calls, Instances, IntArray
 from scalana.runtime.operations import BY_NAME, OPERATIONS
 
 _NEIGHBOURS = BY_NAME["neighbor_collective"].code
@@ -265,8 +266,15 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
     message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & by_mpi[instances.communicator]
     if not message.any():
         return _signals(np.zeros(0, np.int64), np.zeros(0, np.int64), _FLUSH)
-    stays = np.repeat(calls.exit_s - calls.enter_s >= _PROGRESS_S, np.diff(calls.wait_first))
-    rows = np.flatnonzero(stays & message[calls.waits])
+
+    def staying(at: slice) -> IntArray:
+        """Rows of ``calls.waits`` of some calls that stay in MPI for a message."""
+        of = np.diff(calls.wait_first[at.start : at.stop + 1])
+        first, last = int(calls.wait_first[at.start]), int(calls.wait_first[at.stop])
+        stays = np.repeat(calls.exit_s[at] - calls.enter_s[at] >= _PROGRESS_S, of)
+        return first + np.flatnonzero(stays & message[calls.waits[first:last]])
+
+    rows = np.concatenate(each(staying, chunks(len(calls))))
     waiter = _callers(rows, calls)
     entry = instances.first[calls.waits[rows]]
     one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
@@ -345,11 +353,21 @@ def access_progress(events: Events, call: IntArray, rank: IntArray, calls: Calls
 
 def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
     """The call with which the partner of each waiter came back to MPI and so let it end, -1 where it did not."""
-    order = np.arange(len(rank), dtype=np.int64)
-    if (np.diff(rank) < 0).any() or (np.diff(calls.enter_s)[np.diff(rank) == 0] < 0).any():  # several threads of a rank
-        order = np.lexsort((calls.enter_s, rank))
-    first = np.searchsorted(rank[order], np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
-    reach, result = np.empty(len(order)), np.full(len(waiter), -1, np.int64)
+    result = np.full(len(waiter), -1, np.int64)
+    if not len(waiter):
+        return result
+
+    def turns_back(at: slice) -> bool:
+        at = slice(max(at.start - 1, 0), at.stop)
+        step = np.diff(rank[at])
+        return bool(((step < 0) | ((step == 0) & (np.diff(calls.enter_s[at]) < 0))).any())
+
+    order, by_rank = np.arange(len(rank), dtype=ROW), rank
+    if any(each(turns_back, chunks(len(rank)))):  # several threads of a rank
+        order = np.lexsort((calls.enter_s, rank)).astype(ROW)
+        by_rank = rank[order]
+    first = np.searchsorted(by_rank, np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
+    reach = np.empty(len(order))
     _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S, reach, result)
     return result
 

@@ -6,7 +6,7 @@ columns takes longer than the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -84,13 +84,15 @@ def stacked_samples(parts: Sequence[Part], thread_first: IntArray) -> Samples:
     """The samples of some processes, in their order."""
     stack = _Stack(parts, [part.record.samples for part in parts])
     return Samples(
-        thread=stack.threads(thread_first),
-        time_ns=stack.integers("time_ns"),
-        # What a lost block defined is path 0.
-        path=stack.translated("path", [part.paths for part in parts]),
-        cpu_ns=stack.nanoseconds("cpu_us"),
-        core_wait_ns=stack.nanoseconds("core_wait_us"),
-        state=stack.column("state"),
+        **_at_once(
+            thread=lambda: stack.threads(thread_first),
+            time_ns=lambda: stack.integers("time_ns"),
+            # What a lost block defined is path 0.
+            path=lambda: stack.translated("path", [part.paths for part in parts]),
+            cpu_ns=lambda: stack.nanoseconds("cpu_us"),
+            core_wait_ns=lambda: stack.nanoseconds("core_wait_us"),
+            state=lambda: stack.column("state"),
+        )
     )
 
 
@@ -101,25 +103,32 @@ def stacked_events(parts: Sequence[Part], thread_first: IntArray) -> Events:
     done_ns, done_cpu_ns, peer = _completed(stack, identity, peer)
     enter, cpu_enter = stack.integers("enter_ns"), stack.integers("cpu_enter_ns")
     return Events(
-        process=np.repeat(np.array([part.number for part in parts], np.int32), stack.count),
+        **_at_once(
+            process=lambda: np.repeat(np.array([part.number for part in parts], np.int32), stack.count),
+            thread=lambda: stack.threads(thread_first),
+            operation=lambda: stack.column("operation"),
+            communicator=lambda: stack.translated("group", [part.communicators for part in parts]),
+            seq=lambda: stack.column("seq"),
+            tag=lambda: stack.column("tag"),
+            nbytes=lambda: stack.column("nbytes"),
+            flags=lambda: stack.column("flags"),
+            exit_ns=lambda: enter + stack.column("duration_ns"),
+            cpu_exit_ns=lambda: cpu_enter + stack.column("cpu_ns"),
+            path=lambda: stack.translated("path", [part.paths for part in parts]),
+            completes=lambda: stack.column("completes"),
+        ),
         identity=identity,
-        thread=stack.threads(thread_first),
-        operation=stack.column("operation"),
-        communicator=stack.translated("group", [part.communicators for part in parts]),
-        seq=stack.column("seq"),
         peer=peer,
-        tag=stack.column("tag"),
-        nbytes=stack.column("nbytes"),
-        flags=stack.column("flags"),
         enter_ns=enter,
-        exit_ns=enter + stack.column("duration_ns"),
         cpu_enter_ns=cpu_enter,
-        cpu_exit_ns=cpu_enter + stack.column("cpu_ns"),
-        path=stack.translated("path", [part.paths for part in parts]),
-        completes=stack.column("completes"),
         done_ns=done_ns,
         done_cpu_ns=done_cpu_ns,
     )
+
+
+def _at_once(**columns: Callable[[], Ints]) -> dict[str, Ints]:
+    """Columns by name, each made by a function, several at a time."""
+    return dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
 
 
 def _completed(stack: _Stack, identity: Ints, peer: Ints) -> tuple[Ints, Ints, Ints]:
