@@ -6,64 +6,77 @@ twice, and every column of a record would be an object of its own.
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from scalana.graphs.parts import Ints, as_recorded
+from scalana.graphs.parts import Ints
 from scalana.runtime.record_format import EventColumns, ProcessRecord, RunFolder, SampleColumns
 
 _SPARE = 1.1
 """Room for so many times the rows that those read so far let expect."""
-_GROWTH = 1.5
-"""Least growth where that was too little."""
-_AT_ONCE = 64
-"""Tables that are put onto a shelf at once."""
+_INTEGERS = {width: np.dtype(f"i{width}") for width in (1, 2, 4, 8)}
 
 
 class Shelf:
-    """Tables of one kind, of many records, one after the other."""
+    """Room for tables of one kind, of many records, one after the other."""
+
+    def __init__(self, widths: Mapping[str, int], room: int) -> None:
+        """``widths`` are the bytes of an integer in each column."""
+        # Room that is never used takes no memory.
+        self.columns: dict[str, Ints] = {name: np.empty(room, _INTEGERS[width]) for name, width in widths.items()}
+        """``[rows and room]``"""
+        self.room = room
+        self.used = 0
+        """Rows."""
+
+    def place(self, tables: Sequence[Any]) -> list[Rows]:
+        """The places of tables behind the others."""
+        ends = list(itertools.accumulate(map(len, tables), initial=self.used))
+        self.used = ends[-1]
+        return [Rows(self, slice(*rows)) for rows in itertools.pairwise(ends)]
+
+
+class Shelves:
+    """Shelves for all tables of one kind of a run: one, but where there is too little room on it or values are wider
+    than the first ones."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.columns: dict[str, Ints] = {name: np.zeros(0, np.int8) for name in names}
-        """Each as wide as its widest value, and with room for more ``[rows and room]``."""
-        self.used = 0
-        """Rows, with those of tables that are yet to be put there."""
-        self._waiting: list[Any] = []
+        self._shelf = Shelf(dict.fromkeys(names, 1), 0)
+        self._rows = 0
 
-    def add(self, table: Any, part: float) -> Rows:
-        """Put a table behind the others. With it, ``part`` of what there is has been read."""
-        rows = slice(self.used, self.used + len(table))
-        self.used = rows.stop
-        self._waiting.append(table)
-        if len(self._waiting) >= _AT_ONCE:
-            self.put_there(part)
-        return Rows(self, rows)
-
-    def put_there(self, part: float) -> None:
-        """Put there what is waiting for it."""
-        rows = slice(self.used - sum(map(len, self._waiting)), self.used)
-        for name in self.columns if self._waiting else ():
-            values = [as_recorded(getattr(table, name)) for table in self._waiting]
-            column = self.columns[name]
-            kind = np.result_type(column, *{value.dtype for value in values})
-            if rows.stop > len(column) or kind != column.dtype:
-                column = self.columns[name] = _larger(column, rows, kind, part)
-            np.concatenate(values, out=column[rows])
-        self._waiting = []
+    def place(self, tables: Sequence[Any], part: float) -> list[Rows]:
+        """The places of tables, which are to be put there by :func:`put`. With them, ``part`` of all there is has been
+        read."""
+        shelf, rows = self._shelf, sum(map(len, tables))
+        widths = {
+            name: max([column.itemsize, *(getattr(table, name).itemsize for table in tables)])
+            for name, column in shelf.columns.items()
+        }
+        if shelf.used + rows > shelf.room or any(
+            widths[name] > column.itemsize for name, column in shelf.columns.items()
+        ):
+            to_come = (self._rows + rows) / part - self._rows
+            self._shelf = Shelf(widths, max(int(_SPARE * to_come), rows))
+        self._rows += rows
+        return self._shelf.place(tables)
 
 
-def _larger(column: Ints, rows: slice, kind: npt.DTypeLike, part: float) -> Ints:
-    """A column of a type, with room for some more rows and those that will follow."""
-    room = len(column)
-    if rows.stop > room:
-        room = max(int(_SPARE * rows.stop / part), int(_GROWTH * room), rows.stop)
-    larger = np.empty(room, kind)  # room that is never used takes no memory
-    larger[: rows.start] = column[: rows.start]
-    return larger
+def put(tables: Sequence[Any], places: Sequence[Rows]) -> None:
+    """Put tables in their places, which follow each other."""
+    if not tables:
+        return
+    rows = slice(places[0].rows.start, places[-1].rows.stop)
+    for name, column in places[0].shelf.columns.items():
+        values = [getattr(table, name) for table in tables]
+        np.concatenate(
+            [np.frombuffer(one, _INTEGERS[one.itemsize]) for one in values if len(one)] or [column[:0]],
+            out=column[rows],
+        )
 
 
 class Rows:
@@ -102,48 +115,55 @@ def read_records(folder: RunFolder) -> list[ProcessRecord]:
         RecordError: not one could be read.
     """
     size = {file: file.stat().st_size if file.exists() else 0 for file in folder.record_files()}
-    samples, events = (Shelf(column.name for column in fields(kind)) for kind in (SampleColumns, EventColumns))
-    total, read = max(sum(size.values()), 1), 0
+    shelves = [Shelves(column.name for column in fields(kind)) for kind in (SampleColumns, EventColumns)]
+    total, read, turn = max(sum(size.values()), 1), 0, 0
+    turns = threading.Condition()
 
-    def put_away(record: ProcessRecord) -> ProcessRecord:
-        nonlocal read
-        read += size.get(record.file, 0)
-        part = max(read, 1) / total
-        return replace(
-            record,
-            samples=cast(SampleColumns, samples.add(record.samples, part)),
-            events=cast(EventColumns, events.add(record.events, part)),
-        )
+    def put_away(number: int, records: list[ProcessRecord]) -> list[ProcessRecord]:
+        nonlocal read, turn
+        kinds: list[list[Any]] = [[record.samples for record in records], [record.events for record in records]]
+        with turns:
+            turns.wait_for(lambda: turn == number)
+            try:
+                read += sum(size.get(record.file, 0) for record in records)
+                places = [
+                    shelf.place(tables, max(read, 1) / total) for shelf, tables in zip(shelves, kinds, strict=True)
+                ]
+            finally:
+                turn += 1
+                turns.notify_all()
+        for tables, some in zip(kinds, places, strict=True):
+            put(tables, some)
+        return [
+            replace(record, samples=cast(SampleColumns, samples), events=cast(EventColumns, events))
+            for record, samples, events in zip(records, *places, strict=True)
+        ]
 
-    records = folder.processes(put_away)
-    for shelf in (samples, events):
-        shelf.put_there(1.0)
-    return records
+    return folder.processes(put_away)
 
 
 def as_one(tables: Sequence[Any]) -> Rows | None:
-    """Tables of one shelf as one, None if they are anything else. Where they don't follow each other there they are
-    put into this order, and nothing else is left."""
+    """Tables on shelves as one, None if they are anything else. Where they don't follow each other on one shelf they
+    are put in this order, and nothing else is left there."""
     if not tables or not all(isinstance(table, Rows) for table in tables):
         return None
     shelf, first = tables[0].shelf, tables[0].rows.start
-    if not all(table.shelf is shelf for table in tables):
-        return None
     last = first
     for table in tables:
-        if table.rows.start != last:
-            return _rearranged(shelf, tables)
+        if table.shelf is not shelf or table.rows.start != last:
+            return _rearranged(tables)
         last = table.rows.stop
     return Rows(shelf, slice(first, last))
 
 
-def _rearranged(shelf: Shelf, tables: Sequence[Rows]) -> Rows:
+def _rearranged(tables: Sequence[Rows]) -> Rows:
     """Put tables onto a new shelf in this order, column by column: no more than one is there twice."""
-    other = Shelf(())
-    for name in list(shelf.columns):
-        column = shelf.columns.pop(name)
-        other.columns[name] = np.concatenate([column[table.rows] for table in tables])
-    for table in tables:
-        table.shelf, table.rows = other, slice(other.used, other.used + len(table))
-        other.used = table.rows.stop
+    shelves = {id(table.shelf): table.shelf for table in tables}.values()
+    other = Shelf({}, sum(map(len, tables)))
+    for name in list(tables[0].shelf.columns):
+        other.columns[name] = np.concatenate([table.shelf.columns[name][table.rows] for table in tables])
+        for shelf in shelves:
+            del shelf.columns[name]
+    for table, place in zip(tables, other.place(tables), strict=True):
+        table.shelf, table.rows = other, place.rows
     return Rows(other, slice(0, other.used))

@@ -114,19 +114,24 @@ def _evidence(gaps: Gaps, rows: Rows, key_of_gap: IntArray, period_ns: int) -> R
     )
 
 
+def _runs(key: IntArray) -> tuple[IntArray, IntArray]:
+    """Where runs of equal keys begin, and how long they are."""
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
+    return first, np.diff(np.r_[first, len(key)]).astype(np.int64)
+
+
 def _profiles(table: Rows, evidence: int) -> Profiles:
-    """Profiles of the kinds of gaps with at least ``evidence`` samples."""
+    """Profiles of the kinds of gaps with at least ``evidence`` samples, from rows sorted by kind."""
+    first, size = _runs(table.gap)
+    heard = np.add.reduceat(table.samples, first) if len(first) else np.zeros(0)
+    enough = np.flatnonzero(np.repeat(heard >= evidence, size))
     # The likeliest activities of each kind; the rest would cost more rows than it tells.
-    order = np.lexsort((-table.seconds, table.gap))
+    order = enough[np.lexsort((-table.seconds[enough], table.gap[enough]))]
+    first, size = _runs(table.gap[order])
+    place = np.arange(len(order)) - np.repeat(first, size)
+    order = order[(place < _LIKELY) & (table.seconds[order] > 0)]
     key, seconds = table.gap[order], table.seconds[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
-    place = np.arange(len(key)) - np.repeat(first, size)
-    heard = np.add.reduceat(table.samples[order], first) if len(key) else np.zeros(0)
-    keep = (place < _LIKELY) & (np.repeat(heard, size) >= evidence) & (seconds > 0)
-    order, key, seconds = order[keep], key[keep], seconds[keep]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    size = np.diff(np.r_[first, len(key)]).astype(np.int64)
+    first, size = _runs(key)
     total = np.add.reduceat(seconds, first) if len(key) else np.zeros(0)
     return Profiles(
         keys=key[first],

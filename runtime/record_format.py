@@ -443,6 +443,13 @@ class ProcessRecord:
         return frames
 
 
+PutAway = Callable[[int, list[ProcessRecord]], list[ProcessRecord]]
+"""Takes records that were read together, and which of these stretches of the run they are; may be called by several
+threads at once, which begin with the stretches in order."""
+_AT_ONCE = 64
+"""Records that one thread reads before the next."""
+
+
 class RunFolder:
     """A run folder, for reading.
 
@@ -493,8 +500,8 @@ class RunFolder:
             notes.update(dict.fromkeys(lines or ["a record could not be written, nor why: the disk may be full"]))
         return list(notes)
 
-    def processes(self, put_away: Callable[[ProcessRecord], ProcessRecord] | None = None) -> list[ProcessRecord]:
-        """Reads all records, ranks first and in order; what ``put_away`` makes of each as soon as it is read.
+    def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
+        """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.
 
         Raises:
             RecordError: not one could be read.
@@ -503,7 +510,7 @@ class RunFolder:
         collects = gc.isenabled()
         gc.disable()
         try:
-            records = [put_away(record) if put_away else record for record in self._read_all()]
+            records = list(self._read_all(put_away))
         finally:
             if collects:
                 gc.enable()
@@ -514,24 +521,32 @@ class RunFolder:
             raise RecordError(f"{self.path}: not one of its {count} records can be read; the first: {self.troubles[0]}")
         return in_order(records)
 
-    def _read_all(self) -> Iterator[ProcessRecord]:
+    def _read_all(self, put_away: PutAway | None) -> Iterator[ProcessRecord]:
         from concurrent.futures import ThreadPoolExecutor  # jobs, which import this module to write, need no threads
 
         self.troubles = []
         shared = Shared()
+        # Mostly the order of the ranks: processes of a host are started one after the other.
+        files = sorted(self.record_files(), key=lambda file: _with_numbers(file.name))
 
-        def read(file: Path) -> ProcessRecord | str:
-            try:
-                return ProcessRecord.read(file, shared)
-            except RecordError as error:
-                return str(error)
+        def read(number: int) -> tuple[list[ProcessRecord], list[str]]:
+            records, troubles = [], []
+            for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
+                try:
+                    records.append(ProcessRecord.read(file, shared))
+                except RecordError as error:
+                    troubles.append(str(error))
+            return (put_away(number, records) if put_away else records), troubles
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for record in pool.map(read, self.record_files()):
-                if isinstance(record, ProcessRecord):
-                    yield record
-                else:
-                    self.troubles.append(record)
+            for records, troubles in pool.map(read, range(-(-len(files) // _AT_ONCE))):
+                yield from records
+                self.troubles += troubles
+
+
+def _with_numbers(name: str) -> list[tuple[int, str]]:
+    """A name for sorting, its numbers by their values."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.graphs import reading
 from scalana.graphs.gather import gather
 from scalana.graphs.load import choose_records
-from scalana.graphs.reading import Rows, Shelf, as_one, read_records
+from scalana.graphs.reading import Rows, Shelves, as_one, put, read_records
+from scalana.runtime import record_format
 from scalana.runtime.codes import Code, Codes
 from scalana.runtime.record_format import EventColumns, RunFolder, SampleColumns
 from tests.tools.generate_run import write_run
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("at_once", [1, 3, 64])
 def test_records_have_the_same_columns(folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_AT_ONCE", at_once)
+    monkeypatch.setattr(record_format, "_AT_ONCE", at_once)
     alone, together = RunFolder(folder).processes(), read_records(RunFolder(folder))
     assert [record.file for record in alone] == [record.file for record in together]
     for one, other in zip(alone, together, strict=True):
@@ -62,8 +62,16 @@ def test_records_in_any_order_come_together(folder: Path) -> None:
             np.testing.assert_array_equal(found, expected, err_msg=f"{table}.{column.name}")
 
 
-def test_a_shelf_grows_and_widens() -> None:
-    shelf = Shelf(["a", "b"])
+def placed(tables: list, part: float = 1.0, names: tuple = ("a",)) -> list:
+    """Tables put away one after the other."""
+    shelves, rows = Shelves(names), []
+    for table in tables:
+        rows += shelves.place([table], part)
+        put([table], rows[-1:])
+    return rows
+
+
+def test_values_of_any_width_and_number_find_room() -> None:
     tables = [
         Table(a=([1, 2], np.int8), b=([5, 6], np.int64)),
         Table(a=([300], np.int16), b=([7], np.int8)),
@@ -71,21 +79,19 @@ def test_a_shelf_grows_and_widens() -> None:
         Table(a=([-1] * 50, np.int8), b=([1 << 40] * 50, np.int64)),
         Table(a=([70000], np.int32), b=([9], np.int8)),
     ]
-    rows = []
-    for number, table in enumerate(tables):
-        rows.append(shelf.add(table, 0.9 if number == 0 else 1.0))
-        shelf.put_there(1.0)
+    rows = placed(tables, names=("a", "b"))
     assert [len(row) for row in rows] == [2, 1, 0, 50, 1]
+    assert len({id(row.shelf) for row in rows}) > 1  # what was there is not copied to make room
     for row, table in zip(rows, tables, strict=True):
         np.testing.assert_array_equal(row.a, table.a)
         np.testing.assert_array_equal(row.b, table.b)
+    whole = as_one(rows)
+    assert whole is not None and whole.a.tolist() == [1, 2, 300, *[-1] * 50, 70000]
 
 
 def test_tables_in_a_row_are_not_copied() -> None:
-    shelf = Shelf(["a"])
-    rows = [shelf.add(Table(a=([number] * 3, np.int8)), 1.0) for number in range(3)]
-    shelf.put_there(1.0)
-    column = shelf.columns["a"]
+    rows = placed([Table(a=([number] * 3, np.int8)) for number in range(3)], part=0.1)
+    column = rows[0].shelf.columns["a"]
     whole = as_one(rows[1:])
     assert whole is not None and np.shares_memory(whole.a, column)
     np.testing.assert_array_equal(whole.taken("a"), [1, 1, 1, 2, 2, 2])
@@ -94,9 +100,8 @@ def test_tables_in_a_row_are_not_copied() -> None:
 
 
 def test_tables_out_of_order_are_put_in_order() -> None:
-    shelf = Shelf(["a", "path"])
-    rows = [shelf.add(Table(a=([number] * 2, np.int8), path=([0, 1], np.int8)), 1.0) for number in range(3)]
-    shelf.put_there(1.0)
+    tables = [Table(a=([number] * 2, np.int8), path=([0, 1], np.int8)) for number in range(3)]
+    rows = placed(tables, part=0.1, names=("a", "path"))
     whole = as_one([rows[2], rows[0]])
     assert whole is not None and whole.a.tolist() == [2, 2, 0, 0]
     assert rows[0].a.tolist() == [0, 0]
@@ -105,19 +110,25 @@ def test_tables_out_of_order_are_put_in_order() -> None:
 
 
 def test_other_tables_are_not_taken_for_one() -> None:
-    shelf, other = Shelf(["a"]), Shelf(["a"])
-    first, second = shelf.add(Table(a=([1], np.int8)), 1.0), other.add(Table(a=([2], np.int8)), 1.0)
     assert as_one([]) is None
-    assert as_one([first, second]) is None
-    assert as_one([first, Table(a=([1], np.int8))]) is None
+    assert as_one([*placed([Table(a=([1], np.int8))]), Table(a=([1], np.int8))]) is None
 
 
 def test_a_table_may_have_a_column_of_its_own() -> None:
-    shelf = Shelf(["a"])
-    row = shelf.add(Table(a=([1, 2], np.int8)), 1.0)
-    shelf.put_there(1.0)
+    (row,) = placed([Table(a=([1, 2], np.int8))])
     changed = row.having(a=np.array([8, 9]))
     assert isinstance(changed, Rows) and changed.a.tolist() == [8, 9] and row.a.tolist() == [1, 2]
+
+
+def test_what_cannot_be_put_away_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_format, "_AT_ONCE", 1)
+
+    def fail(*_: object) -> None:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(Shelves, "place", fail)
+    with pytest.raises(MemoryError, match="none left"):
+        read_records(RunFolder(folder))
 
 
 def test_of_codes_with_one_id_the_last_counts() -> None:
