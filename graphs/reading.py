@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -114,7 +115,7 @@ def read_records(folder: RunFolder) -> list[ProcessRecord]:
     Raises:
         RecordError: not one could be read.
     """
-    size = {file: file.stat().st_size if file.exists() else 0 for file in folder.record_files()}
+    size = {file: _size(file) for file in folder.record_files()}
     shelves = [Shelves(column.name for column in fields(kind)) for kind in (SampleColumns, EventColumns)]
     total, read, turn = max(sum(size.values()), 1), 0, 0
     turns = threading.Condition()
@@ -140,6 +141,13 @@ def read_records(folder: RunFolder) -> list[ProcessRecord]:
         ]
 
     return folder.processes(put_away)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def as_one(tables: Sequence[Any]) -> Rows | None:

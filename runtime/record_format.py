@@ -444,8 +444,8 @@ class ProcessRecord:
 
 
 PutAway = Callable[[int, list[ProcessRecord]], list[ProcessRecord]]
-"""Takes records that were read together, and which of these stretches of the run they are; may be called by several
-threads at once, which begin with the stretches in order."""
+"""Takes records that were read together, and which of these stretches of the run they are. Called once for each,
+whatever happens, by several threads at once that take the stretches in order."""
 _AT_ONCE = 64
 """Records that one thread reads before the next."""
 
@@ -531,12 +531,15 @@ class RunFolder:
 
         def read(number: int) -> tuple[list[ProcessRecord], list[str]]:
             records, troubles = [], []
-            for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
-                try:
-                    records.append(ProcessRecord.read(file, shared))
-                except RecordError as error:
-                    troubles.append(str(error))
-            return (put_away(number, records) if put_away else records), troubles
+            try:
+                for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
+                    try:
+                        records.append(ProcessRecord.read(file, shared))
+                    except RecordError as error:
+                        troubles.append(str(error))
+            finally:
+                records = put_away(number, records) if put_away else records
+            return records, troubles
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for records, troubles in pool.map(read, range(-(-len(files) // _AT_ONCE))):

@@ -120,13 +120,14 @@ def test_a_table_may_have_a_column_of_its_own() -> None:
     assert isinstance(changed, Rows) and changed.a.tolist() == [8, 9] and row.a.tolist() == [1, 2]
 
 
-def test_what_cannot_be_put_away_holds_nothing_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("where", "what"), [(Shelves, "place"), (record_format.ProcessRecord, "read")])
+def test_a_failure_holds_nothing_up(where: type, what: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_format, "_AT_ONCE", 1)
 
     def fail(*_: object) -> None:
         raise MemoryError("none left")
 
-    monkeypatch.setattr(Shelves, "place", fail)
+    monkeypatch.setattr(where, what, fail)
     with pytest.raises(MemoryError, match="none left"):
         read_records(RunFolder(folder))
 
