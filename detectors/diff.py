@@ -10,6 +10,7 @@ from scalana.detectors.candidates import Spot
 from scalana.detectors.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.evidence import callers
 from scalana.detectors.findings import Analysis, Finding
+from scalana.detectors.scaling.disturbed import off_alike
 from scalana.detectors.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
 from scalana.detectors.scaling.models import NOISE
 from scalana.detectors.segments import sum_by_key, weighted_count
@@ -27,8 +28,6 @@ CERTAIN = 2.5
 MOST_CHANGES = 20
 EVERYWHERE = 0.03
 """Relative change of nearly all places from which the machine itself is suspected."""
-ALIKE = 2.0
-"""Times that one of them may have changed by more than another."""
 HARDLY = 0.1
 """Part of the time of either run at places of both, below which they are suspected to be of different programs."""
 
@@ -274,6 +273,4 @@ def _everywhere(table: CostTable) -> float:
         return 0.0
     change = np.log(work[rows, AFTER] / work[rows, BEFORE])
     low, middle, high = np.quantile(change, (0.2, 0.5, 0.8))
-    least, most = sorted((abs(low), abs(high)))
-    alike = (low > 0.0) == (high > 0.0) and most < ALIKE * least
-    return float(np.expm1(middle)) if alike and least > np.log1p(EVERYWHERE) else 0.0
+    return float(np.expm1(middle)) if off_alike(float(low), float(high)) > np.log1p(EVERYWHERE) else 0.0

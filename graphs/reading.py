@@ -54,13 +54,9 @@ class Shelves:
         """The places of tables, which are to be put there by :func:`put`. With them, ``part`` of all there is has been
         read."""
         shelf, rows = self._shelf, sum(map(len, tables))
-        widths = {
-            name: max([column.itemsize, *(getattr(table, name).itemsize for table in tables)])
-            for name, column in shelf.columns.items()
-        }
-        if shelf.used + rows > shelf.room or any(
-            widths[name] > column.itemsize for name, column in shelf.columns.items()
-        ):
+        there = {name: column.itemsize for name, column in shelf.columns.items()}
+        widths = {name: max([there[name], *(getattr(table, name).itemsize for table in tables)]) for name in there}
+        if shelf.used + rows > shelf.room or widths != there:
             to_come = (self._rows + rows) / part - self._rows
             self._shelf = Shelf(widths, max(int(_SPARE * to_come), rows))
         self._rows += rows

@@ -52,10 +52,16 @@ def find_disturbed(
         if gain[run] <= 0.0:
             return None
         low, middle, high = _quantiles(times[:, run], seconds[:, run], (1.0 - MOST, 0.5, MOST))
-        least, most = sorted((abs(np.log(low)), abs(np.log(high))))
-        if (low > 1.0) == (high > 1.0) and least > CLEAR * noise and most < ALIKE * least:
+        if off_alike(float(np.log(low)), float(np.log(high))) > CLEAR * noise:
             return Disturbed(run, float(middle))
     return None
+
+
+def off_alike(low: float, high: float) -> float:
+    """How far places are off at least, which are so by factors whose logarithms are mostly between two; 0 where that is
+    not by about one factor."""
+    least, most = sorted((abs(low), abs(high)))
+    return least if (low > 0.0) == (high > 0.0) and most < ALIKE * least else 0.0
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, shares: tuple[float, ...]) -> list[float]:
