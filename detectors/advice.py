@@ -14,6 +14,8 @@ NOTHING = 0.002
 """Part of what a rank spends at a place below which others spend next to nothing there."""
 MOST = 0.5
 """Part of what ranks compute longer that running more often must explain, to be what is said of it."""
+LEAST = 0.2
+"""Part of the time at a place that helpers must be active in to be what it is about."""
 NO_CORE = 3.0
 """So many times as long as on other ranks is no matter of the core: those of one machine differ by less."""
 
@@ -22,6 +24,7 @@ _EXPLANATIONS = {
     "unresolved": "The samples do not explain this lateness; a higher --rate may.",
     "waiting-for-core": "Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
     "slow-transfer": "The data itself arrives late here: look at message size, network and placement.",
+    "slow-worker": "Look at what is done here for a piece of work that others do not do, and at its core.",
     "helper-takes-core": "Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
 }
 
@@ -64,12 +67,12 @@ def advise(finding: Finding) -> str:
     if finding.kind in _EXPLANATIONS:
         return _EXPLANATIONS[finding.kind]
     evidence = finding.evidence
-    cpu, core_wait, helper = (evidence.get(key) for key in ("cpu_share", "core_wait_share", "helper_share"))
+    cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
     line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
     for calls, sentence in _CALLS:
         if calls.search(line):
             return sentence
-    if isinstance(helper, float) and helper > 0.5:
+    if _by_helpers(finding):
         return "The rank waits for this work of its own background thread or worker: make it faster, or add workers."
     if finding.kind == "serial":
         return "Only this rank works while all others wait: share the work, or move it off the critical path."
@@ -82,6 +85,15 @@ def advise(finding: Finding) -> str:
         if cpu + core_wait > 0.7:
             return _computing(finding)
     return ""
+
+
+def _by_helpers(finding: Finding) -> bool:
+    """Whether threads or children of the ranks do most of what these spend more than others at a place."""
+    helper, here, others = (finding.evidence.get(key) for key in ("helper_share", "seconds_here", "seconds_others"))
+    if not isinstance(helper, float) or not isinstance(here, float):
+        return False
+    more = here - others if isinstance(others, float) and others < here else here
+    return helper > MOST or (helper > LEAST and helper * here > MOST * more)
 
 
 def _computing(finding: Finding) -> str:

@@ -32,8 +32,8 @@ WORTH_UNRESOLVED = 0.05
 ONCE = 3.0
 """Stretches over which an excess must spread not to have come by chance."""
 STARVED = 0.3
-"""Part of the excess of most ranks without a core, from which it is the machine's if their computing explains less than
-half of it: what they wait for otherwise (a loader, a thread) has no core either."""
+"""Part of the excess of most ranks without a core, from which it is the machine's if their computing, or sleep,
+explains less than half of it: what they wait for otherwise (a loader, a thread) has no core either."""
 OFF_CPU = 0.3
 """With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
 STEADY = 0.5
@@ -42,6 +42,9 @@ ALONE = 0.2
 """Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
 LATENCY_S, BYTES_PER_S = 1e-3, 2e6
 """What a call takes at most to move its payload, on any network, where every rank has a core: so long, and so fast."""
+
+NOT_OF_WORK = ("slow-transfer", "unresolved")
+"""Kinds of findings that blame calls, and no work between them."""
 
 TOLD = 1e-4
 """Part of all recorded rank-seconds below which it is not asked why others wait for a place."""
@@ -63,8 +66,9 @@ class Crowding:
         crowded = wait_s > CROWDED * float(own.seconds.sum())
         return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
 
-    def programs_part(self, excess: StretchExcess) -> float:
-        """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it.
+    def programs_part(self, excess: StretchExcess, computing: bool = True) -> float:
+        """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it; of its time
+        on a CPU nothing if it is known to be no more ``computing`` than others do.
 
         What came by chance cancels: who computes more in one stretch, and less in the next, does not compute more.
         Sleep does not come by chance: ranks that take turns at a lock, or hand on a token, all sleep alike in the end.
@@ -74,6 +78,7 @@ class Crowding:
         if not self.crowded or late_s <= 0.0:
             return 1.0
         cpu_s, of_sleep = float(excess.over_cpu_s.sum()), excess.over_s - excess.over_cpu_s - excess.over_core_wait_s
+        cpu_s = cpu_s if computing else 0.0
         asleep_s = float(np.maximum(of_sleep[late], 0.0).sum() if excess.asleep else of_sleep.sum())
         return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
 
@@ -100,11 +105,14 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
         # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
         steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("stretches")
         return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
-    if not crowding.crowded:
+    # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
+    if not crowding.crowded and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
         return False
     if finding.kind == "slow-transfer":  # what moves data has no core either
         return True
     if finding.kind == "unresolved":  # in calls, too, ranks wait for their turns
+        if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
+            return True
         return finding.lost_s < WORTH_UNRESOLVED * (1.0 + crowding.per_cpu) * recorded_s
     stretches = finding.evidence.get("stretches")
     if not isinstance(stretches, float):
@@ -113,8 +121,10 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
     if not isinstance(cpu, float) or not isinstance(core_wait, float):
         return False
     asleep = cpu + core_wait < OFF_CPU
-    computed = cpu * (1.0 + crowding.per_cpu)
-    if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and computed < 0.5:
+    explained = cpu * (1.0 + crowding.per_cpu)
+    if finding.evidence.get("sleeps"):
+        explained += 1.0 - cpu - core_wait
+    if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
         return True
     worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
     programs = finding.evidence.get("programs_share")

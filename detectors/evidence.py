@@ -14,10 +14,14 @@ from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.runtime.operations import BY_NAME
 
+_RECEIVE = BY_NAME["recv"].code
 _REPEATED = (VertexKind.LOOP, VertexKind.FUNCTION)
 FAR_MORE = 2.0
 """So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
+CERTAIN = 2.0
+"""Standard deviations of the number of samples that an excess of CPU time must have, to be more computing."""
 
 
 @dataclass(slots=True)
@@ -76,6 +80,18 @@ def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline, p
     return bool((~here).any()) and float(cpu[here].mean()) > FAR_MORE * float(cpu[~here].mean())
 
 
+def may_compute_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+    """Whether samples tell that the candidate's ranks use more CPU at its place over the run than the others, each of
+    them worth a period; their numbers vary by their roots. Samples in single stretches, chosen for being long, do not
+    tell that."""
+    cpu = place_time(candidate, table, timeline, psg).cpu_s
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    if here.all():
+        return True
+    variance = timeline.period_s * (cpu[here].mean() / here.sum() + cpu[~here].mean() / (~here).sum())
+    return float(cpu[here].mean() - cpu[~here].mean()) >= CERTAIN * float(np.sqrt(variance))
+
+
 def occurrences(candidate: Candidate, table: BlameTable) -> int:
     """Instances in which the candidate was blamed."""
     groups = table.groups
@@ -108,6 +124,7 @@ def describe(
     shares = excess.shares()
     if shares is not None:
         evidence["cpu_share"], evidence["core_wait_share"] = shares
+        evidence["sleeps"] = excess.asleep
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     evidence["callers"] = callers(candidate.spot.vertex, psg)
@@ -138,6 +155,8 @@ def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg:
                 stack.append(child)
     calls = timeline.calls
     rows = np.flatnonzero(beside[np.minimum(calls.vertex, len(psg) - 1)] & (calls.vertex < len(psg)))
+    # A pickled message is received by two calls: a matched probe, and the one that fetches it.
+    rows = rows[(calls.operation[rows] != _RECEIVE) | (calls.posts[rows] >= 0)]
     which, rank = np.cumsum(beside)[calls.vertex[rows]] - 1, timeline.locations.rank[calls.location[rows]]
     weight = np.ones(len(rows)) if timeline.unwritten is None else timeline.unwritten.stands_for[rows]
     count = weighted_count(which * timeline.ranks + rank, weight, int(beside.sum()) * timeline.ranks)

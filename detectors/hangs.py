@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.detectors.findings import Finding, Hop
-from scalana.graphs.psg import PSG
+from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_CODE, Waits
+from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
 
 if TYPE_CHECKING:
     from scalana.graphs.run_info import OpenCall, RunInfo
@@ -28,7 +28,7 @@ Left = dict[tuple[int, int], dict[int, float]]
 
 def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     """Return one finding for each rank that others were still waiting for when their records stopped."""
-    waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S]
+    waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S and not _all_came(call, timeline)]
     by_rank = {call.rank: call for call in waiting}
     left = _left(timeline, waiting) if waiting else {}
     awaited: dict[int, list[OpenCall]] = defaultdict(list)
@@ -36,9 +36,30 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
         for rank in _absent(call, waiting, left, run):
             last = _last_awaited(rank, by_rank, waiting, left, run)
             awaited[min(_circle(last, by_rank), default=last)].append(call)
+    asking = {rank for rank in awaited if rank not in by_rank and _asks(_last_place(rank, timeline, by_rank)[0], psg)}
+    if len(asking) < len(awaited):  # who asks for something waits for one of the others
+        for rank in asking:
+            del awaited[rank]
     total = sum(call.seconds for call in waiting)
     findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
+
+
+def _all_came(call: OpenCall, timeline: Timeline) -> bool:
+    """Whether all came in the end to what an open call is of: the record of one rank stopped before, as that of a rank
+    may that has come to the end of MPI long before the others."""
+    calls, instances = timeline.calls, timeline.instances
+    same = np.abs(calls.enter_s - call.since_s) <= SAME_S
+    same &= (timeline.locations.rank[calls.location] == call.rank) & (calls.operation == call.operation)
+    posts = calls.posts[same]
+    return bool(len(posts)) and bool((np.append(instances.complete, False)[posts]).all())
+
+
+def _asks(vertex: int, psg: PSG) -> bool:
+    """Whether a place lies in a loop whose only communication is to ask whether something has come."""
+    loop = psg.enclosing(vertex, VertexKind.LOOP) if 0 <= vertex < len(psg) else -1
+    operations = {v.operation for v in psg.walk(loop) if v.kind is VertexKind.COMM} if loop >= 0 else set()
+    return operations == {BY_NAME["test"].code}
 
 
 def _without_circles(findings: list[Finding]) -> list[Finding]:
@@ -161,11 +182,11 @@ def _finding(
         saving_s=longest.seconds,
         path=[symptom, root],
         evidence=evidence,
-        advice=_advice(rank, operation, by_rank, circle),
+        advice=_advice(rank, operation, by_rank, circle, _asks(vertex, psg)),
     )
 
 
-def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int]) -> str:
+def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool) -> str:
     if circle:
         following = zip(circle, [*circle[1:], circle[0]], strict=True)
         pairs = ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
@@ -173,6 +194,8 @@ def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall], circle: lis
     if rank in by_rank:
         other = BY_CODE[by_rank[rank].operation].name
         return f"Ranks disagree on what comes next: {operation} here, {other} on rank {rank}."
+    if asks:
+        return f"Rank {rank} never came to this {operation}: it asked for something that did not come."
     return f"Rank {rank} never came to this {operation}: look at what it was doing, or whether it ended."
 
 

@@ -20,6 +20,8 @@ HIDDEN = 0.7
 """A cause that saves less than this part of the time that its ranks lose to it has another behind it."""
 WORTH = 0.25
 """Part of the first cause's seconds from which the one behind it is named."""
+EXPLAINED = 1.5
+"""Times that a cause may cost what its work lets all others wait, to be a cause by its work."""
 
 
 def next_cause(
@@ -39,7 +41,10 @@ def next_cause(
         grown = other.lost_s - before.get(other.spot, 0.0)
         if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
             continue
-        if crowding.programs_part(stretch_excess(other, behind, mended)) * grown >= WORTH * candidate.lost_s:
+        excess = stretch_excess(other, behind, mended)
+        # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
+        most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
+        if grown <= EXPLAINED * most_s and crowding.programs_part(excess) * grown >= WORTH * candidate.lost_s:
             return other
     return None
 

@@ -7,13 +7,16 @@ import numpy as np
 from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries, shares_of
-from scalana.detectors.crowding import Crowding, alone, stretches_of
-from scalana.detectors.evidence import computes_more, describe
+from scalana.detectors.crowding import STEADY, Crowding, alone, stretches_of
+from scalana.detectors.done_alone import join_done_alone
+from scalana.detectors.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
+from scalana.detectors.joined_threads import joined_threads
 from scalana.detectors.paths import path_to
-from scalana.detectors.replay import Replay
-from scalana.detectors.roles import is_ordinary
+from scalana.detectors.pools import Pool
+from scalana.detectors.replay import Change, Replay
+from scalana.detectors.roles import is_ordinary, takes_its_share
 from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
@@ -36,15 +39,20 @@ WORTH_ONCE = 0.05
 APART = 2.0
 """So many times the middle four fifths of the other ranks' starts a rank must start after them, to be late by itself:
 five standard deviations, of normal ones."""
+START_S = 0.2
+"""A rank that starts later than the others by less was started later, on cores that others keep busy."""
 
 
-def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay) -> list[Finding]:
+def detect(
+    timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay, pools: list[Pool]
+) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
     total = float(waits.all_s(timeline).sum())
     recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     if total <= 0.0 or recorded <= 0.0:
         return []
-    large = [c for c in join_entries(table, timeline, psg) if c.lost_s >= WORTH * recorded]
+    candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
+    large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
     hit = np.zeros(len(table.shares.group), dtype=bool)
     for candidate in large:
         hit |= shares_of(candidate, table)
@@ -56,10 +64,15 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     for candidate, excess in measure(signal, table, timeline, psg):
         if excess is not None and is_ordinary(candidate, excess, table, timeline, psg):
             continue
+        if takes_its_share(candidate, excess, table, timeline, psg, pools):
+            continue
         finding = _finding(candidate, table, timeline, psg, total, excess)
-        programs = finding.evidence["programs_share"] = crowding.programs_part(excess) if excess is not None else 1.0
+        steady = _signal(candidate, table, judged.steady)
+        # Who is late on average does more over the run, too; who is late in turn need not.
+        computing = steady < STEADY or may_compute_more(candidate, table, timeline, psg)
+        programs = crowding.programs_part(excess, computing) if excess is not None else 1.0
+        finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
         finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
-        steady = finding.evidence["steady_share"] = _signal(candidate, table, judged.steady)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
         if candidate.lost_s >= DEAD_BAND * total or (steady >= 0.5 and alone(finding)):
@@ -67,7 +80,7 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     if not found:
         return []
     changes = each(lambda mended: change_of(mended[0], table, timeline, mended[2]), found)
-    measured_end, ends = replay.run_ends_s(changes)
+    measured_end, ends = replay.run_ends_s(_with_joined_threads(changes, timeline, replay))
     findings: list[Finding] = []
     for (candidate, finding, excess), end in zip(found, ends, strict=True):
         finding.saving_s = max(0.0, measured_end - end)
@@ -84,6 +97,15 @@ def detect(timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, r
     return findings
 
 
+def _with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:
+    """The same changes, with what they take from rests until other threads are done."""
+    joined = joined_threads(timeline)
+    if not len(joined):
+        return changes
+    _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
+    return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]
+
+
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     """Whether what is late from before its record starts later than the others by far more than those lie apart:
     a launcher starts ranks one after the other, the later the fewer cores they have."""
@@ -93,7 +115,7 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     if late.all():
         return True
     first, usual, last = np.quantile(timeline.locations.start_s[~late], (0.1, 0.5, 0.9))
-    return bool(timeline.locations.start_s[late].max() - usual > APART * (last - first))
+    return bool(timeline.locations.start_s[late].max() - usual > max(APART * (last - first), START_S))
 
 
 def _name_hidden(

@@ -18,7 +18,8 @@ from scalana.graphs.portions import rows_of_ranges
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 ASLEEP = 0.7
-"""Part of the time at a place from which its work is sleep: of the program's making, and not of a busy machine's."""
+"""Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:
+of the program's making, and not of a busy machine's. Who wakes up waits for a core, too."""
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
@@ -130,8 +131,8 @@ def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) 
     end = np.searchsorted(gap, call, side="right")
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
-    busy_s = float((cpu_s + core_wait_s).sum())
-    asleep = busy_s <= (1.0 - ASLEEP) * float(seconds.sum())
+    own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
+    asleep = without_core_s <= 0.5 * own_s and float(cpu_s.sum()) <= (1.0 - ASLEEP) * (own_s - without_core_s)
     middle = 0.0 if asleep else 0.5
 
     def did(seconds: FloatArray) -> FloatArray:

@@ -23,6 +23,9 @@ SEARCH_LIMIT = 100_000
 SEARCH_FURTHER = 256
 """Calls walked back behind a common operation that they did not leave together, in search of one that they did."""
 
+EARLY_S = 1e-4
+"""A member that leaves an operation so much before another one comes to it did not wait for that one: clocks may differ
+by less."""
 TOGETHER = 0.5
 """Part of the longest wait for a culprit by which it and a member may leave an operation apart, to be compared from
 there on: a greater difference at the beginning would explain most of the wait."""
@@ -87,7 +90,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     left, early_s = _left_calls(timeline, done)
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
-    apart = _apart(instances.operation)
+    apart = _apart(timeline, done, member_enter_s)
     instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
     most = np.diff(first_wait) + np.diff(instances.first)[instance]
     first_row = np.concatenate(([0], np.cumsum(most)))
@@ -198,9 +201,28 @@ def _waits_of(operation: IntArray) -> IntArray:
     return np.asarray(table[np.clip(operation, 0, len(table) - 1)])
 
 
-def _apart(operation: IntArray) -> np.ndarray:
-    """Whether the members of an instance need not leave it together, by its operation."""
-    return np.asarray(_waits_of(operation) != Waits.ALL)
+def _apart(timeline: Timeline, done: IntArray, member_enter_s: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether the members of an instance need not leave it together: by its operation, or as they did not (an exchange
+    in which some have nothing for others) ``[instances]``."""
+    instances = timeline.instances
+    apart = np.asarray(_waits_of(instances.operation) != Waits.ALL)
+    each(
+        lambda at: _mark_early(timeline.calls.exit_s, done, member_enter_s, instances.first, at.start, at.stop, apart),
+        portions_of(instances.first),
+    )
+    return apart
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_early(exit_s, done, enter_s, first, low, high, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Mark those of the instances from ``low`` to ``high`` that a member left before another one came."""
+    for instance in range(low, high):
+        first_out_s, last_in_s = np.inf, -np.inf
+        for entry in range(first[instance], first[instance + 1]):
+            first_out_s = min(first_out_s, exit_s[done[entry]])
+            last_in_s = max(last_in_s, enter_s[entry])
+        if first_out_s < last_in_s - EARLY_S:
+            apart[instance] = True
 
 
 def _done_calls(timeline: Timeline, member_location: IntArray) -> IntArray:
@@ -233,7 +255,7 @@ def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, FloatArra
     calls, instances = timeline.calls, timeline.instances
     sizes = np.diff(instances.first)
     message = np.isin(instances.operation, MESSAGES) & (sizes == 2)
-    wanted = (message | ~_apart(instances.operation)) & instances.complete
+    wanted = (message | (_waits_of(instances.operation) == Waits.ALL)) & instances.complete
     entry = np.nonzero(np.repeat(wanted, sizes) & (done > instances.members))[0]
     instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), sizes)[entry]
     all_s = np.full(len(instances), -np.inf)

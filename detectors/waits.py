@@ -188,6 +188,9 @@ def _dependencies_of(
     rooted = np.flatnonzero(usable & _ROOTED[kind])
     if len(rooted):
         rule[rooted], on[rooted] = _of_rooted(timeline, known, call[rooted], instance[rooted])
+    scan = np.flatnonzero(usable & (kind == Waits.LOWER))
+    if len(scan):
+        rule[scan], on[scan] = _of_scans(timeline, known, call[scan], instance[scan])
     # A message: its instance carries the operation of the send, and its members are the send and the receive.
     message = np.flatnonzero(usable & _MESSAGE[kind])
     message = message[instances.first[instance[message] + 1] - instances.first[instance[message]] == 2]
@@ -244,6 +247,35 @@ def _of_rooted(timeline: Timeline, known: _Members, call: IntArray, instance: In
     return rule, on
 
 
+def _of_scans(timeline: Timeline, known: _Members, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:
+    """The same of pairs whose operation is a scan: lower ranks, or a higher one where the library has them exchange
+    what they hold, told by the lower one's leaving only then."""
+    calls, members = timeline.calls, timeline.instances.members
+    came = known.arrivals.latest_during(calls, call, instance, np.ones(len(call), dtype=bool))
+    rank = timeline.locations.rank
+    came[(came >= 0) & (rank[calls.location[members[came]]] < rank[calls.location[call]])] = -1
+    higher = came >= 0
+    lower = np.full(len(call), -1, dtype=np.int64)
+    lower[higher] = _latest_lower(timeline, call[higher], instance[higher])
+    beside = _stays_for_others(timeline, call, came, np.where(lower >= 0, np.int8(Rule.ONE), np.int8(Rule.NONE)), lower)
+    rule = np.where(beside, np.int8(Rule.ONE), np.int8(Rule.LOWER))
+    rule[beside & (known.last[instance] == came)] = Rule.LAST
+    return rule, np.where(rule == Rule.ONE, members[came], -1)
+
+
+def _latest_lower(timeline: Timeline, call: IntArray, instance: IntArray) -> IntArray:
+    """The last call to come of the lower ranks of some pairs, -1 where there is none ``[pairs]``."""
+    calls, instances, rank = timeline.calls, timeline.instances, timeline.locations.rank
+    latest = np.full(len(call), -1, dtype=np.int64)
+    for row, (i, own) in enumerate(zip(instance.tolist(), rank[calls.location[call]].tolist(), strict=True)):
+        # Scans are rare and their members few: a plain loop.
+        members = instances.members[instances.first[i] : instances.first[i + 1]]
+        below = members[rank[calls.location[members]] < own]
+        if len(below):
+            latest[row] = below[np.argmax(calls.enter_s[below])]
+    return latest
+
+
 def _stays_for_others(
     timeline: Timeline, call: IntArray, came: IntArray, rule: IntArray, on: IntArray
 ) -> npt.NDArray[np.bool_]:
@@ -265,7 +297,7 @@ def _stays_for_others(
 
 @dataclass(slots=True)
 class _Arrivals:
-    """Members in the order in which they came, of the instances for which that matters: those with a root."""
+    """Members in the order in which they came, of instances for which that matters: those with a root, and scans."""
 
     first: IntArray
     """``[instances + 1]``"""
@@ -279,7 +311,7 @@ class _Arrivals:
         """Sort them."""
         instances = timeline.instances
         kind = table[np.clip(instances.operation, 0, len(table) - 1)]
-        wanted = np.isin(kind, (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS))
+        wanted = np.isin(kind, (Waits.ROOT, Waits.AT_ROOT, Waits.LOWER, Waits.NEIGHBOURS))
         if not wanted.any():
             return cls(np.zeros(len(instances) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
         of_member = _expand(instances.first)
@@ -334,13 +366,8 @@ def _pair_releases(
     culprit = pairs.on[at].copy()
     rows = np.flatnonzero(rule == Rule.LAST)
     culprit[rows] = instances.members[last[instance[rows]]]
-    rank = timeline.locations.rank
-    for row in np.nonzero(rule == Rule.LOWER)[0]:  # scans are rare and their members few: a plain loop
-        i = instance[row]
-        members = instances.members[instances.first[i] : instances.first[i + 1]]
-        below = members[rank[calls.location[members]] < rank[calls.location[call[row]]]]
-        if len(below):
-            culprit[row] = below[np.argmax(calls.enter_s[below])]
+    rows = np.flatnonzero(rule == Rule.LOWER)
+    culprit[rows] = _latest_lower(timeline, call[rows], instance[rows])
     release[culprit >= 0] = calls.enter_s[culprit[culprit >= 0]]
     return release, culprit
 

@@ -20,6 +20,7 @@ from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events
 from scalana.graphs.timeline import CODE, Instances, IntArray
+from scalana.graphs.withdrawals import withdrawals, without_withdrawn
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, EVENT_NUMBERED
 
@@ -71,9 +72,11 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
     posts: Ints = np.flatnonzero((call_of_event >= 0) & (KINDS[events.operation] > 0) & (events.communicator >= 0))
     if (rank[posts[1:]] < rank[posts[:-1]]).any():
         posts = posts[np.argsort(rank[posts], kind="stable")]
-    posts = posts.astype(np.int32)
+    posts, seq = posts.astype(np.int32), events.seq[posts]
+    if len(withdrawals(events)):
+        posts, seq = _without_withdrawn(events, posts, seq, rank)
     kind = KINDS[events.operation[posts]]
-    seq, channel = events.seq[posts], _channels(events, posts, kind, rank)
+    channel = _channels(events, posts, kind, rank)
     if ((events.flags & EVENT_ANY_SOURCE) > 0).any():
         seq = _any_source_numbers(events, posts, kind, channel.astype(np.int64), seq.astype(np.int64))
     slot, slots = _slots(channel, seq, kind)
@@ -120,6 +123,14 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
         complete=complete,
     )
     return Matching(instances, of_event, int(mixed.sum()))
+
+
+def _without_withdrawn(events: Events, posts: Ints, seq: Ints, rank: Ints) -> tuple[Ints, Ints]:
+    """Posts but for receives that were cancelled, and their numbers."""
+    receives = np.flatnonzero(KINDS[events.operation[posts]] == _RECEIVE)
+    seq, kept = seq.astype(np.int64), np.ones(len(posts), np.bool_)
+    kept[receives], seq[receives] = without_withdrawn(events, rank, posts[receives], seq[receives])
+    return posts[kept], seq[kept]
 
 
 def _channels(events: Events, posts: Ints, kind: Ints, rank: Ints) -> Ints:

@@ -176,6 +176,7 @@ class _Resolver:
         meta = dict(old.meta)
         folders = [folder for folder in meta.get("lib_dirs", "").split(os.pathsep) if folder]
         meta["lib_dirs"] = os.pathsep.join(dict.fromkeys((*folders, *_FOREIGN_SOURCES)))
+        meta["modules"] = os.pathsep.join(sorted({code.filename for code in modules.values() if self._is_own(code)}))
         table = np.array(self.rows, np.int32)
         return replace(
             old,
@@ -188,6 +189,11 @@ class _Resolver:
             totals=_moved(old.totals, moved),
             open=_moved(old.open, moved),
         )
+
+    def _is_own(self, module: Code) -> bool:
+        """Whether a module's lines are known, and count."""
+        frames = self.frames[module.filename, module.name]
+        return not is_foreign(module.filename) and any(frame.line for found in frames.values() for frame in found)
 
     def _sources(self, module: Code, offset: int, above: int) -> list[tuple[str, str, int, int]]:
         """File, function, its first line and position of what lies at an offset, the outermost first."""

@@ -60,12 +60,13 @@ class _Stretches:
     """Neighbouring samples of a thread, and how the time between them divides. One row per sample.
 
     ``border_ns[i]`` is where sample ``i`` hands over to the next; the rates are CPU (and core wait) a second before
-    and after that border.
+    and after that border, until ``over_ns[i]``: from there on to sample ``i + 1`` the thread rested.
     """
 
     follows: BoolArray
     """Whether row ``i + 1`` is of the same thread."""
     border_ns: IntArray
+    over_ns: IntArray
     cpu_before: FloatArray
     cpu_after: FloatArray
     wait_before: FloatArray
@@ -225,11 +226,13 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
     The border is the midpoint, unless the thread did not run in between: then it stayed where the earlier sample
     says until the last period, since a thread that does not advance writes no samples. Who was at rest in the earlier
     one stayed there until what it then ran, and waited for a core, began; that is right before the later one, or, if
-    it was at rest again, at any time, as likely early as late.
+    it was at rest again, at any time, as likely early as late; who has not run at all has but begun to wait. Who ran in
+    the earlier one and was at rest in the later ran, and waited for a core, on the way from one place to the other, and
+    then rested in the later: it would have been found at rest in the earlier.
     """
     time, n = samples.time_ns, len(samples)
     follows = np.zeros(n, np.bool_)
-    border = time.copy()
+    border, over = time.copy(), time.copy()
     cpu_before, cpu_after, wait_before, wait_after = (np.zeros(n) for _ in range(4))
     if n > 1:
         follows[:-1] = samples.thread[1:] == samples.thread[:-1]
@@ -237,18 +240,24 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         cpu = np.minimum(samples.cpu_ns[1:], apart)
         wait = _carried_back(samples.core_wait_ns[1:], apart - cpu, follows[:-1])
         rested = _RESTING[samples.state[:-1]]
-        held = rested | ((2 * apart > 3 * period_ns) & (2 * (cpu + wait) < apart))
+        far = 2 * apart > 3 * period_ns
+        rests = far & ~rested & _RESTING[samples.state[1:]]
+        held = rested | (far & ~rests & (2 * (cpu + wait) < apart))
         middle = (time[:-1] + time[1:]) // 2
         border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
         began = time[1:] - cpu - wait
-        began = np.where(_RESTING[samples.state[1:]], (time[:-1] + began) // 2, began)
+        began = np.where(_RESTING[samples.state[1:]] & (cpu > 0), (time[:-1] + began) // 2, began)
         border[:-1] = np.where(rested, began, border[:-1])
+        half = np.maximum((cpu + wait) // 2, period_ns // 2)
+        border[:-1] = np.where(rests, time[:-1] + half, border[:-1])
+        over[:-1] = np.where(rests, np.minimum(border[:-1] + half, time[1:]), time[1:])
         ran = np.where(held, np.maximum(time[1:] - border[:-1], 1), apart)
-        cpu_after[:-1] = np.minimum(cpu / ran, 1.0)
-        wait_after[:-1] = np.minimum(wait / ran, 1.0)
-        cpu_before[:-1] = np.where(held, 0.0, cpu_after[:-1])
-        wait_before[:-1] = np.where(held, 0.0, wait_after[:-1])
-    return _Stretches(follows, border, cpu_before, cpu_after, wait_before, wait_after)
+        moves = np.where(rests, 0.5 * apart / np.maximum(border[:-1] - time[:-1], 1), 1.0)
+        rests_on = np.where(rests, 0.5 * apart / np.maximum(over[:-1] - border[:-1], 1), 1.0)
+        for spent, before, after in ((cpu, cpu_before, cpu_after), (wait, wait_before, wait_after)):
+            before[:-1] = np.where(held, 0.0, np.minimum(moves * spent / ran, 1.0))
+            after[:-1] = np.minimum(rests_on * spent / ran, 1.0)
+    return _Stretches(follows, border, over, cpu_before, cpu_after, wait_before, wait_after)
 
 
 def _carried_back(wait_ns: IntArray, room_ns: IntArray, follows: BoolArray) -> IntArray:
@@ -348,13 +357,18 @@ def _integral(
     first_rate = np.minimum(counted[rows] / np.maximum(time - left, 1), 1.0)
     border = np.clip(stretches.border_ns[previous], left, time)
     early = np.where(
-        has_previous, (border - left) * before[previous] + (time - border) * after[previous], (time - left) * first_rate
+        has_previous,
+        (border - left) * before[previous]
+        + (np.clip(stretches.over_ns[previous], border, time) - border) * after[previous],
+        (time - left) * first_rate,
     )
     follows = stretches.follows[rows]
     border = np.clip(stretches.border_ns[rows], time, right)
     last_rate = np.where(has_previous, after[previous], first_rate)
     late = np.where(
-        follows, (border - time) * before[rows] + (right - border) * after[rows], (right - time) * last_rate
+        follows,
+        (border - time) * before[rows] + (np.clip(stretches.over_ns[rows], border, right) - border) * after[rows],
+        (right - time) * last_rate,
     )
     return np.asarray((early + late) * _NS)
 
@@ -379,7 +393,8 @@ def _gap_of_samples(gaps: Gaps, samples: Samples, threads: Threads) -> IntArray:
 def _active(samples: Samples, places: Places, stretches: _Stretches) -> BoolArray:
     """Whether a thread does something in a sample: runs, sleeps or is busy with a disk; not: waits for others."""
     cpu = np.zeros(len(samples))
-    cpu[1:] = np.where(stretches.follows[:-1], stretches.cpu_after[:-1], 0.0)
+    ran = (stretches.over_ns - stretches.border_ns)[:-1] / np.maximum(samples.time_ns[1:] - stretches.border_ns[:-1], 1)
+    cpu[1:] = np.where(stretches.follows[:-1], stretches.cpu_after[:-1] * ran, 0.0)
     waits, spins = places.waits[samples.path], places.spins[samples.path]
     active = (samples.state == STATE_RUNNING) | (samples.state == STATE_ASLEEP) | (samples.state == STATE_DISK)
     active |= (samples.state == STATE_UNKNOWN) & ~waits

@@ -122,9 +122,10 @@ def _programs(data: Gathered, lib_dirs: list[str]) -> list[str]:
     libraries = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs)
     found: dict[str, None] = {}
     for process in np.flatnonzero(data.is_own).tolist():
-        program = data.records[process].meta.get("program")
-        if program:  # native code: its debug information names the sources
-            found[program] = None
+        meta = data.records[process].meta
+        for module in (meta.get("program", ""), *meta.get("modules", "").split(os.pathsep)):
+            if module:  # native code: its debug information names the sources
+                found[module] = None
     tree = data.tree
     kinds: list[tuple[bool, str]] = [(True, "")]
     for code, file in tree.codes[1:]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.call_tree import CallTree
 from scalana.graphs.gather import Gathered
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.located import Located, gaps_of, outside_communication, samples_of
@@ -32,7 +33,7 @@ ASLEEP = 0.25
 """Part of the samples of a call path that must find it asleep for it to be a sleep: the others wait for a core."""
 AWAITED = 0.5
 """Part of the polling in which that which ends it must not have come: who goes on sleeping does not wait for it. Not
-asked of a test that was repeated without a pause, and went well at last: only the library or a core kept it."""
+asked of tests that were repeated without a pause: only the library or a core kept it from them."""
 
 
 def begin_with_polling(
@@ -60,7 +61,7 @@ def begin_with_polling(
         gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, period_ns)
         before = gaps.number[gap] < len(part)
         here = gaps.number[gap[before]]
-        return here, begin_ns[before], cpu_ns[before], asks[before] & polling.tests[part.spans.path[here]]
+        return here, begin_ns[before], cpu_ns[before], asks[before]
 
     for part, first, (here, begin_ns, cpu_ns, asks) in zip(
         located, first_call, each(find, range(len(located))), strict=False
@@ -81,10 +82,13 @@ class Polling:
 
     tests: BoolArray
     """Calls that ask, and did so at least once in vain ``[paths]``."""
-    inside: BoolArray
-    """These, and what they call ``[paths]``."""
+    spinning: BoolArray
+    """These, and what they call, but for sleeps ``[paths]``."""
     paths: BoolArray
     """These, the loop around them (without other loops in it, and what it calls), and sleeps in there ``[paths]``."""
+    beside: BoolArray
+    """Other code of a library's function that asks. Where its loops are is not known: once it asks, it is its loop
+    ``[paths]``."""
 
 
 def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG) -> Polling | None:
@@ -102,11 +106,20 @@ def polling_paths(data: Gathered, located: list[Located], places: Places, psg: P
     inside, directly = _around({_top(vertex, psg) for vertex in np.unique(places.vertex[tests]).tolist()}, psg)
     asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
     sleeps = inside[places.vertex] & (asleep > ASLEEP * np.bincount(samples.path, minlength=count))
-    called = _with_callees(data.tree.parent, tests)
-    return Polling(tests, called, called | directly[places.vertex] | sleeps)
+    called = with_callees(data.tree.parent, tests)
+    paths = called | directly[places.vertex] | sleeps
+    return Polling(tests, called & ~sleeps, paths, _beside(data.tree, tests, places, psg) & ~paths)
 
 
-def _with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
+def _beside(tree: CallTree, tests: BoolArray, places: Places, psg: PSG) -> BoolArray:
+    """Paths that end in the functions of libraries that ask, called alike ``[paths]``."""
+    asking = np.flatnonzero(tests)
+    asking = asking[[psg[vertex].kind is VertexKind.CALL for vertex in places.vertex[asking].tolist()]]
+    function = tree.parent * len(tree.codes) + tree.code
+    return np.isin(function, function[asking])
+
+
+def with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
     """The same paths, and all that go on from them ``[paths]``."""
     while True:
         more = paths | paths[parent]
@@ -156,12 +169,14 @@ def polled_until(
     nothing = np.zeros(0, np.int64)
     if not len(gap):
         return nothing, nothing, nothing, np.zeros(0, np.bool_)
-    polling, asking = (which[samples.path[there.rows]] for which in (polls.paths, polls.inside))
+    path = samples.path[there.rows]
+    asking, strictly = polls.spinning[path], polls.paths[path]
+    polling = strictly | polls.beside[path]
     first = np.flatnonzero(np.r_[True, gap[1:] != gap[:-1]])
     size = np.diff(np.r_[first, len(gap)])
     end = np.repeat(first + size, size)
     polled, asked = (np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking))
-    begins = polling & (polled[end] - polled[:-1] >= POLLING * (gaps.end_ns[gap] - left))
+    begins = strictly & (polled[end] - polled[:-1] >= POLLING * (gaps.end_ns[gap] - left))
     begin = np.minimum.reduceat(np.where(begins, np.arange(len(gap)), len(gap)), first)
     begin = begin[begin < len(gap)]
     cpu_s = np.r_[0.0, np.cumsum(there.cpu_s)]

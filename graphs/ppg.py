@@ -28,7 +28,7 @@ from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.own_work import Catalogue, Places, active_s, inferred_work, numbered, sampled_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
-from scalana.graphs.polling import begin_with_polling
+from scalana.graphs.polling import begin_with_polling, with_callees
 from scalana.graphs.portions import Portion, each, portions
 from scalana.graphs.psg import PSG
 from scalana.graphs.reading import read_records
@@ -50,6 +50,7 @@ from scalana.graphs.timeline import (
 from scalana.graphs.unsampled import common_profiles
 from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.work_rows import Gaps, Rows
+from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import INTERVAL_UNWRITTEN
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 _NS = 1e-9
 _INTERVAL_TYPES = ("", "region", "step", "phase", "module", "device", "pipeline action")
 _STEP = 2
+_INIT = BY_NAME["init"].code
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,7 @@ def _own_work(
     in_calls = enclosing[places.vertex] != places.vertex
     in_calls[data.totals.path] = True
     in_calls[0] = False
+    in_calls = with_callees(data.tree.parent, in_calls)  # of sources that were not found, the library's own functions
     unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(stays) else 0)
 
     def gaps(number: int) -> Gaps:
@@ -481,7 +484,10 @@ def _regions(data: Gathered, places: Places) -> list[Region]:
 
 
 def _given_up(data: Gathered, matching: Matching) -> IntArray:
-    """Last events of threads that somebody never came to: calls that raised, or were interrupted, instead of ending."""
+    """Last events of threads that somebody never came to: calls that raised, or were interrupted, instead of ending.
+
+    Who came back from the start of MPI had everybody there: the records of others, that were ended soon after, lack it.
+    """
     events = data.events
     if not len(events):
         return np.zeros(0, np.int64)
@@ -494,7 +500,7 @@ def _given_up(data: Gathered, matching: Matching) -> IntArray:
     meant = np.where(events.completes[last] >= 0, events.completes[last], last)
     instance = matching.of_event[meant]
     lacking = (instance >= 0) & ~matching.instances.complete[np.maximum(instance, 0)]
-    return np.asarray(last[lacking])
+    return np.asarray(last[lacking & (events.operation[meant] != _INIT)])
 
 
 def _open_calls(data: Gathered, rows: IntArray, places: Places, placer: Placer) -> list[OpenCall]:

@@ -10,6 +10,7 @@ import numpy as np
 from scalana.graphs.gather import Communicator, Gathered
 from scalana.graphs.load import RankRecords
 from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
     from scalana.graphs.call_tree import CallTree
@@ -190,10 +191,20 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         warnings.append("no communication between the ranks was recorded")
     if not data.rows["samples"].any() and len(timeline.locations):
         warnings.append("no samples were recorded: what ranks did between communication calls is not known")
-    incomplete = int((~timeline.instances.complete).sum())
+    incomplete = _lacking(timeline)
     if incomplete and not run.thinned_ranks and not run.missing_ranks:
         warnings.append(f"{incomplete} of {len(timeline.instances)} operations lack members and are left out of waits")
     return warnings
+
+
+def _lacking(timeline: Timeline) -> int:
+    """Operations that somebody must have taken part in whose call is not known. A receive that nothing completes is
+    none of them: it was cancelled, or nobody sent."""
+    instances, calls = timeline.instances, timeline.calls
+    waited = np.zeros(len(instances.complete), dtype=bool)
+    waited[calls.waits] = True
+    withdrawn = ~waited & (instances.operation == BY_NAME["recv"].code)
+    return int(np.count_nonzero(~instances.complete & ~withdrawn))
 
 
 def _listed(ranks: list[int]) -> str:

@@ -15,12 +15,15 @@ from typing import Protocol
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from scalana.graphs.matching import _numbered, _running_count
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events, concatenate, take
 from scalana.graphs.timeline import ROW, Calls, Instances, IntArray
 from scalana.runtime.operations import BY_NAME, OPERATIONS
+
+BoolArray = npt.NDArray[np.bool_]
 
 _NEIGHBOURS = BY_NAME["neighbor_collective"].code
 _POST, _START, _COMPLETE, _WAIT = (BY_NAME[f"win_{name}"].code for name in ("post", "start", "complete", "wait"))
@@ -205,21 +208,20 @@ def lock_signals(events: Events, call: IntArray, rank: IntArray, calls: Calls) -
         return _signals(np.zeros(0, np.int64), np.zeros(0, np.int64), _UNLOCK)
     rows = rows[np.lexsort((events.enter_ns[rows], events.communicator[rows]))]
     window, own, target, at = events.communicator[rows], rank[rows], events.peer[rows], call[rows]
-    exclusive, last = _lock_epochs(events.operation[rows], _numbered(window, own, target), events.tag[rows])
+    exclusive, last, held = _lock_epochs(events.operation[rows], _numbered(window, own, target), events.tag[rows])
     usable = last >= 0
     unlock_s = np.where(usable, calls.exit_s[at[np.maximum(last, 0)]], np.inf)
     is_unlock = events.operation[rows] == _UNLOCK
     given = _conflicting(
-        window, own, target, exclusive, unlock_s, is_unlock & usable, calls.enter_s[at], calls.exit_s[at]
+        window, own, target, exclusive, held, unlock_s, is_unlock & usable, calls.enter_s[at], calls.exit_s[at]
     )
     waits = np.flatnonzero(given >= 0)
     return _signals(at[given[waits]], at[waits], _UNLOCK)
 
 
-def _lock_epochs(operation: IntArray, place: IntArray, tag: IntArray) -> tuple[IntArray, IntArray]:
-    """Of the calls on a (window, rank, target), in order: whether their lock is exclusive, and the row of their unlock.
-
-    -1 where there is none.
+def _lock_epochs(operation: IntArray, place: IntArray, tag: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
+    """Of the calls on a (window, rank, target), in order: whether their lock is exclusive, the row of their unlock (-1
+    where there is none), and whether they come behind a flush, with which the lock is held at the latest.
     """
     exclusive, last = np.zeros(len(operation), np.int64), np.full(len(operation), -1, np.int64)
     order = np.argsort(place, kind="stable")
@@ -232,23 +234,31 @@ def _lock_epochs(operation: IntArray, place: IntArray, tag: IntArray) -> tuple[I
     unlock = operation[order] == _UNLOCK
     end[epoch[unlock]] = order[unlock]
     exclusive[order], last[order] = of_epoch[epoch], end[epoch]
-    return exclusive, last
+    flushes = np.cumsum(operation[order] == _FLUSH)
+    before = flushes - (operation[order] == _FLUSH)
+    held = np.zeros(len(operation), np.bool_)
+    held[order] = before > before[np.flatnonzero(begins)][epoch]
+    return exclusive, last, held
 
 
 @numba.njit(cache=True)
-def _conflicting(window, rank, target, exclusive, unlock_s, is_unlock, enter_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _conflicting(window, rank, target, exclusive, held, unlock_s, is_unlock, enter_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Row of the unlock that each call waits for, -1 for none. Rows are sorted by (window, enter).
 
     That is the latest unlock that another rank began during the call, of a lock on the same target of which one is
-    exclusive, and that was over before the own unlock was.
+    exclusive, and that was over before the own unlock was; or that the call soon followed: who unlocks may come out
+    later than who is let in. Whose lock is held waits for none.
     """
     result = np.full(len(window), -1, dtype=np.int64)
     for row in range(len(window)):
+        if held[row]:
+            continue
         other = row + 1
         while other < len(window) and window[other] == window[row] and enter_s[other] < exit_s[row]:
             same = target[other] == target[row] or target[other] < 0 or target[row] < 0
             if is_unlock[other] and rank[other] != rank[row] and same and (exclusive[other] or exclusive[row]):
-                if exit_s[other] <= unlock_s[row]:
+                soon = 2.0 * (exit_s[row] - enter_s[other]) <= enter_s[other] - enter_s[row]
+                if exit_s[other] <= unlock_s[row] or soon:
                     result[row] = other
             other += 1
     return result

@@ -77,7 +77,10 @@ def grouped(rows: Rows) -> Rows:
 
 
 def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
-    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds."""
+    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
+
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it.
+    """
     if len(rows) == 0:
         return
     first = np.flatnonzero(np.r_[True, rows.gap[1:] != rows.gap[:-1]])
@@ -85,6 +88,7 @@ def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
     length = np.add.reduceat(rows.seconds, first)
     known = cpu_ns[rows.gap[first]] >= 0
     rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
+    off = rows.seconds - rows.cpu_s
     told = np.add.reduceat(rows.cpu_s, first)
     total = np.where(known, np.minimum(to_seconds(cpu_ns[rows.gap[first]]), length), told)
     scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
@@ -94,7 +98,8 @@ def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
     room = np.add.reduceat(rows.seconds - cpu, first)
     fill = np.divide(rest, room, out=np.zeros_like(rest), where=room > 1e-12)
     rows.cpu_s = np.minimum(cpu + (rows.seconds - cpu) * np.repeat(np.clip(fill, 0.0, 1.0), size), rows.seconds)
-    rows.core_wait_s = np.minimum(rows.core_wait_s, rows.seconds - rows.cpu_s)
+    waiting = np.divide(np.minimum(rows.core_wait_s, off), off, out=np.zeros_like(off), where=off > 1e-12)
+    rows.core_wait_s = waiting * (rows.seconds - rows.cpu_s)
 
 
 def concatenated(parts: Sequence[Rows]) -> Rows:

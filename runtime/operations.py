@@ -172,7 +172,7 @@ class MpiCall(NamedTuple):
     @property
     def elements(self) -> int:
         """Position of the number of elements that is sent (received, where nothing is sent), or of its vector."""
-        return self.position("count", "counts", "rcount", "rcounts")
+        return self.position("count", "large_count", "counts", "rcount", "rcounts")
 
     @property
     def datatype(self) -> int:
@@ -196,6 +196,8 @@ MPI_TYPES: dict[str, str] = {
     "out": "void *",
     "count": "int",
     "counts": "const int *",
+    "large_count": "MPI_Count",
+    "partitions": "int",
     "rcount": "int",
     "rcounts": "const int *",
     "displs": "const int *",
@@ -217,6 +219,7 @@ MPI_TYPES: dict[str, str] = {
     # what is completed
     "n": "int",
     "request": "MPI_Request *",
+    "handle": "MPI_Request",
     "requests": "MPI_Request *",
     "message": "MPI_Message *",
     "status": "MPI_Status *",
@@ -234,6 +237,8 @@ MPI_TYPES: dict[str, str] = {
     "info": "MPI_Info",
     "infos": "const MPI_Info *",
     "errors": "MPI_Errhandler",
+    "session": "MPI_Session",
+    "newsession": "MPI_Session *",
     "newcomm": "MPI_Comm *",
     "newwin": "MPI_Win *",
     "newfile": "MPI_File *",
@@ -282,9 +287,11 @@ Send_init send          INIT c in count type dest tag comm request
 Ssend_init send         INIT c in count type dest tag comm request
 Rsend_init send         INIT c in count type dest tag comm request
 Bsend_init send         INIT c in count type dest tag comm request
+Psend_init send         INIT : in partitions large_count type dest tag comm info request
 Recv      recv          CALL c out count type source tag comm status
 Irecv     recv          POST c out count type source tag comm request
 Recv_init recv          INIT c out count type source tag comm request
+Precv_init recv         INIT : out partitions large_count type source tag comm info request
 Mrecv     recv          CALL c out count type message status
 Imrecv    recv          POST c out count type message request
 Probe     probe         CALL : source tag comm status
@@ -303,11 +310,27 @@ Test      test          TEST : request result status
 Testall   test          TEST : n requests result statuses
 Testany   test          TEST : n requests result result status
 Testsome  test          TEST : n requests result result statuses
+Request_get_status      test TEST : handle result status
+Request_get_status_all  test TEST : n requests result statuses
+Request_get_status_any  test TEST : n requests result result status
+Request_get_status_some test TEST : n requests result result statuses
 Start     start         START : request
 Startall  start         START : n requests
+Pready       start      START : value handle
+Pready_range start      START : value value handle
+Pready_list  start      START : value values handle
+Parrived     test       TEST  : handle value result
 Init         init        CALL : argc argv
 Init_thread  init        CALL : argc argv value result
 Finalize     finalize    CALL :
+Session_init     init     CALL : info errors newsession
+Session_finalize finalize CALL : newsession
+Buffer_detach         wait CALL c out result
+Comm_detach_buffer    wait CALL c comm out result
+Session_detach_buffer wait CALL c session out result
+Buffer_flush          wait CALL :
+Comm_flush_buffer     wait CALL : comm
+Session_flush_buffer  wait CALL : session
 Comm_dup              comm_create CALL : comm newcomm
 Comm_dup_with_info    comm_create CALL : comm info newcomm
 Comm_idup             comm_create POST : comm newcomm request
@@ -371,6 +394,27 @@ File_read_ordered     file_collective CALL c file out count type status
 File_write_all        file_collective CALL c file in count type status
 File_write_at_all     file_collective CALL c file offset in count type status
 File_write_ordered    file_collective CALL c file in count type status
+File_read_all_begin   file_collective CALL c file out count type
+File_read_all_end     file_collective CALL : file out status
+File_read_at_all_begin file_collective CALL c file offset out count type
+File_read_at_all_end  file_collective CALL : file out status
+File_read_ordered_begin file_collective CALL c file out count type
+File_read_ordered_end file_collective CALL : file out status
+File_iread_all        file_collective POST c file out count type request
+File_iread_at_all     file_collective POST c file offset out count type request
+File_write_all_begin  file_collective CALL c file in count type
+File_write_all_end    file_collective CALL : file in status
+File_write_at_all_begin file_collective CALL c file offset in count type
+File_write_at_all_end file_collective CALL : file in status
+File_write_ordered_begin file_collective CALL c file in count type
+File_write_ordered_end file_collective CALL : file in status
+File_iwrite_all       file_collective POST c file in count type request
+File_iwrite_at_all    file_collective POST c file offset in count type request
+File_sync             file_collective CALL : file
+File_preallocate      file_collective CALL : file offset
+File_seek_shared      file_collective CALL : file offset value
+File_set_atomicity    file_collective CALL : file value
+File_set_info         file_collective CALL : file info
 """
 
 

@@ -98,6 +98,9 @@ STRIDED_GROUP = 15
 EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
 EVENT_NUMBERED = 32
 """Of a receive from anybody: it was numbered in its channel when it was complete."""
+EVENT_WITHDRAWN = 64
+"""Of a completion: the receive that it completes was cancelled. Its communicator, peer, tag and number are told here
+too, as the receive itself may not be written. Receives that were pending behind it have one less from then on."""
 EVENT_LEVEL_SHIFT = 8
 THREAD_MAIN, THREAD_PYTHON, THREAD_NATIVE = 1, 2, 4
 NATIVE_MODULE = 1

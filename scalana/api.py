@@ -130,17 +130,20 @@ def analyze(
     from scalana.runtime.record_format import RecordError, RunFolder
 
     changed: list[str] = []
+    lacking: list[str] = []
     symbols = functools.partial(_symbols, changed)
+    structure = functools.partial(_structure, lacking)
     with compiling_ahead(), _no_collections():
         try:
             folder = RunFolder(path)
             with connected(scheduler) as cluster:
                 reader = cluster.read if cluster is not None else read_here
-                ppg = build_ppg(folder, reader=reader, front_end=_structure, symbols=symbols, progress=progress)
+                ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=symbols, progress=progress)
         except RecordError as error:
             raise RunDataError(str(error)) from error
         except OSError as error:
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+        ppg.run.warnings += lacking
         ppg.run.warnings += [
             f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
             for path in changed
@@ -173,20 +176,23 @@ def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _structure(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
-    """The static structure of what a run executed, and a parser for the files that samples lead to."""
+def _structure(
+    lacking: list[str], programs: Sequence[str], lib_dirs: Sequence[str]
+) -> tuple[PSG, Callable[[str], FileStructure | None]]:
+    """The static structure of what a run executed, and a parser for the files that samples lead to. What programs in C
+    and C++ lack for it, as their sources, is added to ``lacking``."""
     from scalana.frontend.build import Sources, build_psg
     from scalana.frontend.cpp.elf import is_elf
 
     native = [program for program in programs if is_elf(program)]
     if native:
-        return _native_structure(native)
+        return _native_structure(lacking, native)
     sources = Sources()
     # What the programs do not call by name is added where samples show it.
     return build_psg(programs, sources=sources, lib_dirs=lib_dirs, uncalled=False), sources.parse
 
 
-def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
+def _native_structure(lacking: list[str], programs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
     """The structure of programs in C and C++, from the sources that their debug information names."""
     from scalana.frontend.cpp.build import build_cpp_psg
     from scalana.frontend.cpp.clang import ClangMissing
@@ -195,11 +201,15 @@ def _native_structure(programs: Sequence[str]) -> tuple[PSG, Callable[[str], Fil
     from scalana.graphs.psg import PSG
 
     program = Program()
+    files = [debug_file(path) for path in programs]
     try:
-        psg = build_cpp_psg([debug_file(path) for path in programs], program=program, uncalled=False)
+        psg = build_cpp_psg(files, program=program, uncalled=False)
     except ClangMissing as error:
         psg = PSG(" ".join(programs))
         psg.warnings.append(str(error))
+        lacking.append(str(error))
+    about = tuple(f"{file}: " for file in files)  # and not about lines of their sources
+    lacking += [warning for warning in psg.warnings if warning.startswith(about)]
     return psg, program.parse
 
 

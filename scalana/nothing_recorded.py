@@ -29,7 +29,7 @@ def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
     if notes:
         return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
     if python is None:
-        return f"{command[0]} started no Python process, or started it without its environment"
+        return f"{command[0]} started no program of Python or MPI, or started it without its environment"
     return f"{os.path.basename(python)} ended before the recorder could start, or its records were removed"
 
 

@@ -40,7 +40,7 @@ _SILENT = (
     "Op_free Group_incl Group_excl Group_free Group_rank Group_size Group_translate_ranks Group_union "
     "Group_intersection Group_difference Group_range_incl Cart_coords Cart_rank Cart_shift Cart_get Cartdim_get "
     "Cart_map Dims_create Topo_test Graph_neighbors Request_free Request_get_status Cancel Test_cancelled "
-    "Buffer_attach Buffer_detach Pack Unpack Pack_size Info_create Info_set Info_get Info_free Errhandler_create "
+    "Buffer_attach Pack Unpack Pack_size Info_create Info_set Info_get Info_free Errhandler_create "
     "Errhandler_set Errhandler_free Comm_create_errhandler Attr_get Attr_put Keyval_create Comm_create_keyval "
     "Alloc_mem Free_mem Pcontrol Win_shared_query Win_get_attr Win_sync Win_attach Win_detach File_write File_read "
     "File_write_at File_read_at File_seek File_get_size File_delete File_iwrite File_iread File_iwrite_at "

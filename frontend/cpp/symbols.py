@@ -103,6 +103,8 @@ class Symbols:
             file, line, column = _row(unit, address)
             if file and start[0] == file and line:
                 return (NativeFrame(file, name, start[1], line, column),)
+            if start[0] and start[1]:  # inlined from another file, by a function that is not known
+                return (NativeFrame(start[0], name, start[1], 0, -1),)
         return (NativeFrame(self.path, name, 0, 0),)
 
     def _unit(self, address: int) -> CompileUnit | None:

@@ -12,13 +12,28 @@ static inline uint64_t key_of_collective(uint64_t name_hash, uint64_t seq)
     return hash_finish(hash_mix(name_hash, seq));
 }
 
-/* Of a message: world ranks, tag, and its number in this channel. */
-static inline uint64_t key_of_message(int64_t source, int64_t destination, int64_t tag, uint64_t seq)
+/* Of the channel in which a rank sends to its peer, or receives from it: world ranks, the sender's first, and tag. */
+static inline uint64_t hash_of_channel(int64_t me, int64_t peer, int64_t tag, bool sends)
 {
-    uint64_t hash = hash_mix(HASH_SEED, (uint64_t)source);
-    hash = hash_mix(hash, (uint64_t)destination);
-    hash = hash_mix(hash, (uint64_t)tag);
-    return hash_finish(hash_mix(hash, seq));
+    uint64_t hash = hash_mix(HASH_SEED, (uint64_t)(sends ? me : peer));
+    hash = hash_mix(hash, (uint64_t)(sends ? peer : me));
+    return hash_mix(hash, (uint64_t)tag);
+}
+
+/* Of a message: the hash of its channel, and its number there. */
+static inline uint64_t key_of_message(uint64_t channel_hash, uint64_t seq)
+{
+    return hash_finish(hash_mix(channel_hash, seq));
+}
+
+/* The level at which a collective is thinned out, at most `level`: of a communicator the first 64 not at all, and each
+ * time that their number doubles, one level more. Among very many messages the few collectives of a program are where
+ * its ranks wait for each other. */
+static inline uint32_t level_of_collective(uint64_t seq, uint32_t level)
+{
+    uint64_t times = seq >> 6;
+    uint32_t most = times ? 64 - (uint32_t)__builtin_clzll(times) : 0;
+    return most < level ? most : level;
 }
 
 /* One key in 2^level is kept: at a higher level, a part of what is kept at a lower one. */

@@ -37,6 +37,7 @@ enum event_flag {
     EVENT_FROM_CXX = 8,
     EVENT_ANY_SOURCE = 16,
     EVENT_NUMBERED = 32, /* of a receive from anybody: counted in its channel when it was complete */
+    EVENT_WITHDRAWN = 64, /* completes a receive that was cancelled before there was a message for it */
     EVENT_UNCOUNTED = 128, /* not written: part of a call that counts itself */
     EVENT_LEVEL_SHIFT = 8
 };

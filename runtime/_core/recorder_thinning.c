@@ -49,7 +49,7 @@ bool recorder_keeps_locked(const call_arguments *call, uint32_t level)
             return !rec.any_source_stopped;
         }
         int64_t me = (int64_t)group->my_world_rank;
-        key = key_of_message(sends ? me : call->peer, sends ? call->peer : me, call->tag, call->seq);
+        key = key_of_message(hash_of_channel(me, call->peer, call->tag, sends), call->seq);
     } else {
         key = key_of_collective(group->name_hash, call->seq);
     }

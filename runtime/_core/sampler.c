@@ -13,9 +13,20 @@
 
 #include "clocks.h"
 #include "recorder.h"
+#include "sampler_moments.h"
 
 #define THREAD_STACK ((size_t)512 << 10)
-#define LEAST_SLACK_NS UINT64_C(1000)
+#define LEAST_SLACK_NS 1000UL
+/* What waking up may take. */
+#define WAKE_NS (NS_PER_MS / 10)
+
+/* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
+ * runs, or rests, all through, and the fewer the longer that has been so. */
+static const struct {
+    unsigned steady_ticks, periods;
+} tick_lengths[] = {{0, 2}, {1, 4}, {16, 8}, {48, 16}, {112, 32}};
+/* From then on it pays to keep threads in step. */
+#define LONG_STEADY_TICKS 48u
 
 /* Guards the state against sampler_add; the sampler thread is its one other user. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,38 +82,48 @@ static void sleep_until(uint64_t time_ns)
     }
 }
 
-/* Up to an eighth of the period either way, so that a program that works in step with the clock is sampled fairly. */
-static int64_t jitter(uint64_t *seed, uint64_t period)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    uint64_t range = period / 4;
-    return range ? (int64_t)(*seed % range) - (int64_t)(range / 2) : 0;
-}
-
 /* Periods of native samples from one tick to the next. */
 static unsigned periods_at_once(void)
 {
     sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
-    unsigned ticks = sampling->steady_ticks, periods = LONGEST_STEADY_PERIODS_AT_ONCE;
-    if (ticks < LONGEST_STEADY_TICKS) {
-        periods = ticks >= LONG_STEADY_TICKS ? LONG_STEADY_PERIODS_AT_ONCE : STEADY_PERIODS_AT_ONCE;
+    unsigned periods = 0, most = native_source->most_periods();
+    for (size_t i = 0; i < sizeof tick_lengths / sizeof *tick_lengths; i++) {
+        periods = sampling->steady_ticks >= tick_lengths[i].steady_ticks ? tick_lengths[i].periods : periods;
     }
-    periods = ticks > 0 ? periods : PERIODS_AT_ONCE;
-    unsigned most = native_source->most_periods();
     return periods < most ? periods : most;
 }
 
-/* A native tick that is a little late may share its interrupt with another one, which costs as much as the tick. */
-static void allow_lateness(uint64_t step)
+/* Whether there are threads that have a core each, and others, here or in other ranks, that may wait for them. */
+static bool should_keep_in_step(void)
 {
-    static _Thread_local uint64_t allowed;
-    uint64_t slack = sample_python ? LEAST_SLACK_NS : step / 16;
-    if (slack != allowed) {
-        prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0UL, 0UL, 0UL);
-        allowed = slack;
+    size_t count = 0;
+    for (size_t i = 0; i < sampling->count; i++) {
+        count += sampling->rows[i]->had_core;
     }
+    return native_source->restart && sampling->steady_ticks >= LONG_STEADY_TICKS &&
+           count > (native_source->among_ranks ? 0 : 1);
+}
+
+/* Lets the threads that have a core be sampled at the moments at which those of other ranks are. They have left these
+ * because whoever takes a thread's core, as this one has just done, delays its samples as well. */
+static void keep_in_step(void)
+{
+    uint64_t begin = moments_period_from(clock_wall_ns() + 2 * WAKE_NS, native_source->period_ns);
+    sleep_until(begin - WAKE_NS);
+    uint64_t now = clock_wall_ns();
+    if (now >= begin) {
+        return; /* too late, and out of step until the next time */
+    }
+    while (now < begin) {
+        now = clock_wall_ns();
+    }
+    pthread_mutex_lock(&table_lock);
+    for (size_t i = 0; i < sampling->count; i++) {
+        if (sampling->rows[i]->had_core) {
+            native_source->restart(sampling->rows[i]->tid);
+        }
+    }
+    pthread_mutex_unlock(&table_lock);
 }
 
 static void *sampler_main(void *unused)
@@ -110,14 +131,13 @@ static void *sampler_main(void *unused)
     (void)unused;
     atomic_store(&sampler_tid, (int)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "scalana-sample");
-    uint64_t now = clock_wall_ns(), tick = now, next_scan = now, next_flush = now + flush_ns;
-    uint64_t seed = now | 1;
+    prctl(PR_SET_TIMERSLACK, LEAST_SLACK_NS, 0UL, 0UL, 0UL);
+    uint64_t now = clock_wall_ns(), next_scan = now, next_flush = now + flush_ns;
     while (!atomic_load(&stopping)) {
         uint64_t step = NATIVE_SCAN_NS;
         if (sample_python || native_source) {
             step = atomic_load(&period_ns) * (sample_python ? 1 : periods_at_once());
         }
-        allow_lateness(step);
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);
         if ((sampling->ticks++ & skip) == 0) {
@@ -128,13 +148,13 @@ static void *sampler_main(void *unused)
             if (native_source) {
                 sampler_pass_over_known();
             }
-            if (scan || sampling->main_rests) {
+            if (scan || native_source) { /* where there are native samples, only when there are new threads */
                 sampler_pass_over_native(now);
-                next_scan = now + NATIVE_SCAN_NS;
                 sampling->first_pass = false;
             }
+            next_scan = scan ? now + NATIVE_SCAN_NS : next_scan;
         }
-        bool flush = now >= next_flush;
+        bool restart = native_source && should_keep_in_step(), flush = now >= next_flush;
         if (flush) {
             sampler_emit_all_held();
             next_flush = now + flush_ns;
@@ -143,12 +163,11 @@ static void *sampler_main(void *unused)
         if (flush || recorder_is_full()) {
             ask_for_flush();
         }
-        tick += step;
-        now = clock_wall_ns();
-        if (tick < now) { /* late by a whole period: these ticks are lost, not made up for */
-            tick = now;
+        if (restart) {
+            keep_in_step();
         }
-        sleep_until((uint64_t)((int64_t)tick + jitter(&seed, step)));
+        /* Late by a whole period: these ticks are lost, not made up for. */
+        sleep_until(moments_tick_after(clock_wall_ns(), step));
         now = clock_wall_ns();
     }
     return NULL;

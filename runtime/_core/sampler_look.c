@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clocks.h"
@@ -12,8 +13,10 @@
 
 #define STACK_TRIES 5
 #define NATIVE_SAMPLES 64
-/* Many times what reading a stack takes. */
-#define LONG_READ_NS (NS_PER_MS / 5)
+/* Who reads a stack has been off its core for so long, or took many times what that takes, which a host may have
+ * taken from the core unseen. */
+#define LOST_CORE_NS (NS_PER_MS / 100)
+#define LONG_READ_NS (NS_PER_MS / 10)
 /* How long a thread has waited for a core is asked for when this much time is unaccounted for, or a tenth. */
 #define MOST_UNUSED_NS (NS_PER_MS / 2)
 
@@ -146,27 +149,62 @@ static void distrust(watched *w)
     frames_doubt(&w->cache.hints);
 }
 
+static bool same_place(const frame_reference *a, const frame_reference *b)
+{
+    return a->code == b->code && a->fingerprint == b->fingerprint && a->lasti == b->lasti;
+}
+
+/* Leaves out the inner frames that differ from those of an earlier stack of the same thread: it was in the others both
+ * times. In the innermost of these it has gone on. */
+static void keep_common(frame_stack *stack, const frame_stack *earlier)
+{
+    size_t common = 0, most = stack->count < earlier->count ? stack->count : earlier->count;
+    while (common < most && same_place(&stack->frames[stack->count - 1 - common],
+                                       &earlier->frames[earlier->count - 1 - common])) {
+        common++;
+    }
+    if (common > 0) {
+        memmove(stack->frames, stack->frames + (stack->count - common), common * sizeof *stack->frames);
+        stack->count = common;
+    }
+}
+
 /* Where the thread is: false when its stack kept changing underfoot. Who loses its core in the midst of reading may
- * find frames of before and of after in places that look alike: what took long is read again, unless it always does. */
+ * find frames of before and of after in places that look alike: what took long is read until it is found twice, or at
+ * once. Where reading always takes long, what the last two stacks have in common is believed. */
 static bool locate(watched *w)
 {
     int empty = 0; /* a stack that is just being changed may look empty: believe it only if it always does */
+    uint32_t before = 0;
+    frame_stack *stack = &sampling->stack, *earlier = &sampling->earlier;
+    earlier->count = 0;
     for (int i = 0; w->listed && i < STACK_TRIES; i++) {
         uint32_t path = 0;
-        uint64_t start = clock_wall_ns();
-        if (!frames_of_thread(sampling->access, &w->in_python, &sampling->stack, &w->cache)) {
+        uint64_t start_cpu = clock_own_cpu_ns(), start = clock_wall_ns();
+        if (!frames_of_thread(sampling->access, &w->in_python, stack, &w->cache)) {
             distrust(w);
             continue;
         }
-        if (sampling->stack.count == 0) {
+        if (stack->count == 0) {
             empty++;
             distrust(w);
             continue;
         }
-        if (frames_intern(sampling->access, &sampling->stack, &w->cache, &path) &&
-            (clock_wall_ns() - start < LONG_READ_NS || i + 1 == STACK_TRIES)) {
-            w->path = path;
-            return true;
+        bool last = i + 1 == STACK_TRIES && earlier->count > 0 && !stack->cut && !earlier->cut;
+        if (last) {
+            keep_common(stack, earlier);
+        }
+        if (frames_intern(sampling->access, stack, &w->cache, &path)) {
+            uint64_t wall = clock_wall_ns() - start, cpu = clock_own_cpu_ns() - start_cpu;
+            bool at_once = wall < LONG_READ_NS && wall < cpu + LOST_CORE_NS;
+            if (at_once || (earlier->count > 0 && path == before) || i + 1 == STACK_TRIES) {
+                w->path = path;
+                return true;
+            }
+            before = path;
+            earlier->count = stack->count;
+            earlier->cut = stack->cut;
+            memcpy(earlier->frames, stack->frames, stack->count * sizeof *stack->frames);
         }
         distrust(w);
     }
@@ -226,16 +264,57 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     return HAS_RUN;
 }
 
-/* While all threads rest or run all through, nothing is missed by looking less often. For how long a thread that ran
- * since the last tick did not run: 0 if next to nothing. */
-static uint64_t note_tick(watched *w, uint64_t now, uint64_t cpu)
+/* Whether a thread ran since the last tick, and else lacked a core, next to nothing left aside. The kernel tells how long
+ * it waited for one when that is over: what it may yet tell is left for the next tick. */
+static bool lacked_core(watched *w, uint64_t now, uint64_t cpu)
 {
     uint64_t used = cpu - w->tick_cpu_ns, passed = now - w->tick_ns;
     uint64_t unused = passed > used ? passed - used : 0;
     w->unused_ns += unused;
+    w->unexplained_ns += unused;
+    w->had_core = unused < passed / 16;
     w->tick_ns = now;
     w->tick_cpu_ns = cpu;
-    return used > 0 && unused > passed / 8 ? unused : 0;
+    if (used == 0 || w->unexplained_ns <= passed / 8) {
+        return false;
+    }
+    uint64_t wait = thread_core_wait_ns(&w->files), waited = wait - w->tick_wait_ns;
+    uint64_t rested = w->unexplained_ns > waited ? w->unexplained_ns - waited : 0;
+    w->tick_wait_ns = wait;
+    w->unexplained_ns = rested < unused ? rested : unused;
+    if (rested - w->unexplained_ns > passed / 8) {
+        sampling->steady = false; /* while threads rest, or run, all through, nothing is missed by looking less often */
+    }
+    return rested <= passed / 8;
+}
+
+typedef struct {
+    uint64_t cpu_us, wait_us;
+} spent;
+
+/* What samples stand for. Each comes after a period of CPU time, and what passed between two besides was a wait for a
+ * core, as far as there was so much of it. What came after the last one is left to the next. */
+static void divide(watched *w, const native_sample *samples, size_t count, uint64_t cpu, spent shares[])
+{
+    const uint64_t period_us = native_source->period_ns / 1000;
+    uint64_t us = take_us(cpu, &w->reported_cpu_ns), wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
+    uint64_t each_us = us / count < period_us ? us / count : period_us, more_us = us - each_us * count;
+    uint64_t left_us = more_us < period_us ? more_us : period_us, before = w->held ? w->held_ns : w->look_ns, sum_us = 0;
+    for (size_t i = 0; i < count; i++) {
+        shares[i].cpu_us = each_us + (i == 0 ? more_us - left_us : 0); /* it used more than was sampled */
+        uint64_t passed_us = samples[i].time_ns > before ? (samples[i].time_ns - before) / 1000 : 0;
+        shares[i].wait_us = passed_us > shares[i].cpu_us ? passed_us - shares[i].cpu_us : 0;
+        sum_us += shares[i].wait_us;
+        before = samples[i].time_ns;
+    }
+    for (size_t i = 0; i < count && sum_us > wait_us; i++) { /* it rested as well */
+        shares[i].wait_us = (uint64_t)((double)shares[i].wait_us * (double)wait_us / (double)sum_us);
+    }
+    w->reported_cpu_ns -= left_us * 1000;
+    if (wait_us > sum_us) {
+        w->reported_wait_ns -= (wait_us - sum_us) * 1000;
+        w->unused_ns = (wait_us - sum_us) * 1000;
+    }
 }
 
 /* A look at a thread of native code. While it runs, samples come from elsewhere, each with its time; what it does when
@@ -248,7 +327,7 @@ enum sight sampler_look_natively(watched *w)
     if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
         return HAS_ENDED;
     }
-    uint64_t unused = note_tick(w, now, cpu);
+    bool waited = lacked_core(w, now, cpu);
     if (cpu == w->cpu_ns && w->held) {
         w->held_ns = now;
         return AT_REST;
@@ -256,38 +335,35 @@ enum sight sampler_look_natively(watched *w)
     size_t count = native_source->take(w->tid, samples, NATIVE_SAMPLES);
     const uint64_t period = native_source->period_ns;
     if (count > 0) {
-        /* Each sample comes after a period of CPU time: until one before the first, the thread was at rest. */
-        uint64_t rested = samples[0].time_ns > period ? samples[0].time_ns - period : 0;
-        if (w->held && rested > w->held_ns) {
-            w->held_ns = rested;
+        spent shares[NATIVE_SAMPLES];
+        divide(w, samples, count, cpu, shares);
+        /* The first sample comes after a period of CPU time and waits for a core: until then, the thread was at rest. */
+        uint64_t awake = period + shares[0].wait_us * 1000, first = samples[0].time_ns;
+        if (w->held && first > awake && first - awake > w->held_ns) {
+            w->held_ns = first - awake;
         }
-        uint64_t us = take_us(cpu, &w->reported_cpu_ns);
-        uint64_t wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
-        if (unused / 8 * 7 > wait_us * 1000) { /* it was not just without a core */
-            sampling->steady = false;
-        }
+        sampling->steady = sampling->steady && !w->held;
         sampler_emit_held(w);
         w->held = false;
         w->state = STATE_RUNNING;
-        /* Each is worth a period of it, the first also what the thread used before it was found. */
-        uint64_t each_us = us / count < period / 1000 ? us / count : period / 1000;
         for (size_t i = 0; i < count; i++) {
-            uint64_t others = count - 1;
             w->path = samples[i].path;
-            emit(w, samples[i].time_ns, i == 0 ? us - each_us * others : each_us,
-                 i == 0 ? wait_us - wait_us / count * others : wait_us / count);
+            emit(w, samples[i].time_ns, shares[i].cpu_us, shares[i].wait_us);
         }
         w->look_ns = samples[count - 1].time_ns;
         w->cpu_ns = cpu;
         return HAS_RUN;
     }
-    sampling->steady = sampling->steady && unused == 0;
+    if (waited) {
+        return HAS_RUN;
+    }
     enum thread_activity activity = thread_activity_now(&w->files);
     uint32_t path = activity == STATE_RUNNING ? 0 : native_source->path_at_rest(w->tid);
     uint64_t after;
     if (path == 0 || !clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
         return HAS_RUN; /* it runs, and a sample of that is to come; or it ran on while it was looked at */
     }
+    sampling->steady = false;
     sampler_emit_held(w);
     w->held = true;
     w->state = activity;

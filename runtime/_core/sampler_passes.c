@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,13 +13,10 @@
 void sampler_pass_over_known(void)
 {
     sampling->steady = true;
-    sampling->main_rests = false;
     for (size_t i = sampling->count; i > 0; i--) {
-        enum sight seen = sampler_look_natively(sampling->rows[i - 1]);
-        if (seen == HAS_ENDED) {
+        if (sampler_look_natively(sampling->rows[i - 1]) == HAS_ENDED) {
             sampler_forget(i - 1);
-        } else if (seen == AT_REST && sampling->rows[i - 1]->tid == getpid()) {
-            sampling->main_rests = true;
+            sampling->any_gone = true;
         }
     }
 }
@@ -112,20 +110,34 @@ static void look_at_native(pid_t tid, uint64_t now)
     }
 }
 
+/* How many threads the kernel lists, by the links of their folder; 0 if it does not tell. */
+static uint64_t listed_threads(void)
+{
+    struct stat info;
+    return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? info.st_nlink - 2 : 0;
+}
+
 void sampler_pass_over_native(uint64_t now)
 {
     _Alignas(8) char buffer[4096];
+    /* Threads that have native samples are looked at anyway; here new ones are found. */
+    if (native_source && !sampling->any_gone && listed_threads() == sampling->listed) {
+        return;
+    }
     int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return;
     }
     sampling->pass++;
+    sampling->any_gone = false;
+    sampling->listed = 0;
     long size;
     while ((size = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
         for (long at = 0; at < size;) {
             const struct directory_entry *entry = (const void *)(buffer + at);
             pid_t tid = (pid_t)strtol(entry->name, NULL, 10);
             if (tid > 0) {
+                sampling->listed++;
                 look_at_native(tid, now);
             }
             at += entry->size;

@@ -9,14 +9,6 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NATIVE_SCAN_NS (100 * NS_PER_MS)
-/* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
- * runs, or rests, all through, and the fewer the longer that has been so. */
-#define PERIODS_AT_ONCE 2u
-#define STEADY_PERIODS_AT_ONCE 4u
-#define LONG_STEADY_PERIODS_AT_ONCE 8u
-#define LONG_STEADY_TICKS 16u
-#define LONGEST_STEADY_PERIODS_AT_ONCE 16u
-#define LONGEST_STEADY_TICKS 48u
 #define MOST_PYTHON_THREADS 1024
 
 /* A thread that is looked at. Its clocks are cumulative since the thread began. */
@@ -28,6 +20,7 @@ typedef struct {
     bool unsettled; /* where it is is not known: read its stack even if it has not run */
     bool held;      /* has not run since the sample that says where it is */
     bool indexed;
+    bool had_core;  /* next to all the time from the tick before to the latest, as native code */
     uint32_t index; /* in the record */
     uint32_t path, state;
     uint64_t pass;        /* latest scan of the kernel's list that saw it */
@@ -38,7 +31,8 @@ typedef struct {
     uint64_t held_ns;     /* latest look at which it had not */
     uint64_t unused_ns;   /* time it has not run since the kernel was asked how long it waited for a core */
     uint64_t reported_cpu_ns, reported_wait_ns; /* as in its samples so far */
-    uint64_t tick_ns, tick_cpu_ns; /* of native code: at the latest look */
+    /* Of native code: at the latest look, and how much of what it has not run until then may be a wait for a core. */
+    uint64_t tick_ns, tick_cpu_ns, tick_wait_ns, unexplained_ns;
     thread_files files;
     path_cache cache;
 } watched;
@@ -49,12 +43,13 @@ typedef struct {
     uint64_t pass, walk, ticks;
     uint64_t next_walk_ns;
     uint64_t made; /* count of thread states at the latest walk */
+    uint64_t listed; /* threads that the kernel listed when its list was last looked through; 0: never */
+    bool any_gone;   /* one of them has ended since */
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
     unsigned steady_ticks; /* for so many ticks */
-    bool main_rests; /* the main thread, of native code: maybe for threads that it has just started */
     enum memory_access access;
-    frame_stack stack;
+    frame_stack stack, earlier;
     python_thread threads[MOST_PYTHON_THREADS];
 } sampler_state;
 

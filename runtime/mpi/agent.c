@@ -152,10 +152,16 @@ static const char *first_variable(const char *const *names)
     return NULL;
 }
 
+/* NULL where no launcher says. */
+static const char *world_size(void)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+    return first_variable(sizes);
+}
+
 static void describe(double rate_hz, const char *sampler)
 {
     static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     static const char *const locals[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     char text[PATH_MAX];
     cpu_set_t cores;
@@ -168,7 +174,7 @@ static void describe(double rate_hz, const char *sampler)
     }
     meta_number("pid", getpid());
     meta_number("ppid", getppid());
-    const char *rank = first_variable(ranks), *size = first_variable(sizes), *local = first_variable(locals);
+    const char *rank = first_variable(ranks), *size = world_size(), *local = first_variable(locals);
     meta("role", rank && size ? "rank" : "process");
     if (rank && size) {
         meta("rank", rank);
@@ -258,7 +264,8 @@ static void start_record(void)
     threads_use(&own_recorder);
     call_rate_start(number_of("SCALANA_CALLS_HZ", CALLS_HZ));
     modules_refresh();
-    const char *samples = native_samples_prepare(rate_hz);
+    const char *size = world_size();
+    const char *samples = native_samples_prepare(rate_hz, size && strcmp(size, "1") != 0);
     pthread_atfork(NULL, NULL, after_fork_in_child);
     recorder_on_flush(at_flush);
     describe(rate_hz, samples);

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from scalana.runtime.mpi import generate
+from scalana.runtime.mpi import generate, slots
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CORE = os.path.join(os.path.dirname(_HERE), "_core")
@@ -33,12 +33,14 @@ _SHARED = (
     "recorder_thinning",
     "sampler",
     "sampler_look",
+    "sampler_moments",
     "sampler_passes",
     "thread_state",
 )
 _AGENT = (
     "agent",
     "call_rate",
+    "frame_rules",
     "layers",
     "modules",
     "native_paths",
@@ -50,10 +52,23 @@ _AGENT = (
     "threads",
     "unwind",
 )
-_WRAPPERS = ("mpi_calls", "mpi_completion", "mpi_windows", "mpi_writing", "communicators", "requests")
+_WRAPPERS = (
+    "channels",
+    "communicators",
+    "datatypes",
+    "mpi_beginning",
+    "mpi_calls",
+    "mpi_completion",
+    "mpi_counting",
+    "mpi_prepared",
+    "mpi_windows",
+    "mpi_writing",
+    "requests",
+)
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
 _MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
+_ABSOLUTE = re.compile(rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b")
 _LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$")
 _LARGEST_SCRIPT = 1 << 16
 _SECONDS = 120
@@ -75,6 +90,7 @@ class Prepared:
 def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
     """The variables that preload the recorder into an MPI job; none for other jobs. Compiles what is missing."""
     prepared = Prepared()
+    command = programs(command, environ)
     if not uses_mpi(command, environ):
         return prepared
     inside = [
@@ -100,11 +116,49 @@ def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
             "SCALANA_MPI_WRAPPERS": folder,
         }
         prepared.notes.clear()
+        if any(word.startswith("LD_PRELOAD=") for word in command):
+            prepared.notes.append(
+                "the command sets LD_PRELOAD anew, without the recorder of MPI: set it before scalana run instead"
+            )
     prepared.notes += inside
     return prepared
 
 
 # ---- what the job is ----
+
+
+def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words of a command, those of commands within them (``bash -c "mpirun ..."``), and the launchers that scripts
+    name by their whole paths."""
+    found: dict[str, None] = {}
+    for word in command:
+        found[word] = None
+        if any(character.isspace() for character in word) and not os.path.exists(word):
+            found |= dict.fromkeys(_shell_words(word))
+    for word in list(found):
+        found |= dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(_script(word, environ)))
+    return list(found)
+
+
+def _shell_words(text: str) -> list[str]:
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    try:
+        return list(words)
+    except ValueError:  # quotes that do not match
+        return text.split()
+
+
+def _script(word: str, environ: Mapping[str, str]) -> bytes:
+    """The beginning of a file that a word names; of programs nothing."""
+    path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_LARGEST_SCRIPT)
+    except (OSError, ValueError):
+        return b""
+    return b"" if start.startswith(b"\x7fELF") else start
 
 
 def uses_mpi(command: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -114,14 +168,9 @@ def uses_mpi(command: Sequence[str], environ: Mapping[str, str]) -> bool:
 
 def _mentions_mpi(word: str, environ: Mapping[str, str]) -> bool:
     path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(_LARGEST_SCRIPT)
-            if start.startswith(b"\x7fELF"):
-                return any(_LIBRARY.match(os.path.basename(library)) for library in _needed(path))
-            return bool(_MENTIONS.search(start))
-    except OSError:
-        return False
+    if path and _is_elf(path):
+        return any(_LIBRARY.match(os.path.basename(library)) for library in _needed(path))
+    return bool(_MENTIONS.search(_script(word, environ)))
 
 
 @cache
@@ -179,11 +228,19 @@ def _is_elf(path: str) -> bool:
 
 
 def cache_folder(environ: Mapping[str, str]) -> str:
-    """The folder for what is compiled from these sources, made if need be."""
+    """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
     base = environ.get("SCALANA_CACHE") or os.path.join(
         environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "scalana"
     )
     folder = os.path.join(base, "mpi", _version())
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.access(folder, os.W_OK) or os.listdir(folder) or "SCALANA_RUN_DIR" not in environ:
+            return folder
+    except OSError:
+        if "SCALANA_RUN_DIR" not in environ:
+            raise
+    folder = os.path.join(environ["SCALANA_RUN_DIR"], "mpi")
     os.makedirs(folder, exist_ok=True)
     return folder
 
@@ -255,7 +312,7 @@ def build_agent(wrappers: str, compiler: str) -> str:
         with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as work:
             assembly = os.path.join(work, "slots.S")
             with open(assembly, "w", encoding="utf-8") as file:
-                file.write(generate.slots(_header(compiler, work)))
+                file.write(slots.slots(_header(compiler, work)))
             sources = [*_sources(_HERE, _AGENT), *_sources(_CORE, _SHARED), assembly]
             _compile(_compiler(), sources, target, work, ["-ldl"])
     return target
@@ -328,6 +385,7 @@ def _run(command: Sequence[str]) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         raise BuildError(f"{command[0]}: {error}") from error
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+        said = [line.strip() for line in done.stderr.splitlines() if re.search(r"\w", line)]
+        lines = [line for line in said if "error" in line] or said
         raise BuildError(f"{os.path.basename(command[0])}: {lines[0] if lines else 'failed'}")
     return done.stdout

@@ -18,7 +18,8 @@ enum { WIN_POST = 31, WIN_WAIT = 34 };
 typedef struct {
     MPI_Request *handles;
     MPI_Status *statuses;
-    uint64_t *events;
+    uint64_t *events; /* up to two of each */
+    request **taken;  /* out of the table, as what waits for them completes them all; NULL where it is not known */
     int capacity;
     bool probed;
     call_state probe;
@@ -33,6 +34,8 @@ typedef struct {
 #define OWN __thread __attribute__((tls_model("initial-exec")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+extern bool mpi_is_over; /* after MPI_Finalize nothing may be asked */
+bool mpi_has_begun(void);
 extern OWN native_thread *own_thread; /* NULL before its first call, and at its end */
 extern OWN scratch_space *scratch;
 
@@ -44,10 +47,53 @@ static inline uint32_t rate_level(void)
     return __atomic_load_n(&agent.rate->level, __ATOMIC_RELAXED);
 }
 
+/* Both clocks of the calling thread. */
+ALWAYS_INLINE clock_moment read_clocks(native_thread *t)
+{
+    clock_moment now;
+    if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules, &now))) {
+        agent.ask_clocks(&t->clocks);
+        now = (clock_moment){t->clocks.wall_ns, t->clocks.cpu_ns};
+    }
+    return now;
+}
+
+/* From now on a flush shows that the thread is in the call. */
+ALWAYS_INLINE void show_call(native_thread *t, uint32_t operation, uint32_t group, uint64_t seq, int64_t peer,
+                             uint64_t enter_ns)
+{
+    t->call.operation = operation;
+    t->call.group = group;
+    t->call.seq = seq;
+    t->call.peer = peer;
+    __atomic_store_n(&t->call.enter_ns, enter_ns, __ATOMIC_RELEASE);
+}
+
+/* The thread is in no call any more. */
+ALWAYS_INLINE void leave_call(native_thread *t)
+{
+    __atomic_store_n(&t->call.enter_ns, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->path, 0, __ATOMIC_RELAXED);
+    t->depth = 0;
+}
+
 call_times times_of(const call_state *s);
 void show(call_state *s);
 void returned(call_state *s);
 void leave(call_state *s);
+/* A call that is not of the kind that was counted at its site before. */
+void count_anew(native_thread *thread, call_site *site, const total_amount *one);
+
+ALWAYS_INLINE void add_to_sums(native_thread *thread, call_site *site, const total_amount *one)
+{
+    total_amount *row = site ? site->sum : NULL;
+    if (row && row->path == one->path && row->operation == one->operation && row->group == one->group) {
+        thread_totals_add(row, one);
+    } else {
+        count_anew(thread, site, one);
+    }
+}
+
 /* Adds a call to the sums of its path. */
 void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns);
 /* Writes a call that is counted elsewhere, if it is among those to be written. Its event, NOT_WRITTEN, or 0. */

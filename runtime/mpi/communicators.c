@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channels.h"
 #include "checksum.h"
 
 #define BUCKETS 1024u /* power of two */
@@ -29,12 +30,15 @@ static int32_t *ranks_in_world(MPI_Group group, int size)
     MPI_Group world;
     int32_t *ranks = calloc((size_t)size + 1, sizeof *ranks);
     int *own = calloc((size_t)size + 1, sizeof *own), *there = calloc((size_t)size + 1, sizeof *there);
-    if (ranks && own && there && PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    if (ranks && own && there) {
+        bool is_ours = world_group(&world);
         for (int i = 0; i < size; i++) {
             own[i] = i;
         }
         PMPI_Group_translate_ranks(group, size, own, world, there);
-        PMPI_Group_free(&world);
+        if (is_ours) {
+            PMPI_Group_free(&world);
+        }
         for (int i = 0; i < size; i++) {
             ranks[i] = there[i] == MPI_UNDEFINED ? -1 : there[i];
         }
@@ -106,6 +110,31 @@ static int at_least_0(int n)
     return n > 0 ? n : 0;
 }
 
+/* The neighbours in a Cartesian grid, in the order of the standard: ranks go row by row. How many. (The library is not
+ * asked for them: some say of what was made of a grid that it is one too, and then stumble over its missing shape.) */
+static int cartesian_neighbours(const communicator *c, MPI_Comm comm, int dimensions, int *ranks)
+{
+    int *shape = calloc(3 * (size_t)dimensions + 1, sizeof *shape), *cyclic = shape + dimensions, *at = cyclic + dimensions;
+    int count = 0, stride = 1;
+    if (shape == NULL || PMPI_Cart_get(comm, dimensions, shape, cyclic, at) != MPI_SUCCESS) {
+        free(shape);
+        return 0;
+    }
+    for (int d = dimensions - 1; d >= 0; d--) {
+        for (int step = -1; step <= 1; step += 2) {
+            int there = at[d] + step;
+            bool outside = there < 0 || there >= shape[d];
+            there = shape[d] > 0 ? (there + shape[d]) % shape[d] : 0;
+            int rank = c->my_rank + (there - at[d]) * stride;
+            ranks[2 * d + (step > 0)] = outside && !cyclic[d] ? MPI_PROC_NULL : rank;
+        }
+        stride *= shape[d];
+    }
+    count = stride == c->size ? 2 * dimensions : 0;
+    free(shape);
+    return count;
+}
+
 /* Fills in from whom this rank receives in a neighbourhood collective. */
 static void look_up_neighbours(communicator *c, MPI_Comm comm)
 {
@@ -128,9 +157,7 @@ static void look_up_neighbours(communicator *c, MPI_Comm comm)
         return;
     }
     if (kind == MPI_CART) {
-        for (int d = 0; 2 * d < count; d++) {
-            PMPI_Cart_shift(comm, d, 1, &ranks[2 * d], &ranks[2 * d + 1]);
-        }
+        count = cartesian_neighbours(c, comm, count / 2, ranks);
     } else if (kind == MPI_GRAPH) {
         PMPI_Graph_neighbors(comm, c->my_rank, count, ranks);
     } else {
@@ -167,10 +194,34 @@ static communicator *add_locked(communicator **at, uint64_t handle, uint32_t kin
         memset(c, 0, sizeof *c);
         c->handle = handle;
         c->kind = kind;
+        c->holders = 1;
         c->next = *at;
         *at = c;
     }
     return c;
+}
+
+communicator *communicator_held(communicator *c)
+{
+    if (c) {
+        __atomic_fetch_add(&c->holders, 1, __ATOMIC_RELAXED);
+    }
+    return c;
+}
+
+static void forget_members(communicator *c)
+{
+    free(c->world);
+    free(c->member_ranks);
+    free(c->neighbour_ranks);
+}
+
+void communicator_released(communicator *c)
+{
+    if (c && __atomic_sub_fetch(&c->holders, 1, __ATOMIC_ACQ_REL) == 0) {
+        forget_members(c);
+        free(c);
+    }
 }
 
 static void remove_locked(communicator **at)
@@ -178,15 +229,14 @@ static void remove_locked(communicator **at)
     communicator *gone = *at;
     if (gone) {
         *at = gone->next;
-        free(gone->world);
-        free(gone->member_ranks);
-        free(gone->neighbour_ranks);
-        free(gone);
         communicator_changes++;
+        lanes_forget();
+        communicator_released(gone);
     }
 }
 
-static communicator *make(MPI_Comm comm, uint64_t identity)
+/* Makes a communicator known; one of its handle that is known stays if `unless_known`, or else was freed unseen. */
+static communicator *make(MPI_Comm comm, uint64_t identity, bool unless_known)
 {
     communicator made = {0};
     if (!look_up_members(&made, comm)) {
@@ -195,18 +245,24 @@ static communicator *make(MPI_Comm comm, uint64_t identity)
     look_up_neighbours(&made, comm);
     pthread_mutex_lock(&lock);
     communicator **at = place_of(HANDLE(comm), HANDLE_COMM);
-    remove_locked(at); /* an old one of this handle that was freed unseen */
-    at = place_of(HANDLE(comm), HANDLE_COMM);
-    communicator *c = add_locked(at, HANDLE(comm), HANDLE_COMM);
+    communicator *known = unless_known ? *at : NULL; /* another thread may have been faster */
+    if (known == NULL) {
+        remove_locked(at);
+        at = place_of(HANDLE(comm), HANDLE_COMM);
+    }
+    communicator *c = known ? NULL : add_locked(at, HANDLE(comm), HANDLE_COMM);
     if (c) {
         made.handle = c->handle;
         made.kind = c->kind;
+        made.holders = c->holders;
         made.next = c->next;
         *c = made;
         name_it(c, comm, identity);
+    } else {
+        forget_members(&made);
     }
     pthread_mutex_unlock(&lock);
-    return c;
+    return known ? known : c;
 }
 
 communicator *communicator_looked_up(MPI_Comm comm)
@@ -219,7 +275,7 @@ communicator *communicator_looked_up(MPI_Comm comm)
     communicator *c = *place_of(HANDLE(comm), HANDLE_COMM);
     pthread_mutex_unlock(&lock);
     if (c == NULL) {
-        c = make(comm, 0);
+        c = make(comm, 0, true);
     }
     if (recent_ones.changes != changes) {
         memset(&recent_ones, 0, sizeof recent_ones);
@@ -233,7 +289,7 @@ communicator *communicator_looked_up(MPI_Comm comm)
 void communicator_made(MPI_Comm comm, uint64_t identity)
 {
     if (comm != MPI_COMM_NULL) {
-        make(comm, identity);
+        make(comm, identity, false);
     }
 }
 

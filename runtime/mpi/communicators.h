@@ -4,8 +4,6 @@
 
 #include "mpi_calls.h"
 
-extern agent_api agent;
-
 static inline uint64_t generation_now(void)
 {
     return __atomic_load_n(agent.generation, __ATOMIC_RELAXED);
@@ -33,6 +31,7 @@ struct communicator {
     uint32_t epoch[2];      /* of a window: id of whom the latest access and exposure epoch is with */
     uint64_t epochs[2];     /* begun so far */
     uint64_t accesses;      /* other calls on a window, so far */
+    uint32_t holders;       /* the table, and what is pending on it: it may outlive its handle */
     communicator *next;
 };
 
@@ -59,15 +58,20 @@ static inline unsigned recent_place(uint64_t handle)
 /* As below, of one that the thread has not used of late. */
 communicator *communicator_looked_up(MPI_Comm comm);
 
+/* One that the thread has used of late, or NULL. */
+static inline communicator *recent_communicator(MPI_Comm comm)
+{
+    unsigned place = recent_place(HANDLE(comm));
+    bool known = recent_ones.recent[place].handle == HANDLE(comm) &&
+                 recent_ones.changes == __atomic_load_n(&communicator_changes, __ATOMIC_ACQUIRE);
+    return known ? recent_ones.recent[place].is : NULL;
+}
+
 /* Of a communicator; made known on first sight. NULL for MPI_COMM_NULL, or when memory is short. */
 static inline communicator *communicator_of(MPI_Comm comm)
 {
-    unsigned place = recent_place(HANDLE(comm));
-    if (recent_ones.recent[place].handle == HANDLE(comm) && recent_ones.recent[place].is &&
-        recent_ones.changes == __atomic_load_n(&communicator_changes, __ATOMIC_ACQUIRE)) {
-        return recent_ones.recent[place].is;
-    }
-    return communicator_looked_up(comm);
+    communicator *c = recent_communicator(comm);
+    return c ? c : communicator_looked_up(comm);
 }
 
 /* Of a window or file. NULL if it was not seen being made. */
@@ -75,6 +79,9 @@ communicator *handle_communicator(uint64_t handle);
 /* Makes a new communicator known, by what it was made of. */
 void communicator_made(MPI_Comm comm, uint64_t identity);
 void handle_made(uint64_t handle, const communicator *parent, uint64_t identity);
+/* Keeps a communicator, or NULL, until it is released: programs may free one while a request on it is pending. */
+communicator *communicator_held(communicator *c);
+void communicator_released(communicator *c);
 /* Hash that names what is made of a communicator next. */
 uint64_t next_child(communicator *parent);
 /* The communicator's id in the record, written anew. */
@@ -91,6 +98,8 @@ static inline uint32_t recorded_group(communicator *c)
     return c && c->group && c->generation == generation_now() ? c->group : c ? name_group(c) : 0;
 }
 
+/* The group of all ranks. Whether the caller has to free it. */
+bool world_group(MPI_Group *group);
 /* Whom an epoch of a window is with: recorded as a group by the name of the window, a slash and a hash of the members. */
 uint32_t recorded_partners(communicator *window, MPI_Group group);
 

@@ -1,123 +1,15 @@
-"""Writes the parts of the native recorder that follow from the table of operations, for the header of one MPI.
-
-:func:`slots` gives the assembly of the preloaded library: every name of MPI in the table as a jump through a table of
-addresses. :func:`wrappers` gives one C function per call of the table.
+"""Writes the wrappers of the native recorder that follow from the table of operations, for the header of one MPI:
+one C function per call of the table.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scalana.runtime.operations import BY_CODE, BY_NAME, MPI_CALLS, MpiCall, Role, Waits, mpi_call
-
-_MORE = ("MPI_Request_free", "MPI_Cancel", "MPI_Abort")
-"""Calls that do not communicate, but that the recorder must see."""
-
-
-def names() -> list[str]:
-    """All names of C functions that are wrapped where a library has them."""
-    found: dict[str, None] = {}
-    for call in MPI_CALLS:
-        found[call.name] = None
-        if call.large:
-            found[f"{call.name}_c"] = None
-    return [*found, *_MORE]
-
-
-def slots(header: str) -> str:
-    """Assembly for x86-64: ``MPI_Send: jmp *agent_slots[n]``, and the way to fill the table on first use.
-
-    Only of the names that the (preprocessed) header of an MPI declares.
-    """
-    declared = prototypes(header)
-    all_names = [name for name in names() if name in declared]
-    lines = ["    .text", *_RESOLVER.strip("\n").splitlines()]
-    for number, name in enumerate(all_names):
-        lines += [
-            f"    .globl {name}",
-            f"    .type {name}, @function",
-            f"{name}:",
-            f"    jmp *agent_slots+{8 * number}(%rip)",
-            f"    .size {name}, .-{name}",
-            f".Lfirst{number}:",
-            f"    pushq ${number}",
-            "    jmp .Lresolve",
-        ]
-    lines += ["    .data", "    .globl agent_slots", "    .hidden agent_slots", "    .balign 8", "agent_slots:"]
-    lines += [f"    .quad .Lfirst{number}" for number in range(len(all_names))]
-    lines += ['    .section .data.rel.ro, "aw"', "    .globl agent_names", "    .hidden agent_names", "    .balign 8"]
-    lines += ["agent_names:", *(f"    .quad .Lname{number}" for number in range(len(all_names)))]
-    lines += ["    .section .rodata", "    .globl agent_slot_count", "    .hidden agent_slot_count", "    .balign 4"]
-    lines += ["agent_slot_count:", f"    .long {len(all_names)}"]
-    lines += [f'.Lname{number}: .asciz "{name}"' for number, name in enumerate(all_names)]
-    return "\n".join([*lines, '    .section .note.GNU-stack,"",@progbits', ""])
-
-
-_RESOLVER = """
-.Lresolve:                   # the number of the slot is on the stack, the caller's return address above it
-    .cfi_startproc
-    .cfi_def_cfa_offset 16
-    pushq %rax
-    pushq %rdi
-    pushq %rsi
-    pushq %rdx
-    pushq %rcx
-    pushq %r8
-    pushq %r9
-    .cfi_def_cfa_offset 72
-    subq $8, %rsp            # keeps the stack aligned for the call
-    .cfi_def_cfa_offset 80
-    movl 64(%rsp), %edi
-    call agent_resolve
-    movq %rax, %r11
-    addq $8, %rsp
-    popq %r9
-    popq %r8
-    popq %rcx
-    popq %rdx
-    popq %rsi
-    popq %rdi
-    popq %rax
-    addq $8, %rsp            # the number
-    .cfi_def_cfa_offset 8
-    jmp *%r11
-    .cfi_endproc
-"""
-
-
-@dataclass(frozen=True)
-class Prototype:
-    """A function as a header declares it."""
-
-    name: str
-    types: tuple[str, ...]
-    """``const int %s[]``: with a place for the name."""
-
-    def parameters(self) -> str:
-        return ", ".join(text % f"a{number}" for number, text in enumerate(self.types)) or "void"
-
-
-_DECLARATION = re.compile(r"\bint\s+P(MPI_\w+)\s*\(([^;{]*?)\)\s*(?:__attribute__[^;]*)?;", re.S)
-
-
-def prototypes(header: str) -> dict[str, Prototype]:
-    """The functions that a preprocessed header declares."""
-    found = {}
-    for match in _DECLARATION.finditer(re.sub(r"__attribute__\s*\(\(.*?\)\)\s*(?=[;,])", "", header)):
-        text = " ".join(match.group(2).split())
-        words = [] if text in ("", "void") else [word.strip() for word in text.split(",")]
-        found[match.group(1)] = Prototype(match.group(1), tuple(_with_place(word) for word in words))
-    return found
-
-
-def _with_place(declaration: str) -> str:
-    """``const void *buf`` to ``const void *%s``."""
-    match = re.fullmatch(r"(.*?[\s*])?(\w+)((?:\[[^]]*\])*)", declaration)
-    if match is None or not match.group(1):
-        return declaration + " %s"
-    return f"{match.group(1)}%s{match.group(3)}"
+from scalana.runtime.mpi.prototypes import Prototype, prototypes
+from scalana.runtime.mpi.slots import names
+from scalana.runtime.operations import BY_CODE, BY_NAME, MpiCall, Role, Waits, mpi_call
 
 
 @dataclass(frozen=True)
@@ -148,6 +40,9 @@ class Wrapper:
     def nbytes(self) -> str:
         """Size of what is sent, or received where nothing is sent."""
         words = self.call.parameters
+        if "partitions" in words:
+            elements = f"(int64_t){self.argument('partitions')} * {self.argument('large_count')}"
+            return f"volume({elements}, {self.argument('type')})"
         own = self._volume("count", "counts", "type", "types")
         other = self._volume("rcount", "rcounts", "rtype", "rtypes")
         if "Neighbor" in self.call.name or "neighbor" in self.call.name:
@@ -209,11 +104,14 @@ _COLLECTIVES = {Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER}
 
 def _special(name: str) -> Iterator[str]:
     if name == "MPI_Request_free":
-        yield "request_freed(*a0);"
+        yield "request_freed(*a0, CALLER);"
         yield "return PMPI_Request_free(a0);"
     elif name == "MPI_Cancel":
         yield "request_cancelled(*a0);"
         yield "return PMPI_Cancel(a0);"
+    elif name == "MPI_Type_free":
+        yield "datatype_gone();"
+        yield "return PMPI_Type_free(a0);"
     else:
         yield "flush_record();"
         yield "return PMPI_Abort(a0, a1);"
@@ -222,9 +120,21 @@ def _special(name: str) -> Iterator[str]:
 def _body(w: Wrapper) -> Iterator[str]:
     call = w.call
     operation = BY_CODE[call.operation]
+    yield from _short_way(w)
     enter = "ENTER_FIRST" if operation.name == "init" else "ENTER"
     yield f"call_state s; {enter}(s, {w.forwarded()});"
-    if operation.name == "init":
+    if call.name == "MPI_Session_init":
+        yield f"int result = {w.forwarded()};"
+        yield "MPI_Group world = MPI_GROUP_NULL;"
+        yield "if (result == MPI_SUCCESS) {"
+        yield '    PMPI_Group_from_session_pset(*a2, "mpi://WORLD", &world);'
+        yield "}"
+        yield "leave_session_init(&s, result == MPI_SUCCESS ? HANDLE(*a2) : 0, world);"
+        yield "return result;"
+    elif call.name == "MPI_Session_finalize":
+        yield "begin_session_finalize(&s, HANDLE(*a0));"
+        yield from (f"int result = {w.forwarded()};", "leave_plain(&s);", "return result;")
+    elif operation.name == "init":
         yield from (f"int result = {w.forwarded()};", "leave_init(&s);", "return result;")
     elif operation.name == "finalize":
         yield from ("begin_finalize(&s);", f"int result = {w.forwarded()};", "leave_collective(&s);", "return result;")
@@ -232,6 +142,12 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield from _completion(w)
     elif call.role is Role.TEST and "win" not in call.parameters:
         yield from _test(w)
+    elif call.role is Role.START and "handle" in call.parameters:
+        ready = {"MPI_Pready": "1", "MPI_Pready_range": "a1 - a0 + 1", "MPI_Pready_list": "a0"}[call.name]
+        yield f"begin_plain(&s, {call.operation}, 0, -1);"
+        yield f"int result = {w.forwarded()};"
+        yield f"leave_ready(&s, {w.argument('handle')}, result == MPI_SUCCESS ? {ready} : 0);"
+        yield "return result;"
     elif call.role is Role.START:
         several = "n" in call.parameters
         requests = w.argument("request", "requests")
@@ -258,7 +174,7 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield f"               {w.argument('source')}, {w.argument('rtag')}, {sent});"
         if call.role is Role.POST:
             yield f"int result = {w.forwarded()};"
-            yield f"leave_post(&s, result, *{w.argument('request')});"
+            yield f"leave_isendrecv(&s, result, *{w.argument('request')});"
             yield "return result;"
             return
         yield from _with_status(w, "leave_sendrecv(&s, {status});")
@@ -267,10 +183,15 @@ def _body(w: Wrapper) -> Iterator[str]:
     else:
         root = w.argument("root") or "-1"
         comm = w.argument("comm")
-        if call.role is Role.INIT:
+        if operation.name == "wait":  # for messages that are buffered
+            yield f"begin_plain(&s, {call.operation}, 0, -1);"
+            yield f"int result = {w.forwarded()};"
+            yield "leave_plain(&s);"
+        elif call.role is Role.INIT:
             yield f"begin_plain(&s, {call.operation}, group_of({comm}), -1);"
             yield f"int result = {w.forwarded()};"
-            yield f"leave_prepared(&s, *{w.argument('request')}, {comm}, {root}, 0, {w.nbytes()}, PREPARED_COLLECTIVE);"
+            ends = f"{comm}, {root}, 0, {w.nbytes()}, PREPARED_COLLECTIVE, 0"
+            yield f"leave_prepared(&s, *{w.argument('request')}, {ends});"
         else:
             yield f"begin_collective(&s, {call.operation}, {comm}, {root}, {w.nbytes()});"
             yield f"int result = {w.forwarded()};"
@@ -281,6 +202,49 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield "return result;"
 
 
+def _counted(w: Wrapper, counts: str, leave: str) -> Iterator[str]:
+    """The short way of a call that is only counted: ``counts`` tells such a call, here without its first arguments."""
+    function, arguments = counts.split("(", 1)
+    yield f"counted_call counted; if (MAY_ONLY_COUNT && {function}(&counted, CALLER, {arguments}) {{"
+    yield f"    int result = {w.forwarded()};"
+    yield f"    {leave}"
+    yield "    return result;"
+    yield "}"
+
+
+def _short_way(w: Wrapper) -> Iterator[str]:
+    """Of the kinds of calls of which a program may make very many."""
+    call, words = w.call, w.call.parameters
+    operation = BY_CODE[call.operation]
+    comm, nbytes = w.argument("comm"), w.nbytes()
+    leave = "leave_only_counted(&counted);"
+    if call.role is Role.POST:
+        tag = w.argument("tag") if "source" in words else "NO_RECEIVE"
+        leave = f"leave_counted_post(&counted, result, *{w.argument('request')}, {tag});"
+    if call.name in ("MPI_Wait", "MPI_Waitall"):
+        number = w.argument("n") or "1"
+        yield from _counted(w, f"counts_wait({call.operation}, {number}, {w.argument('request', 'requests')})", leave)
+    elif call.name == "MPI_Test":
+        yield from _counted(
+            w, f"counts_test({call.operation}, *a0)", "leave_counted_test(&counted, result == MPI_SUCCESS && *a1);"
+        )
+    elif call.role not in (Role.CALL, Role.POST) or {"win", "message", "file"} & set(words) or not comm:
+        return
+    elif operation.name == "sendrecv":
+        if call.role is not Role.POST:
+            ends = ", ".join(w.argument(word) for word in ("dest", "tag", "source", "rtag"))
+            yield from _counted(w, f"counts_sendrecv({comm}, {ends}, {nbytes})", leave)
+    elif "dest" in words or "source" in words:
+        if operation.name != "probe":
+            sends = "dest" in words
+            peer, tag = w.argument("dest", "source"), w.argument("tag")
+            ends = f"{comm}, {peer}, {tag}, {nbytes}, {'true' if sends else 'false'}"
+            yield from _counted(w, f"counts_message({call.operation}, {ends})", leave)
+    elif operation.name not in ("init", "finalize", "comm_create", "file_collective", "fence", "wait"):
+        root = w.argument("root") or "-1"
+        yield from _counted(w, f"counts_collective({call.operation}, {comm}, {root}, {nbytes})", leave)
+
+
 def _message(w: Wrapper) -> Iterator[str]:
     call = w.call
     sends = "dest" in call.parameters
@@ -289,7 +253,8 @@ def _message(w: Wrapper) -> Iterator[str]:
         kind = "PREPARED_SEND" if sends else "PREPARED_RECEIVE"
         yield f"begin_plain(&s, {call.operation}, group_of({comm}), -1);"
         yield f"int result = {w.forwarded()};"
-        yield f"leave_prepared(&s, *{w.argument('request')}, {comm}, {peer}, {tag}, {w.nbytes()}, {kind});"
+        ends = f"{comm}, {peer}, {tag}, {w.nbytes()}, {kind}, {w.argument('partitions') or '0'}"
+        yield f"leave_prepared(&s, *{w.argument('request')}, {ends});"
         yield "return result;"
         return
     yield f"begin_message(&s, {call.operation}, {comm}, {peer}, {tag}, {w.nbytes()}, {'true' if sends else 'false'});"
@@ -368,9 +333,13 @@ def _test(w: Wrapper) -> Iterator[str]:
         yield from _with_status(w, "leave_improbe(&s, *a3, {status}, *a4);")
         return
     single = "requests" not in w.call.parameters
-    requests = w.argument("request", "requests")
+    handle = w.argument("handle")
+    requests = f"&{handle}" if handle else w.argument("request", "requests")
     number = "1" if single else w.argument("n")
     yield f"begin_wait(&s, {w.call.operation}, {number}, {requests});"
+    if name.startswith("MPI_Request_get_status") or name == "MPI_Parrived":  # completes nothing
+        yield from (f"int result = {w.forwarded()};", "leave_counted(&s);", "return result;")
+        return
     if single:
         yield from _with_status(w, "leave_test(&s, *a1 ? 1 : 0, NULL, {status});")
         return
@@ -474,5 +443,8 @@ def _file(w: Wrapper) -> Iterator[str]:
     else:
         yield f"begin_on_handle(&s, {w.call.operation}, HANDLE({w.argument('file')}), -1, {w.nbytes()}, true);"
         yield f"int result = {w.forwarded()};"
-        yield "leave_collective(&s);"
+        if w.call.role is Role.POST:
+            yield f"leave_post(&s, result, *{w.argument('request')});"
+        else:
+            yield "leave_collective(&s);"
     yield "return result;"

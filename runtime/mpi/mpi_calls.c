@@ -1,18 +1,17 @@
 /* What happens around every recorded call of MPI. */
 #include "calls_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "channels.h"
 #include "checksum.h"
 #include "communicators.h"
 #include "record_kinds.h"
 #include "requests.h"
 
 OFTEN agent_api agent;
-OFTEN static bool over; /* after MPI_Finalize nothing may be asked */
 OWN native_thread *own_thread;
 OWN scratch_space *scratch;
 
@@ -39,43 +38,10 @@ native_thread *agent_thread(void)
 
 /* ---- entering and leaving ---- */
 
-static bool begun; /* MPI_Init was called; programs of sessions alone have no MPI_COMM_WORLD to name ranks by */
-
-void mpi_begins(void)
-{
-    begun = true;
-}
-
-COLD static bool has_begun(void)
-{
-    int flag = 0;
-    if (PMPI_Initialized(&flag) == MPI_SUCCESS && flag) {
-        begun = true;
-    } else {
-        static const char text[] = "MPI was used without MPI_Init (sessions): such calls are not recorded";
-        static bool told;
-        if (!told) {
-            told = true;
-            recorder()->note(text, sizeof text - 1);
-        }
-    }
-    return begun;
-}
-
-ALWAYS_INLINE clock_moment read_clocks(native_thread *t)
-{
-    clock_moment now;
-    if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules, &now))) {
-        agent.ask_clocks(&t->clocks);
-        now = (clock_moment){t->clocks.wall_ns, t->clocks.cpu_ns};
-    }
-    return now;
-}
-
 /* The thread's first call in a recording. */
 COLD static bool begin_thread(native_thread *t, uint64_t generation)
 {
-    if ((!begun && !has_begun()) || !recorder()->is_on()) {
+    if (!mpi_has_begun() || !recorder()->is_on()) {
         return false;
     }
     uint32_t kind = recorder()->path_of_self ? THREAD_PYTHON : THREAD_NATIVE;
@@ -84,6 +50,7 @@ COLD static bool begin_thread(native_thread *t, uint64_t generation)
     t->history = (call_history){NULL, NULL};
     t->index = recorder()->thread(t->tid, kind | (t->tid == getpid() ? THREAD_MAIN : 0u));
     t->generation = generation;
+    lanes_forget();
     return true;
 }
 
@@ -108,7 +75,7 @@ OFTEN_RUN bool enter_call(call_state *s, const void *return_address, const void 
         t = begin_or_end();
     }
     uint64_t generation = generation_now();
-    if (UNLIKELY(t == NULL || t->depth || over || (t->generation != generation && !begin_thread(t, generation)))) {
+    if (UNLIKELY(t == NULL || t->depth || mpi_is_over || (t->generation != generation && !begin_thread(t, generation)))) {
         return false;
     }
     /* Field by field: compilers clear a structure of this size by an instruction that takes longer than all of this. */
@@ -132,15 +99,10 @@ OFTEN_RUN bool enter_call(call_state *s, const void *return_address, const void 
     return true;
 }
 
-/* The call is known: from now on a flush shows that the thread is in it. */
+/* The call is known. */
 OFTEN_RUN void show(call_state *s)
 {
-    native_thread *t = s->thread;
-    t->call.operation = s->call.operation;
-    t->call.group = s->call.group;
-    t->call.seq = s->call.seq;
-    t->call.peer = s->call.peer;
-    __atomic_store_n(&t->call.enter_ns, s->enter_ns, __ATOMIC_RELEASE);
+    show_call(s->thread, s->call.operation, s->call.group, s->call.seq, s->call.peer, s->enter_ns);
 }
 
 /* The library has returned. */
@@ -153,9 +115,7 @@ OFTEN_RUN void returned(call_state *s)
 
 void leave(call_state *s)
 {
-    __atomic_store_n(&s->thread->call.enter_ns, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->thread->path, 0, __ATOMIC_RELAXED);
-    s->thread->depth = 0;
+    leave_call(s->thread);
 }
 
 scratch_space *own_scratch(int count)
@@ -171,10 +131,13 @@ scratch_space *own_scratch(int count)
         free(scratch->handles);
         free(scratch->statuses);
         free(scratch->events);
+        free(scratch->taken);
         scratch->handles = calloc((size_t)capacity, sizeof *scratch->handles);
         scratch->statuses = calloc((size_t)capacity, sizeof *scratch->statuses);
-        scratch->events = calloc((size_t)capacity, sizeof *scratch->events);
-        scratch->capacity = scratch->handles && scratch->statuses && scratch->events ? capacity : 0;
+        scratch->events = calloc(2 * (size_t)capacity, sizeof *scratch->events);
+        scratch->taken = calloc((size_t)capacity, sizeof *scratch->taken);
+        bool whole = scratch->handles && scratch->statuses && scratch->events && scratch->taken;
+        scratch->capacity = whole ? capacity : 0;
     }
     return scratch && scratch->capacity >= count ? scratch : NULL;
 }
@@ -206,67 +169,6 @@ void leave_counted(call_state *s)
 void flush_record(void)
 {
     recorder()->flush();
-}
-
-/* ---- begin and end of MPI ---- */
-
-static void meta_number(const char *key, int value)
-{
-    char text[16];
-    int size = snprintf(text, sizeof text, "%d", value);
-    recorder()->meta(key, strlen(key), text, (size_t)size);
-}
-
-static void meta(const char *key, const char *value)
-{
-    recorder()->meta(key, strlen(key), value, strlen(value));
-}
-
-static void say_who_we_are(void)
-{
-    int rank, size, length = 0;
-    MPI_Comm parent = MPI_COMM_NULL;
-    char version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &size);
-    PMPI_Comm_get_parent(&parent);
-    if (parent != MPI_COMM_NULL) { /* its ranks are numbered from 0 again */
-        static const char text[] = "started by MPI_Comm_spawn: not one of the job's ranks";
-        recorder()->note(text, sizeof text - 1);
-    }
-    meta("role", parent == MPI_COMM_NULL ? "rank" : "child");
-    meta_number("rank", rank);
-    meta_number("world_size", size);
-    meta("rank_source", "MPI_Init");
-    if (PMPI_Get_library_version(version, &length) == MPI_SUCCESS) {
-        version[strcspn(version, "\n,")] = 0;
-        meta("mpi", version);
-    }
-    recorder()->flush();
-}
-
-void leave_init(call_state *s)
-{
-    int level = MPI_THREAD_MULTIPLE;
-    returned(s);
-    PMPI_Query_thread(&level);
-    requests_shared(level == MPI_THREAD_MULTIPLE);
-    s->call.operation = INIT;
-    s->call.flags = EVENT_BLOCKING;
-    say_who_we_are();
-    s->on = communicator_of(MPI_COMM_WORLD);
-    if (s->on) {
-        s->call.group = recorded_group(s->on);
-        s->call.seq = s->on->collectives++;
-    }
-    write_event(s, &s->call);
-    leave(s);
-}
-
-void begin_finalize(call_state *s)
-{
-    begin_collective(s, FINALIZE, MPI_COMM_WORLD, -1, 0);
-    over = true;
 }
 
 /* ---- collectives ---- */
@@ -336,7 +238,7 @@ void leave_handle(call_state *s, uint64_t handle)
 OFTEN_RUN void number_message(call_state *s, bool sends)
 {
     if (s->call.group && !s->wildcard) {
-        s->call.seq = next_message(s->call.group, s->call.peer, s->call.tag, sends);
+        s->call.seq = next_message_noted(s->on, s->call.group, s->source, s->tag, sends);
     }
 }
 
@@ -381,6 +283,10 @@ void resolve(call_arguments *call, const communicator *on, const MPI_Status *sta
 /* A receive from anybody is there: from now on it has a number in its channel like any other. */
 void settle(call_arguments *call, const communicator *on, const MPI_Status *status)
 {
+    if (status && ((call->tag >= 0 && status->MPI_TAG != call->tag) ||
+                   (call->peer >= 0 && world_rank(on, status->MPI_SOURCE) != call->peer))) {
+        status = NULL; /* no message that was asked for: MPICH does not tell whose an MPI_Isendrecv has received */
+    }
     resolve(call, on, status);
     if (status && call->group && call->peer >= 0) {
         call->seq = next_message(call->group, call->peer, call->tag, false);
@@ -406,6 +312,7 @@ void after_receive(const call_state *s, uint64_t event)
                     (s->tag == MPI_ANY_TAG || s->tag == probe->tag);
         scratch->probed = false;
         write_probe(probe, fits ? event : 0);
+        communicator_released(probe->on);
     }
 }
 
@@ -428,20 +335,14 @@ OFTEN_RUN void leave_receive(call_state *s, const MPI_Status *status)
 
 OFTEN_RUN request *remember(const call_state *s, uint64_t handle, uint64_t event)
 {
-    request *r = request_add(REQUESTS, handle);
-    if (r) {
-        r->event = event;
-        r->active = true;
-        r->group = s->call.group;
-        r->peer = s->call.peer;
-        r->seq = s->call.seq;
-        if (s->wildcard) {
-            request_is_special(r);
-            r->wildcard = true;
-            r->call = s->call;
-            r->times = times_of(s);
-            r->on = s->on;
-        }
+    int32_t tag = s->receives && s->call.group && !s->wildcard ? s->tag : NO_RECEIVE;
+    request *r = request_posted(handle, event, s->call.group, s->call.peer, s->call.seq, tag);
+    if (r && s->wildcard) {
+        request_is_special(r);
+        r->wildcard = true;
+        r->call = s->call;
+        r->times = times_of(s);
+        r->on = communicator_held(s->on);
     }
     return r;
 }
@@ -452,7 +353,9 @@ OFTEN_RUN void leave_post(call_state *s, int result, MPI_Request handle)
     uint64_t event = 0;
     bool late = s->wildcard && result == MPI_SUCCESS; /* recorded when it is known from whom it is */
     s->call.flags = (s->call.flags & ~(uint32_t)EVENT_BLOCKING) | EVENT_POST;
-    if (!late) {
+    if (late) {
+        count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    } else {
         event = write_event(s, &s->call);
     }
     if (result == MPI_SUCCESS && handle != MPI_REQUEST_NULL) {

@@ -13,6 +13,8 @@
 
 enum prepared_kind { PREPARED_SEND, PREPARED_RECEIVE, PREPARED_COLLECTIVE };
 
+enum { NO_RECEIVE = -1 }; /* in place of a receive's tag */
+
 typedef struct communicator communicator;
 
 /* One call under way. */
@@ -41,6 +43,35 @@ typedef struct {
     mpi_begins();                                                                                                     \
     ENTER(s, real)
 
+/* One call under way that is only counted. */
+typedef struct {
+    native_thread *thread;
+    call_site *site;
+    uint64_t enter_ns, cpu_ns, nbytes;
+    uint64_t handle; /* of the request that a test is for */
+} counted_call;
+
+/* Whether calls are thinned out, so that most are not written but counted. Where one of the functions below says so of
+ * a call that is about to begin, its wrapper takes a short way: it calls the library, and then what ends such a call. */
+#define MAY_ONLY_COUNT __builtin_expect(may_only_count && agent.rate->level, 0)
+#define CALLER __builtin_return_address(0), __builtin_frame_address(0)
+
+extern bool may_only_count;
+extern agent_api agent;
+
+bool counts_collective(counted_call *c, const void *return_address, const void *frame, uint32_t operation, MPI_Comm comm,
+                       int root, uint64_t nbytes);
+bool counts_message(counted_call *c, const void *return_address, const void *frame, uint32_t operation, MPI_Comm comm,
+                    int peer, int tag, uint64_t nbytes, bool sends);
+bool counts_sendrecv(counted_call *c, const void *return_address, const void *frame, MPI_Comm comm, int dest, int send_tag,
+                     int source, int tag, uint64_t nbytes);
+bool counts_wait(counted_call *c, const void *return_address, const void *frame, uint32_t operation, int count,
+                 const MPI_Request *requests);
+bool counts_test(counted_call *c, const void *return_address, const void *frame, uint32_t operation, MPI_Request request);
+void leave_only_counted(const counted_call *c);
+void leave_counted_post(const counted_call *c, int result, MPI_Request request, int receive_tag);
+void leave_counted_test(const counted_call *c, int done);
+
 void mpi_begins(void);
 bool enter_call(call_state *s, const void *return_address, const void *frame);
 
@@ -50,6 +81,9 @@ void leave_counted(call_state *s);
 
 void leave_init(call_state *s);
 void begin_finalize(call_state *s);
+/* Of MPI without MPI_Init: the world is what the session calls so. Its group is given away. */
+void leave_session_init(call_state *s, uint64_t session, MPI_Group world);
+void begin_session_finalize(call_state *s, uint64_t session);
 void begin_collective(call_state *s, uint32_t operation, MPI_Comm comm, int root, uint64_t nbytes);
 void leave_collective(call_state *s);
 void begin_creation(call_state *s, uint32_t operation, MPI_Comm comm);
@@ -70,10 +104,13 @@ void leave_send(call_state *s);
 void leave_receive(call_state *s, const MPI_Status *status);
 void leave_post(call_state *s, int result, MPI_Request request);
 void leave_prepared(call_state *s, MPI_Request request, MPI_Comm comm, int peer, int tag, uint64_t nbytes,
-                    enum prepared_kind kind);
+                    enum prepared_kind kind, int partitions);
+/* Some partitions of a message are ready to be sent. */
+void leave_ready(call_state *s, MPI_Request request, int count);
 void leave_start(call_state *s, int count, const MPI_Request *requests);
 void begin_sendrecv(call_state *s, MPI_Comm comm, int dest, int send_tag, int source, int tag, uint64_t nbytes);
 void leave_sendrecv(call_state *s, const MPI_Status *status);
+void leave_isendrecv(call_state *s, int result, MPI_Request request);
 
 void begin_probe(call_state *s, MPI_Comm comm, int source, int tag, bool matched);
 void leave_probe(call_state *s, const MPI_Status *status);
@@ -88,9 +125,12 @@ MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses);
 void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses);
 void leave_test(call_state *s, int count, const int *indices, const MPI_Status *statuses);
 
-void request_freed(MPI_Request request);
+void request_freed(MPI_Request request, const void *return_address, const void *frame);
 void request_cancelled(MPI_Request request);
 void flush_record(void);
+
+/* What the handle of a datatype stands for may change. */
+void datatype_gone(void);
 
 uint32_t group_of(MPI_Comm comm);
 bool is_at_root(MPI_Comm comm, int root);

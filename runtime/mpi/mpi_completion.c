@@ -1,82 +1,9 @@
-/* Calls that begin or complete what others have prepared: persistent requests, probes, waits and tests. */
+/* Calls that begin or complete what others have begun: send-receives, probes, waits and tests. */
 #include "calls_internal.h"
 
 #include <string.h>
 
-#include "checksum.h"
-
-/* ---- persistent requests ---- */
-
-void leave_prepared(call_state *s, MPI_Request handle, MPI_Comm comm, int peer, int tag, uint64_t nbytes,
-                    enum prepared_kind kind)
-{
-    s->on = communicator_of(comm);
-    requests_lock();
-    request *r = remember(s, HANDLE(handle), 0);
-    if (r) {
-        request_is_special(r);
-        r->persistent = true;
-        r->active = false;
-        r->wildcard = kind == PREPARED_RECEIVE && (peer == MPI_ANY_SOURCE || tag == MPI_ANY_TAG);
-        r->sends = kind == PREPARED_SEND;
-        r->collective = kind == PREPARED_COLLECTIVE;
-        r->on = s->on;
-        r->call = s->call;
-        r->call.nbytes = nbytes;
-        r->call.peer = world_rank(s->on, peer);
-        r->call.tag = kind == PREPARED_COLLECTIVE ? 0 : tag;
-        r->call.group = peer == MPI_PROC_NULL && kind != PREPARED_COLLECTIVE ? 0 : recorded_group(s->on);
-        r->call.flags = EVENT_POST | (r->wildcard ? EVENT_ANY_SOURCE : 0u);
-        r->group = r->call.group;
-        r->peer = r->call.peer;
-    }
-    requests_unlock();
-    leave_counted(s);
-}
-
-static void start_one(const call_state *s, MPI_Request handle, uint64_t step)
-{
-    requests_lock();
-    request *r = request_find(REQUESTS, HANDLE(handle));
-    bool known = r && r->special && r->persistent;
-    request copy = {0};
-    if (known) {
-        r->active = true;
-        r->times = times_of(s);
-        r->times.enter_ns = r->times.exit_ns = s->enter_ns + step;
-        r->times.cpu_ns = 0;
-        r->event = 0;
-        copy = *r;
-    }
-    requests_unlock();
-    if (!known || copy.wildcard) {
-        return;
-    }
-    if (copy.collective && copy.on) {
-        copy.call.seq = __atomic_fetch_add(&copy.on->collectives, 1, __ATOMIC_RELAXED);
-    } else if (copy.call.group) {
-        copy.call.seq = next_message(copy.call.group, copy.call.peer, copy.call.tag, copy.sends);
-    }
-    uint64_t event = write_post_inside(s, copy.call, copy.on, step);
-    requests_lock();
-    r = request_find(REQUESTS, HANDLE(handle));
-    if (r) {
-        r->event = event;
-        r->seq = r->call.seq = copy.call.seq;
-    }
-    requests_unlock();
-}
-
-void leave_start(call_state *s, int count, const MPI_Request *handles)
-{
-    returned(s);
-    for (int i = 0; i < count; i++) {
-        start_one(s, handles[i], (uint64_t)i);
-    }
-    const call_arguments start = {.operation = START};
-    count_call(s, &start, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
-    leave(s);
-}
+#include "channels.h"
 
 /* ---- sendrecv: both posts, then a wait for both ---- */
 
@@ -101,6 +28,30 @@ void leave_sendrecv(call_state *s, const MPI_Status *status)
     s->call.operation = SENDRECV;
     s->call.flags = EVENT_BLOCKING | EVENT_COMPLETION;
     write_completions(s, both, 2);
+    leave(s);
+}
+
+/* Both posts have one request. */
+void leave_isendrecv(call_state *s, int result, MPI_Request handle)
+{
+    returned(s);
+    s->call.flags = (s->call.flags & ~(uint32_t)EVENT_BLOCKING) | EVENT_POST;
+    bool late = s->wildcard && result == MPI_SUCCESS; /* recorded when it is known from whom it is */
+    uint64_t event = late ? 0 : write_post_inside(s, s->call, s->on, 1);
+    if (result == MPI_SUCCESS && handle != MPI_REQUEST_NULL) {
+        requests_lock();
+        request *r = remember(s, HANDLE(handle), event);
+        if (r) {
+            request_is_special(r);
+            r->second_event = s->second_event;
+            r->times.enter_ns = r->times.exit_ns = s->enter_ns + 1;
+            r->times.cpu_ns = 0;
+        }
+        requests_unlock();
+    }
+    after_receive(s, event);
+    s->call.operation = SENDRECV;
+    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     leave(s);
 }
 
@@ -134,9 +85,11 @@ void leave_probe(call_state *s, const MPI_Status *status)
     if (own) {
         if (own->probed) {
             write_probe(&own->probe, 0);
+            communicator_released(own->probe.on);
         }
         own->probed = true;
         own->probe = *s;
+        communicator_held(own->probe.on);
     }
     leave(s);
 }
@@ -159,10 +112,10 @@ void leave_mprobe(call_state *s, const MPI_Status *status, MPI_Message message)
             request_is_special(r);
             r->event = event;
             r->call = s->call;
-            r->on = s->on;
         }
         requests_unlock();
     }
+    after_receive(s, event);
     leave(s);
 }
 
@@ -183,7 +136,6 @@ void begin_mrecv(call_state *s, MPI_Message message, uint64_t nbytes)
     request *r = request_find(MESSAGES, HANDLE(message));
     if (r) {
         s->call = r->call;
-        s->on = r->on;
         s->second_event = r->event;
         request_remove(MESSAGES, HANDLE(message));
     }
@@ -236,6 +188,10 @@ OFTEN_RUN void begin_wait(call_state *s, uint32_t operation, int count, const MP
                 break;
             }
         }
+        bool takes = operation == OPERATION_WAIT && requests_are_shared();
+        for (int i = 0; i < count; i++) {
+            own->taken[i] = takes && handles[i] != MPI_REQUEST_NULL ? request_taken(HANDLE(handles[i])) : NULL;
+        }
         requests_unlock();
     }
     s->call.operation = operation;
@@ -251,33 +207,53 @@ MPI_Status *own_statuses(call_state *s, int count, MPI_Status *statuses)
     bool needed = false;
     requests_lock();
     for (int i = 0; i < count && !needed; i++) {
-        request *r = scratch->handles[i] == MPI_REQUEST_NULL ? NULL : request_find(REQUESTS, HANDLE(scratch->handles[i]));
+        request *r = scratch->taken[i];
+        if (r == NULL && scratch->handles[i] != MPI_REQUEST_NULL) {
+            r = request_find(REQUESTS, HANDLE(scratch->handles[i]));
+        }
         needed = r && r->special && (r->wildcard || r->cancelled);
     }
     requests_unlock();
     return needed ? scratch->statuses : statuses;
 }
 
-/* A post that waited for its sender to be known. A persistent one was counted when it was started. */
-static uint64_t write_late_post(const call_state *s, const request *r)
+/* A receive was cancelled that was numbered in its channel. It is told from others by a completion of its own, at the
+ * beginning of the call that completes it. */
+COLD static void withdraw(call_state *s, const request *r)
 {
-    if (!r->persistent) {
-        call_state post = {.thread = s->thread, .path = r->times.path};
-        count_call(&post, &r->call, r->times.exit_ns - r->times.enter_ns, r->times.cpu_ns);
-    }
-    return write_call(&r->call, r->on, &r->times);
+    requests_lock();
+    message_withdrawn(r->group, r->peer, r->tag);
+    requests_move_up(r);
+    requests_unlock();
+    const call_arguments call = {
+        .operation = OPERATION_WAIT,
+        .group = r->group,
+        .seq = r->seq,
+        .peer = r->peer,
+        .tag = r->tag,
+        .flags = EVENT_COMPLETION | EVENT_WITHDRAWN | EVENT_UNCOUNTED,
+        .completes = r->event & 1 ? 0 : r->event,
+    };
+    recorder()->event_at(&call, s->thread->index, s->path, s->enter_ns, s->enter_ns, s->cpu_ns, 0);
+    s->enter_ns++;
+    s->exit_ns = s->exit_ns > s->enter_ns ? s->exit_ns : s->enter_ns;
 }
 
 /* Completes a request of which more is to be done than of most; unlocks the table. */
-COLD static uint64_t completed_special(const call_state *s, MPI_Request handle, const MPI_Status *status)
+COLD static size_t completed_special(call_state *s, int at, const MPI_Status *status, uint64_t events[2])
 {
-    request *found = request_find(REQUESTS, HANDLE(handle));
+    const MPI_Request handle = scratch->handles[at];
+    request *taken = scratch->taken[at];
+    request *found = taken ? taken : request_find(REQUESTS, HANDLE(handle));
     request r;
     bool active = found && found->active && found->special;
     if (active) {
         r = *found;
+        communicator_held(r.on);
         if (r.persistent) {
             found->active = false;
+        } else if (taken) {
+            request_ended(taken);
         } else {
             request_remove(REQUESTS, HANDLE(handle));
         }
@@ -291,31 +267,48 @@ COLD static uint64_t completed_special(const call_state *s, MPI_Request handle, 
         PMPI_Test_cancelled((MPI_Status *)status, &cancelled);
     }
     if (cancelled) {
-        return 0;
-    }
-    if (r.wildcard && r.event == 0) {
+        if (r.tag != NO_RECEIVE) {
+            withdraw(s, &r);
+        }
+        r.event = 0;
+    } else if (r.wildcard && r.event == 0) {
         settle(&r.call, r.on, status);
-        r.event = write_late_post(s, &r);
+        r.event = write_call(&r.call, r.on, &r.times);
     }
-    if (r.made) {
+    communicator_released(r.on);
+    if (r.made && !cancelled) {
         communicator_made(*r.made, r.identity);
     }
-    return r.event;
+    size_t count = 0;
+    if (r.event) {
+        events[count++] = r.event;
+    }
+    if (r.second_event) {
+        events[count++] = r.second_event;
+    }
+    return count;
 }
 
-/* Event of the post that a request stands for, recorded now if it waited for its sender to be known. */
-static uint64_t completed(const call_state *s, MPI_Request handle, const MPI_Status *status)
+/* Events of the posts that a request stands for, recorded now if they waited for their sender to be known. How many. */
+static size_t completed(call_state *s, int at, const MPI_Status *status, uint64_t events[2])
 {
-    if (handle == MPI_REQUEST_NULL) {
+    request *taken = scratch->taken[at];
+    if (scratch->handles[at] == MPI_REQUEST_NULL) {
         return 0;
     }
     requests_lock();
-    uint64_t event = request_complete_plain(HANDLE(handle));
-    if (event || !requests_any_special()) {
+    if (taken && !taken->special) {
+        events[0] = taken->event;
+        request_ended(taken);
         requests_unlock();
-        return event;
+        return events[0] != 0;
     }
-    return completed_special(s, handle, status);
+    events[0] = taken ? 0 : request_complete_plain(HANDLE(scratch->handles[at]));
+    if (events[0] || !requests_any_special()) {
+        requests_unlock();
+        return events[0] != 0;
+    }
+    return completed_special(s, at, status, events);
 }
 
 OFTEN_RUN void leave_wait(call_state *s, int count, const int *indices, const MPI_Status *statuses)
@@ -328,10 +321,7 @@ OFTEN_RUN void leave_wait(call_state *s, int count, const int *indices, const MP
     for (int i = 0; i < count; i++) {
         int at = indices ? indices[i] : i;
         if (at >= 0 && at < s->handles) {
-            uint64_t event = completed(s, scratch->handles[at], statuses ? &statuses[i] : NULL);
-            if (event) {
-                scratch->events[events++] = event;
-            }
+            events += completed(s, at, statuses ? &statuses[i] : NULL, scratch->events + events);
         }
     }
     if (events) {
@@ -352,20 +342,40 @@ void leave_test(call_state *s, int count, const int *indices, const MPI_Status *
     }
 }
 
-void request_freed(MPI_Request handle)
+/* Whether a request is complete because it was cancelled. */
+COLD static bool was_cancelled(MPI_Request handle)
+{
+    int complete = 0, cancelled = 0;
+    MPI_Status status;
+    if (PMPI_Request_get_status(handle, &complete, &status) == MPI_SUCCESS && complete) {
+        PMPI_Test_cancelled(&status, &cancelled);
+    }
+    return cancelled;
+}
+
+void request_freed(MPI_Request handle, const void *return_address, const void *frame)
 {
     requests_lock();
     request *r = request_find(REQUESTS, HANDLE(handle));
     bool late = r && r->special && r->wildcard && r->active && r->event == 0;
+    bool cancelled = r && r->special && r->cancelled && r->active && r->tag != NO_RECEIVE;
     request copy;
-    if (late) {
+    if (late || cancelled) {
         copy = *r;
+    }
+    if (late) {
+        communicator_held(copy.on);
     }
     request_remove(REQUESTS, HANDLE(handle));
     requests_unlock();
-    const call_state s = {.thread = agent_thread()};
-    if (late && s.thread) { /* nobody will tell from whom it was */
-        write_late_post(&s, &copy);
+    call_state s;
+    if (cancelled && was_cancelled(handle) && enter_call(&s, return_address, frame)) {
+        withdraw(&s, &copy);
+        leave(&s);
+    }
+    if (late) { /* nobody will tell from whom it was */
+        write_call(&copy.call, copy.on, &copy.times);
+        communicator_released(copy.on);
     }
 }
 
@@ -378,43 +388,4 @@ void request_cancelled(MPI_Request handle)
         r->cancelled = true;
     }
     requests_unlock();
-}
-
-/* ---- sizes ---- */
-
-OFTEN_RUN uint64_t volume(int64_t count, MPI_Datatype type)
-{
-    int size = 0;
-    if (count <= 0 || type == MPI_DATATYPE_NULL) {
-        return 0;
-    }
-    PMPI_Type_size(type, &size);
-    return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
-}
-
-/* Of counts that are `int`, or MPI_Count where `large`. */
-static uint64_t volumes_of(const void *counts, bool large, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
-{
-    communicator *c = communicator_of(comm);
-    uint64_t sum = 0;
-    int64_t elements = 0;
-    for (int i = 0; c && counts && i < c->size; i++) {
-        int64_t count = large ? (int64_t)((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
-        if (types) {
-            sum += volume(count, types[i]);
-        } else {
-            elements += count;
-        }
-    }
-    return types ? sum : volume(elements, type);
-}
-
-uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
-{
-    return volumes_of(counts, false, type, types, comm);
-}
-
-uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
-{
-    return volumes_of(counts, true, type, types, comm);
 }

@@ -3,42 +3,37 @@
 
 #include "record_keys.h"
 
-static inline void grow(total_amount *sum, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
+COLD void count_anew(native_thread *thread, call_site *site, const total_amount *one)
 {
-    thread_totals_grow(&sum->calls, 1);
-    thread_totals_grow(&sum->nbytes, call->nbytes);
-    thread_totals_grow(&sum->wall_ns, wall_ns);
-    thread_totals_grow(&sum->cpu_ns, cpu_ns);
-}
-
-/* A call that is not of the kind that was counted at its site before. */
-APART static void count_anew(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
-{
-    total_amount *sum = agent.total_of(s->thread, s->path, call->operation, call->group);
-    if (s->site) {
-        s->site->sum = sum;
+    total_amount *row = agent.total_of(thread, one->path, one->operation, one->group);
+    if (site) {
+        site->sum = row;
     }
-    if (sum) {
-        grow(sum, call, wall_ns, cpu_ns);
+    if (row) {
+        thread_totals_add(row, one);
     } else {
-        const total_amount one = {s->path, call->operation, call->group, 1, call->nbytes, wall_ns, cpu_ns};
-        recorder()->count(&one);
-    }
-}
-
-ALWAYS_INLINE void add_to_sums(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
-{
-    total_amount *sum = s->site ? s->site->sum : NULL;
-    if (sum && sum->path == s->path && sum->operation == call->operation && sum->group == call->group) {
-        grow(sum, call, wall_ns, cpu_ns);
-    } else {
-        count_anew(s, call, wall_ns, cpu_ns);
+        recorder()->count(one);
     }
 }
 
 OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
-    add_to_sums(s, call, wall_ns, cpu_ns);
+    const total_amount one = {s->path, call->operation, call->group, 1, call->nbytes, wall_ns, cpu_ns};
+    add_to_sums(s->thread, s->site, &one);
+}
+
+/* Whether a call is a send or a receive, which both ends know by their channel. */
+ALWAYS_INLINE bool is_message(const call_arguments *call)
+{
+    return call->operation == OPERATION_SEND || call->operation == OPERATION_BLOCKING_SEND ||
+           call->operation == OPERATION_RECV;
+}
+
+/* The level at which a call is thinned out. */
+ALWAYS_INLINE uint32_t level_of(const call_arguments *call, const communicator *on)
+{
+    uint32_t level = rate_level();
+    return level && on && call->group && !is_message(call) ? level_of_collective(call->seq, level) : level;
 }
 
 /* Whether a call is among those that are written at this level: on all ranks that take part, or on none. */
@@ -51,14 +46,14 @@ ALWAYS_INLINE bool is_written(const call_arguments *call, const communicator *on
     if (on == NULL || call->group == 0) {
         return is_kept(hash_finish(++alone), level); /* meets nobody */
     }
-    bool sends = call->operation == OPERATION_SEND || call->operation == OPERATION_BLOCKING_SEND;
-    if (!sends && call->operation != OPERATION_RECV) {
+    if (!is_message(call)) {
         return is_kept(key_of_collective(on->name_hash, call->seq), level);
     }
+    bool sends = call->operation != OPERATION_RECV;
     if (call->peer < 0 || (call->flags & (EVENT_ANY_SOURCE | EVENT_NUMBERED)) == EVENT_ANY_SOURCE) {
         return true;
     }
-    return is_kept(key_of_message(sends ? on->me : call->peer, sends ? call->peer : on->me, call->tag, call->seq), level);
+    return is_kept(key_of_message(hash_of_channel(on->me, call->peer, call->tag, sends), call->seq), level);
 }
 
 /* Writes a call. `own` is its thread where it comes after all that this has written, or NULL. */
@@ -75,7 +70,7 @@ static uint64_t write_now(const native_thread *own, const call_arguments *call, 
 
 uint64_t write_call(const call_arguments *call, const communicator *on, const call_times *times)
 {
-    uint32_t level = rate_level();
+    uint32_t level = level_of(call, on);
     return is_written(call, on, level) ? write_now(NULL, call, level, times) : NOT_WRITTEN;
 }
 
@@ -106,8 +101,8 @@ APART static uint64_t write_own(const call_state *s, const call_arguments *call,
 
 OFTEN_RUN uint64_t write_event(const call_state *s, const call_arguments *call)
 {
-    add_to_sums(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
-    uint32_t level = rate_level();
+    count_call(s, call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    uint32_t level = level_of(call, s->on);
     if (is_written(call, s->on, level)) {
         return write_own(s, call, level);
     }
@@ -145,7 +140,7 @@ OFTEN_RUN void write_completions(const call_state *s, uint64_t *events, size_t c
             events[written++] = events[i];
         }
     }
-    add_to_sums(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
+    count_call(s, &s->call, s->exit_ns - s->enter_ns, s->cpu_inside_ns);
     if (written) {
         write_completed(s, events, written);
     }

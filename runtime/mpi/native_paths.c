@@ -89,35 +89,18 @@ static void forget_sites(call_memory *memory, uint64_t generation)
     *memory->history = (call_history){NULL, NULL};
 }
 
-/* Appends the distance and the value of a return address. False where there is no room for it. */
-static bool add_above(uint64_t *above, uint32_t *count, uintptr_t distance, uintptr_t value)
-{
-    const uintptr_t most = (UINT64_C(1) << (64 - CALL_VALUE_BITS)) - 1;
-    for (distance /= sizeof value; distance > most && *count < CALL_WORDS; distance -= most) {
-        above[(*count)++] = most << CALL_VALUE_BITS;
-    }
-    if (*count == CALL_WORDS || value >> CALL_VALUE_BITS) {
-        return false;
-    }
-    above[(*count)++] = distance << CALL_VALUE_BITS | value;
-    return true;
-}
-
 /* The return addresses above `sp`. */
 static uint32_t read_above(const call_memory *memory, uintptr_t sp, const unwind_frame *frames, size_t count,
-                           uint64_t above[CALL_WORDS])
+                           return_address above[CALL_FRAMES])
 {
     uint32_t found = 0;
     uintptr_t last = sp;
-    for (size_t i = 1; i < count; i++) {
+    for (size_t i = 1; i < count && found < CALL_FRAMES; i++) {
         uintptr_t slot = frames[i].slot;
-        if (slot < last || slot > memory->stack_high - sizeof slot || slot % sizeof slot) {
-            continue;
+        if (slot >= last && slot <= memory->stack_high - sizeof slot && slot % sizeof slot == 0) {
+            above[found++] = (return_address){*(const uintptr_t *)slot, slot - sp};
+            last = slot;
         }
-        if (!add_above(above, &found, slot - last, *(const uintptr_t *)slot)) {
-            break;
-        }
-        last = slot;
     }
     return found;
 }
@@ -125,7 +108,7 @@ static uint32_t read_above(const call_memory *memory, uintptr_t sp, const unwind
 static call_site *new_site(call_memory *memory, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t generation)
 {
     unwind_frame frames[UNWIND_MAX];
-    uint64_t above[CALL_WORDS];
+    return_address above[CALL_FRAMES];
     /* On a stack that is not the thread's (a coroutine's) nothing is known of its end: words are read with guards. */
     bool own = sp < memory->stack_high && memory->stack_high - sp < (UINT64_C(1) << 30) && sp % sizeof sp == 0;
     const unwind_stack stack = {sp, own ? memory->stack_high - sp : 0, (const uint8_t *)sp};
@@ -136,15 +119,15 @@ static call_site *new_site(call_memory *memory, uintptr_t pc, uintptr_t sp, uint
         *site = (call_site){.path = path};
         return site;
     }
-    uint32_t words = read_above(memory, sp, frames, count, above);
-    size_t lines = (sizeof(call_site) + words * sizeof *above + LINE_BYTES - 1) / LINE_BYTES;
+    uint32_t returns = read_above(memory, sp, frames, count, above);
+    size_t lines = (sizeof(call_site) + returns * sizeof *above + LINE_BYTES - 1) / LINE_BYTES;
     if (memory->used + lines > CALL_LINES) {
         forget_sites(memory, generation);
     }
     call_site *site = (call_site *)(memory->lines + memory->used * LINE_BYTES);
     memory->used += lines;
-    *site = (call_site){.pc = pc, .sp = sp, .path = path, .count = words};
-    memcpy(site->above, above, words * sizeof *above);
+    *site = (call_site){.pc = pc, .sp = sp, .path = path, .count = returns};
+    memcpy(site->above, above, returns * sizeof *above);
     return site;
 }
 

@@ -9,11 +9,16 @@
 #include "intern.h"
 #include "unwind.h"
 
-#define CALL_BUCKETS 256u   /* power of two */
-#define CALL_LINES 2048u    /* of a cache's memory: room for some 700 places */
-#define CALL_WORDS 64u      /* of a place: at most so many return addresses are compared */
-#define CALL_VALUE_BITS 48u /* of an address; above, in units of 8 bytes, how far it lies from the one before */
+#define CALL_BUCKETS 256u /* power of two */
+#define CALL_LINES 3072u  /* of a cache's memory: room for some 800 places */
+#define CALL_FRAMES 64u   /* of a place: at most so many return addresses are compared */
 #define LINE_BYTES 64u
+
+/* A return address on the stack, and how many bytes above the caller's stack pointer it lies. */
+typedef struct {
+    uintptr_t value;
+    uintptr_t distance;
+} return_address;
 
 /* A place from which a thread called before: a call that returns to the same instruction, with the same stack pointer
  * and the same return addresses at the same places above it, has the same path. A function that is called from several
@@ -26,7 +31,7 @@ typedef struct call_site {
     struct call_site *next; /* of the bucket */
     uint32_t path;
     uint32_t count;
-    uint64_t above[]; /* return addresses, outwards; 0: only a distance, of a frame too large for one word */
+    return_address above[]; /* outwards */
 } call_site;
 
 /* From where a thread called, and from where it called next when it had called from there before. */
@@ -52,11 +57,8 @@ static inline bool call_site_is(const call_site *site, uintptr_t pc, uintptr_t s
     if (site->pc != pc || site->sp != sp) {
         return false;
     }
-    uintptr_t slot = sp;
-    for (uint32_t i = 0; i < site->count; i++) {
-        uintptr_t value = site->above[i] & ((UINT64_C(1) << CALL_VALUE_BITS) - 1);
-        slot += (site->above[i] >> CALL_VALUE_BITS) * sizeof slot;
-        if (value && *(const volatile uintptr_t *)slot != value) {
+    for (const return_address *at = site->above, *end = at + site->count; at != end; at++) {
+        if (*(const volatile uintptr_t *)(sp + at->distance) != at->value) {
             return false;
         }
     }

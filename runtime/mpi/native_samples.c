@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -349,15 +350,32 @@ static void forget_event(pid_t tid)
     }
 }
 
-static sampler_native by_kernel = {take_samples, path_at_rest, forget_event, most_periods, 0};
-static sampler_native by_signal = {take_signal_samples, path_at_rest, signal_samples_forget, most_signal_periods, 0};
+static void restart_event(pid_t tid)
+{
+    for (size_t i = 0; i < event_count; i++) {
+        if (events[i].tid == tid && events[i].ring) {
+            ioctl(events[i].fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+        }
+    }
+}
 
-const char *native_samples_prepare(double rate_hz)
+static sampler_native by_kernel = {.take = take_samples,
+                                   .path_at_rest = path_at_rest,
+                                   .forget = forget_event,
+                                   .most_periods = most_periods,
+                                   .restart = restart_event};
+static sampler_native by_signal = {.take = take_signal_samples,
+                                   .path_at_rest = path_at_rest,
+                                   .forget = signal_samples_forget,
+                                   .most_periods = most_signal_periods};
+
+const char *native_samples_prepare(double rate_hz, bool among_ranks)
 {
     const char *wanted = getenv("SCALANA_NATIVE_SAMPLES");
     page = (size_t)sysconf(_SC_PAGESIZE);
     period_ns = (uint64_t)(1e9 / rate_hz);
     by_kernel.period_ns = by_signal.period_ns = period_ns;
+    by_kernel.among_ranks = among_ranks;
     int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0, STACK_BYTES);
     if (fd >= 0) {
         close(fd);

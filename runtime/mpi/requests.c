@@ -4,29 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checksum.h"
-
-#define BUCKETS 4096u /* power of two */
+#define BUCKET_BITS 12
+#define BUCKETS (1u << BUCKET_BITS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static request *buckets[2][BUCKETS];
 OFTEN static request *unused;
+#define MOST_ALLOCATED 100000u
+static unsigned allocated;
 OFTEN static uint64_t special_requests;
-
-typedef struct {
-    uint64_t key[2];
-    uint64_t count;
-    bool used;
-} channel;
-
-OFTEN static channel *channels;
-OFTEN static size_t channel_count, channel_capacity;
 
 OFTEN static bool is_shared_table = true;
 
 void requests_shared(bool shared)
 {
     is_shared_table = shared;
+}
+
+bool requests_are_shared(void)
+{
+    return is_shared_table;
 }
 
 void requests_lock(void)
@@ -45,7 +42,7 @@ void requests_unlock(void)
 
 ALWAYS_INLINE request **place_of(enum request_kind kind, uint64_t handle)
 {
-    request **at = &buckets[kind][hash_finish(handle) & (BUCKETS - 1)];
+    request **at = &buckets[kind][handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - BUCKET_BITS)];
     while (*at && (*at)->handle != handle) {
         at = &(*at)->next;
     }
@@ -57,25 +54,81 @@ request *request_find(enum request_kind kind, uint64_t handle)
     return *place_of(kind, handle);
 }
 
-/* MPICH and its kin give one and the same handle to all requests that are complete as soon as they are made. */
+#ifdef OPEN_MPI
+extern const char ompi_request_empty[] __attribute__((weak));
+#endif
+
+/* Libraries give one and the same handle to all requests that are complete as soon as they are made. */
 static bool is_shared(uint64_t handle)
 {
 #ifdef MPICH_VERSION
     return ((uint32_t)handle >> 30) == 1;
+#elif defined OPEN_MPI
+    return handle == (uint64_t)(uintptr_t)ompi_request_empty;
 #else
     (void)handle;
     return false;
 #endif
 }
 
+static void no_longer_special(request *r)
+{
+    if (r->special) {
+        communicator_released(r->on);
+        r->special = false;
+        special_requests--;
+    }
+}
+
+void request_ended(request *r)
+{
+    no_longer_special(r);
+    r->handle = 0;
+    r->next = unused;
+    unused = r;
+}
+
+static void remove_at(request **at)
+{
+    request *r = *at;
+    *at = r->next;
+    request_ended(r);
+}
+
+request *request_taken(uint64_t handle)
+{
+    request **at = place_of(REQUESTS, handle), *r = *at;
+    if (r == NULL || !r->active || (r->special && r->persistent)) {
+        return NULL;
+    }
+    *at = r->next;
+    r->handle = 0;
+    return r;
+}
+
+/* Where one more goes of a handle that there is already: behind the others, which are completed first. `at` is where the
+ * first of them is. That goes where there are very many: programs may never complete what is complete. */
+APART static request **behind_last(request **at, uint64_t handle)
+{
+    static request *latest[4]; /* that were put behind others */
+    request **known = &latest[handle * UINT64_C(0x9E3779B97F4A7C15) >> 62];
+    request *last = *known && (*known)->handle == handle ? *known : *at;
+    while (last->next && last->next->handle == handle) {
+        last = last->next;
+    }
+    if (unused == NULL && allocated >= MOST_ALLOCATED && last != *at) {
+        remove_at(at);
+    }
+    *known = last;
+    return &last->next;
+}
+
 OFTEN_RUN request *request_add(enum request_kind kind, uint64_t handle)
 {
     request **at = place_of(kind, handle);
     request *r = *at;
-    if (r && is_shared(handle)) { /* one more behind those that are there */
-        while (*at) {
-            at = &(*at)->next;
-        }
+    if (UNLIKELY(r && is_shared(handle))) {
+        at = behind_last(at, handle);
         r = NULL;
     }
     if (r == NULL) {
@@ -84,21 +137,33 @@ OFTEN_RUN request *request_add(enum request_kind kind, uint64_t handle)
             unused = r->next;
         } else {
             r = aligned_alloc(_Alignof(request), sizeof *r);
+            allocated++;
         }
         if (r == NULL) {
             return NULL;
         }
-        r->next = NULL;
+        r->next = *at;
         r->special = false;
         *at = r;
     }
-    if (r->special) {
-        r->special = false;
-        special_requests--;
-    }
+    no_longer_special(r);
     r->handle = handle;
     r->event = 0;
     r->active = false;
+    return r;
+}
+
+OFTEN_RUN request *request_posted(uint64_t handle, uint64_t event, uint32_t group, int64_t peer, uint64_t seq, int32_t tag)
+{
+    request *r = request_add(REQUESTS, handle);
+    if (r) {
+        r->event = event;
+        r->active = true;
+        r->group = group;
+        r->peer = peer;
+        r->seq = seq;
+        r->tag = tag;
+    }
     return r;
 }
 
@@ -117,24 +182,48 @@ bool requests_any_special(void)
     return special_requests > 0;
 }
 
-static void remove_at(request **at)
+ALWAYS_INLINE bool is_plain(const request *r)
 {
-    request *r = *at;
-    special_requests -= r->special;
-    *at = r->next;
-    r->next = unused;
-    unused = r;
+    return r && !r->special && r->active;
 }
 
 OFTEN_RUN uint64_t request_complete_plain(uint64_t handle)
 {
     request **at = place_of(REQUESTS, handle);
-    if (*at == NULL || (*at)->special || !(*at)->active) {
+    if (!is_plain(*at)) {
         return 0;
     }
     uint64_t event = (*at)->event;
     remove_at(at);
     return event;
+}
+
+OFTEN_RUN const request *request_take_unwritten(uint64_t handle)
+{
+    request **at = place_of(REQUESTS, handle), *r = *at;
+    if (!is_plain(r) || r->event != NOT_WRITTEN) {
+        return NULL;
+    }
+    remove_at(at);
+    return r;
+}
+
+OFTEN_RUN const request *request_find_unwritten(uint64_t handle)
+{
+    const request *r = *place_of(REQUESTS, handle);
+    return is_plain(r) && r->event == NOT_WRITTEN ? r : NULL;
+}
+
+COLD void requests_move_up(const request *withdrawn)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (request *r = buckets[REQUESTS][i]; r; r = r->next) {
+            bool same = r->active && r->group == withdrawn->group && r->peer == withdrawn->peer && r->tag == withdrawn->tag;
+            if (same && r->seq > withdrawn->seq) {
+                r->seq--;
+            }
+        }
+    }
 }
 
 void request_remove(enum request_kind kind, uint64_t handle)
@@ -143,52 +232,4 @@ void request_remove(enum request_kind kind, uint64_t handle)
     if (*at) {
         remove_at(at);
     }
-}
-
-ALWAYS_INLINE channel *channel_at(channel *table, size_t capacity, const uint64_t key[2])
-{
-    size_t at = hash_finish(key[0] * UINT64_C(0x9E3779B97F4A7C15) ^ key[1]) & (capacity - 1);
-    while (table[at].used && (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {
-        at = (at + 1) & (capacity - 1);
-    }
-    return &table[at];
-}
-
-/* Makes room for another channel. */
-COLD static bool channels_grow(void)
-{
-    size_t capacity = channel_capacity ? channel_capacity * 2 : 1024;
-    channel *table = aligned_alloc(LINE_BYTES, capacity * sizeof *table);
-    if (table == NULL) {
-        return channel_count + 1 < channel_capacity;
-    }
-    memset(table, 0, capacity * sizeof *table);
-    for (size_t i = 0; i < channel_capacity; i++) {
-        if (channels[i].used) {
-            *channel_at(table, capacity, channels[i].key) = channels[i];
-        }
-    }
-    free(channels);
-    channels = table;
-    channel_capacity = capacity;
-    return true;
-}
-
-OFTEN_RUN uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends)
-{
-    uint64_t number = 0;
-    const uint64_t key[2] = {(uint64_t)group << 33 | (uint64_t)sends << 32 | (uint32_t)peer, (uint64_t)tag};
-    requests_lock();
-    if (channel_count * 2 < channel_capacity || channels_grow()) {
-        channel *c = channel_at(channels, channel_capacity, key);
-        if (!c->used) {
-            c->used = true;
-            c->key[0] = key[0];
-            c->key[1] = key[1];
-            channel_count++;
-        }
-        number = c->count++;
-    }
-    requests_unlock();
-    return number;
 }

@@ -46,4 +46,13 @@ static inline void thread_totals_grow(uint64_t *sum, uint64_t amount)
     __atomic_store_n(sum, *sum + amount, __ATOMIC_RELAXED);
 }
 
+/* Adds calls to their row. */
+static inline void thread_totals_add(total_amount *row, const total_amount *more)
+{
+    thread_totals_grow(&row->calls, more->calls);
+    thread_totals_grow(&row->nbytes, more->nbytes);
+    thread_totals_grow(&row->wall_ns, more->wall_ns);
+    thread_totals_grow(&row->cpu_ns, more->cpu_ns);
+}
+
 #endif

@@ -86,10 +86,12 @@ def _finish(
             console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
             return
         _or_complain(os.path.join(folder, "run.json"), lambda _: _write_info(folder, info))
-        if args.no_report:
+        if reason := _nothing_recorded(folder, command, missing):
+            console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
+        elif args.no_report:
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
-            _report(folder, command, args.format, missing)
+            _report(folder, args.format)
         torch_build.start(os.environ)  # for the next run
     except KeyboardInterrupt:
         console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
@@ -103,16 +105,19 @@ def _finish(
         console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
 
 
-def _report(folder: str, command: list[str], form: str, missing: list[str]) -> None:
-    from scalana import api, memory, nothing_recorded
-    from scalana.progress import Progress
+def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> str:
+    """Why there are no records; empty if there are some."""
+    from scalana import nothing_recorded
     from scalana.runtime.record_format import RunFolder
 
     records = RunFolder(folder)
-    if not records.record_files():
-        reason = nothing_recorded.explain(command, [*missing, *records.notes()])
-        console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
-        return
+    return "" if records.record_files() else nothing_recorded.explain(command, [*missing, *records.notes()])
+
+
+def _report(folder: str, form: str) -> None:
+    from scalana import api, memory
+    from scalana.progress import Progress
+
     memory.keep_freed()
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)

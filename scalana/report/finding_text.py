@@ -84,6 +84,8 @@ def claim(finding: Finding, ranks: int) -> str:
     several = len(set(finding.ranks)) > 1
     if finding.kind == "hang":
         return _hang(who, finding.evidence, ranks)
+    if finding.kind == "slow-worker":
+        return _slow_worker(who, several, finding.evidence)
     here, others, ratio = (_number(finding.evidence, key) for key in ("seconds_here", "seconds_others", "ratio"))
     if here is not None and finding.kind in ("late-ranks", "serial"):
         text = f"{who} spends {names.seconds(here)} here"
@@ -115,6 +117,17 @@ def claim(finding: Finding, ranks: int) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def _slow_worker(who: str, several: bool, evidence: Mapping[str, object]) -> str:
+    """How much longer who takes for a piece of work than others, and how many fewer it does for that."""
+    keys = ("piece_s_here", "piece_s_others", "pieces_here", "pieces_others")
+    here, others, pieces, others_pieces = (_number(evidence, key) or 0.0 for key in keys)
+    return (
+        f"{who} {'take' if several else 'takes'} {names.seconds(here)} for a piece of work, the others "
+        f"{names.seconds(others)}: so {'they do' if several else 'it does'} {pieces:.0f} of them, and each other rank "
+        f"{others_pieces:.0f}."
+    )
+
+
 def _hang(who: str, evidence: Mapping[str, object], ranks: int) -> str:
     """Who did not come, to what, and where it was instead."""
     operation = str(evidence.get("operation") or "this call")
@@ -130,7 +143,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
     """What it costs, and what comes back."""
     if finding.lost_s <= 0 and finding.saving_s <= 0:
         return ""
-    lost = f"This costs {names.rank_seconds(finding.lost_s)} of waiting"
+    of = "that others could have worked less" if finding.kind == "slow-worker" else "of waiting"
+    lost = f"This costs {names.rank_seconds(finding.lost_s)} {of}"
     if finding.saving_s <= 0 and finding.kind in _UNEXPLAINED:
         return f"{lost}."
     if finding.saving_s <= 0:
@@ -231,7 +245,7 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     for depth, hop in enumerate(shown):
         last = depth == len(shown) - 1
         who = ("  " * depth + ("└ " if depth else "")) + f"rank {hop.rank}"
-        missing = "does not come" if finding.kind == "hang" else "is late"
+        missing = {"hang": "does not come", "slow-worker": "is slow"}.get(finding.kind, "is late")
         what = missing if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.near(hop.file, cwd), hop.line)

@@ -21,6 +21,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES = {
     "late-ranks": "Some ranks take longer here than the others, who wait for them.",
     "serial": "Work on few ranks that all others wait for.",
+    "slow-worker": "Some ranks take longer for a piece of work than the others, and do fewer.",
     "waiting-for-core": "Ranks are ready to run, but wait for a core.",
     "carried-in": "Ranks are late from before the record begins.",
     "unresolved": "Ranks are late, and the samples do not explain why.",

@@ -174,6 +174,8 @@ void turns_tick(void)
     if (window == windows) {
         if (number) {
             write_turn(state);
+        } else {
+            atexit(open_gate); /* not earlier: it would come after the library's own end */
         }
         state = next_state();
         record(states[state]);
@@ -209,5 +211,4 @@ __attribute__((constructor)) static void prepare(void)
     turns_target = recorded[marker];
     agent_slots[marker] = (void *)turns_entry;
     now_on = CALLS | SAMPLES;
-    atexit(open_gate);
 }

@@ -6,6 +6,7 @@ import numpy as np
 
 from scalana.detectors.blame import blame
 from scalana.detectors.late_ranks import detect
+from scalana.detectors.pools import find_pools
 from scalana.detectors.replay import prepare
 from scalana.detectors.waits import find_waits
 from scalana.graphs.psg import PSG, Place, VertexKind
@@ -58,5 +59,5 @@ def analyse(program, *, period_s=0.0, on_cpu=True, **options):
     waits = find_waits(timeline)
     replay = prepare(timeline)
     table = blame(timeline, waits)
-    found = detect(timeline, structure(names), waits, table, replay)
+    found = detect(timeline, structure(names), waits, table, replay, find_pools(timeline))
     return [(names[f.line - 1], f) for f in found], waits

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.blame import blame
+from scalana.detectors.replay import prepare
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
 from tests.detectors import examples
@@ -178,6 +179,39 @@ def test_a_receiver_that_stays_for_another_one_waits_for_it():
     # Who is there long after the late one came has had other things to do.
     timeline.calls.exit_s[3] = 0.060
     assert find_waits(timeline).total_s == 0.0
+
+
+def test_an_exchange_that_members_leave_before_others_come_is_no_common_start():
+    """Who has nothing for others in an alltoall may leave at once: what rank 1 did before it explains its lateness."""
+    program = [
+        [*examples.work(own=10), examples.everyone(), *examples.work(own=10, read=30 if rank == 1 else 0)]
+        + [examples.everyone("alltoall"), examples.everyone("barrier")]
+        for rank in range(4)
+    ]
+    timeline, names = simulate(program)
+    calls = timeline.calls
+    exchange = np.array([1, 7, 10])  # of the others; the barrier comes right behind it
+    calls.exit_s[exchange] = calls.enter_s[exchange + 1] = calls.enter_s[exchange]
+    waits = find_waits(timeline)
+    assert waits.wait_s[exchange + 1] == pytest.approx(0.030)
+    result = blame(timeline, waits)
+    assert [(int(result.location[0]), names[int(result.target[0])])] == [(1, "read")]
+    assert result.seconds == pytest.approx([0.090])
+
+
+def test_a_lower_rank_of_a_scan_that_stays_for_a_higher_one_waits_for_it():
+    """Libraries let ranks exchange what they hold: rank 0 leaves when rank 1 has come, rank 2 does when rank 3 has."""
+    program = [[*examples.work(own=10, read=30 if rank == 1 else 0), examples.everyone("scan")] for rank in range(4)]
+    timeline, names = simulate(program)
+    timeline.calls.exit_s[0] = 0.011
+    assert find_waits(timeline).wait_s == pytest.approx([0, 0, 0.030, 0.030])
+    timeline.calls.exit_s[0] = 0.041
+    waits = find_waits(timeline)
+    assert waits.wait_s == pytest.approx([0.030, 0, 0.030, 0.030])
+    result = blame(timeline, waits)
+    assert [(int(result.location[0]), names[int(result.target[0])])] == [(1, "read")]
+    sooner = prepare(timeline).end_s(np.where(np.arange(8) == 1, 0.030, 0.0))
+    assert sooner[0] == pytest.approx(0.011)
 
 
 def test_a_reduction_along_a_ring_makes_everybody_wait_for_the_last():

@@ -10,6 +10,7 @@ import pytest
 from scalana.detectors.blame import blame
 from scalana.detectors.candidates import Candidate, Spot, _join_called, spots_of_lines
 from scalana.detectors.late_ranks import detect
+from scalana.detectors.pools import find_pools
 from scalana.detectors.replay import prepare
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
@@ -91,7 +92,7 @@ def called(cost: Callable[[int, int], dict[str, float]], contexts: int = 1) -> l
     for above in (len(names), *range(function, function + contexts)):
         psg[above].children = [v.index for v in psg.vertices if v.parent == above]
     waits = find_waits(timeline)
-    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline))
+    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_pools(timeline))
     return [(names[f.line - 1], f.ranks) for f in found]
 
 
@@ -107,11 +108,13 @@ def test_what_only_late_ranks_call_at_all_is_one_cause() -> None:
     assert called(slower) == [("insert", [2]), ("clear", [2])]
 
 
-def dispatched(handlers: int) -> list[tuple[int, str, list[int]]]:
-    """Line, function and ranks of the findings where one line of ``apply`` calls another handler in every step."""
+def dispatched(handlers: int, others: float = 10.0) -> list[tuple[int, str, list[int]]]:
+    """Line, function and ranks of the findings where one line of ``apply`` calls another handler in every step, which
+    takes rank 2 40 ms and the others as many as given."""
 
     def cost(step: int, rank: int) -> dict[str, float]:
-        return {"forward": 30.0, f"handler {step % handlers}": 40.0 if rank == 2 else 10.0}
+        handler = {f"handler {step % handlers}": 40.0 if rank == 2 else others}
+        return {"forward": 30.0, **(handler if rank == 2 or others else {})}
 
     timeline, names = simulate(steps(4, 60, cost, noise=0.03))
     psg = structure(names)
@@ -128,7 +131,7 @@ def dispatched(handlers: int) -> list[tuple[int, str, list[int]]]:
     for vertex in psg.vertices:
         vertex.children = [other.index for other in psg.vertices if other.parent == vertex.index]
     waits = find_waits(timeline)
-    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline))
+    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_pools(timeline))
     return [(f.line, f.function, f.ranks) for f in found]
 
 
@@ -138,3 +141,8 @@ def test_many_functions_that_one_line_calls_are_one_cause_where_none_is_large() 
 
 def test_a_few_functions_that_one_line_calls_are_causes_of_their_own() -> None:
     assert sorted(function for _, function, _ in dispatched(3)) == [f"handler {number}" for number in range(3)]
+
+
+def test_all_that_only_the_late_rank_does_is_one_cause_even_if_all_of_it_is_large() -> None:
+    assert dispatched(3, others=0.0) == [(5, "apply", [2])]
+    assert [function for _, function, _ in dispatched(1, others=0.0)] == ["handler 0"]

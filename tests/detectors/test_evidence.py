@@ -11,6 +11,7 @@ from scalana.detectors.advice import advise
 from scalana.detectors.evidence import _alike, callers, times_run
 from scalana.detectors.findings import Finding
 from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.runtime.operations import BY_NAME
 
 
 def test_a_function_that_a_library_calls_back_is_called_from_the_line_that_enters_the_library() -> None:
@@ -70,12 +71,16 @@ def test_calls_in_the_same_loop_tell_how_often_a_place_runs() -> None:
     vertex = np.repeat([send, exchange] * 3, [2, 8, 6, 3, 4, 8])
     timeline: Any = SimpleNamespace(
         ranks=3,
-        calls=SimpleNamespace(location=location, vertex=vertex),
+        calls=SimpleNamespace(location=location, vertex=vertex, operation=0 * vertex, posts=vertex),
         locations=SimpleNamespace(rank=np.arange(3)),
         unwritten=None,
     )
     assert times_run(line, np.array([False, True, False]), timeline, psg) == (6.0, 3.0)
     assert times_run(main, np.array([False, True, False]), timeline, psg) is None
+    # Every second of rank 1's fetches a message that a matched probe has found.
+    timeline.calls.operation[vertex == send] = BY_NAME["recv"].code
+    timeline.calls.posts = np.where((location == 1) & (np.arange(len(vertex)) % 2 == 1), -1, vertex)
+    assert times_run(line, np.array([False, True, False]), timeline, psg) == (3.0, 3.0)
 
 
 def test_a_part_of_a_librarys_call_is_the_same_from_whatever_line() -> None:
@@ -89,3 +94,10 @@ def test_a_part_of_a_librarys_call_is_the_same_from_whatever_line() -> None:
             psg[parts[-1]].site = Place("schedules.py", 70, 70, -1, "Schedule._step")
     assert _alike(parts[1], psg) == [parts[1], parts[3]]
     assert _alike(call, psg) == []
+
+
+def test_what_threads_of_a_rank_do_more_at_a_place_is_told_as_theirs() -> None:
+    """Whatever else the rank does there that others do, too."""
+    assert "background thread" in _computes(1.8, 0.8, [1], helper_share=0.45)
+    assert "background thread" not in _computes(1.8, 0.8, [1], helper_share=0.1)
+    assert "background thread" not in _computes(8.0, 0.8, [1], helper_share=0.3)

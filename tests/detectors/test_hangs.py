@@ -9,6 +9,7 @@ import pytest
 
 from scalana.detectors import hangs
 from scalana.graphs.gather import Communicator
+from scalana.graphs.psg import VertexKind
 from scalana.graphs.run_info import OpenCall, RunInfo
 from scalana.graphs.timeline import OwnWork
 from scalana.runtime.operations import BY_NAME
@@ -45,6 +46,24 @@ def test_the_rank_that_did_not_come_is_the_cause():
     assert finding.lost_share == pytest.approx(1.0)
     assert finding.evidence["waiting_ranks"] == [0, 1, 3]
     assert "Rank 2 never came" in finding.advice
+
+
+def test_a_rank_that_asks_for_ever_waits_for_another_one():
+    """Rank 0 looks for a message of rank 2's, over and over; the others are in an operation to which neither comes."""
+    opens = [(rank, "allreduce", 7, 10.0, -1) for rank in (1, 3)]
+    timeline, psg, run, names = stopped(opens, {0: "step", 2: "stuck"})
+    assert {finding.ranks[0] for finding in hangs.detect(timeline, psg, run)} == {0, 2}
+    loop, line = len(psg), names.index("step")
+    place = replace(psg[line].place, name="while (!flag)")
+    psg.vertices.append(replace(psg[line], index=loop, kind=VertexKind.LOOP, place=place, children=[line, loop + 1]))
+    psg.vertices.append(replace(psg[line], index=loop + 1, kind=VertexKind.COMM, operation=BY_NAME["test"].code))
+    for inside in (line, loop + 1):
+        psg.vertices[inside].parent = loop
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [2]
+    timeline, _, run, _ = stopped(opens + [(2, "allreduce", 7, 10.0, -1)], {0: "step"})
+    (finding,) = hangs.detect(timeline, psg, run)
+    assert finding.ranks == [0] and "asked for something" in finding.advice
 
 
 def test_ranks_whose_call_failed_had_come():
@@ -103,3 +122,13 @@ def test_ranks_that_wait_for_messages_of_each_other_are_one_finding():
     assert finding.ranks == [0, 1, 2]
     assert finding.evidence["circle"] == [0, 2, 1]
     assert "rank 0 for 2, 2 for 1, 1 for 0" in finding.advice
+
+
+def test_an_operation_to_which_all_came_after_the_record_of_one_had_stopped_is_no_hang():
+    timeline, psg, run, _ = stopped([(1, "allreduce", 0, 10.0, -1)], {})
+    assert hangs.detect(timeline, psg, run) != []
+    (call,) = np.flatnonzero((timeline.calls.location == 1) & (timeline.calls.operation == BY_NAME["allreduce"].code))
+    run.open_calls[0] = replace(run.open_calls[0], since_s=float(timeline.calls.enter_s[call]))
+    assert hangs.detect(timeline, psg, run) == []
+    timeline.instances.complete[timeline.calls.posts[call]] = False
+    assert hangs.detect(timeline, psg, run) != []

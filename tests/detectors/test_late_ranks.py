@@ -165,7 +165,13 @@ def test_phases_shorter_than_the_sampling_period():
 
 
 @pytest.mark.parametrize(
-    ("start_ms", "ranks"), [([0.0, 40.0, 10.0, 900.0], [3]), ([0.0, 150.0, 80.0, 300.0], []), ([0.0, 900.0], [1])]
+    ("start_ms", "ranks"),
+    [
+        ([0.0, 40.0, 10.0, 900.0], [3]),
+        ([0.0, 150.0, 80.0, 300.0], []),
+        ([0.0, 900.0], [1]),
+        ([0.0, 4.0, 1.0, 90.0], []),
+    ],
 )
 def test_a_rank_starts_late_if_it_does_so_by_far_more_than_the_others_lie_apart(start_ms, ranks):
     program = steps(len(start_ms), 10, lambda step, rank: {"forward": 10.0})

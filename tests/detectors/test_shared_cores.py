@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalana.detectors.analysis import _turns_in_calls
 from scalana.detectors.blame import blame
 from scalana.detectors.crowding import Crowding, calls_without_core_s, ranks_without_core, turns_s, without_turns
-from scalana.detectors.evidence import computes_more
-from scalana.detectors.findings import Finding
+from scalana.detectors.evidence import computes_more, may_compute_more
+from scalana.detectors.findings import Finding, TimeSplit
 from scalana.detectors.paths import _name
 from scalana.detectors.savings import StretchExcess, _usual_rows
 from scalana.detectors.targets import TargetKind
@@ -36,7 +37,9 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
     locations = _Locations(rank=np.arange(ranks))
     activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
     calls = SimpleNamespace(location=np.zeros(0, np.int64))
-    return SimpleNamespace(own=own, calls=calls, locations=locations, activities=activities, ranks=ranks)
+    return SimpleNamespace(
+        own=own, calls=calls, locations=locations, activities=activities, ranks=ranks, period_s=0.005
+    )
 
 
 def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
@@ -97,6 +100,37 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
     assert bool(without_turns([finding], shared, hosts(8, 2))) is kept
     free = crowded(1.0, 0.0, 8)
     assert without_turns([finding], free, hosts(8, 8)) == [finding]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lost_s", "kept"),
+    [("slow-transfer", 2.5, False), ("unresolved", 0.3, False), ("unresolved", 2.5, True), ("late-ranks", 2.5, True)],
+)
+def test_ranks_take_turns_inside_calls_where_they_hardly_compute(kind: str, lost_s: float, kept: bool) -> None:
+    finding = found(kind, lost_s, cpu_share=1.0, core_wait_share=0.0, programs_share=1.0, stretches=50.0)
+    waiting = crowded(0.2, 0.0, 8)
+    assert bool(without_turns([finding], waiting, hosts(8, 2))) is kept
+    assert without_turns([finding], waiting, hosts(8, 8)) == [finding]
+    everybody = replace(found("unresolved", 2.5), ranks=list(range(8)))
+    assert not without_turns([everybody], waiting, hosts(8, 2))
+    assert without_turns([everybody], waiting, hosts(8, 8)) == [everybody]
+
+
+@pytest.mark.parametrize(
+    ("cores", "transfer_s", "told"), [(2, 3.0, True), (2, 0.5, False), (4, 3.0, False), (0, 3.0, False)]
+)
+def test_calls_that_take_long_where_ranks_share_cores_are_told(cores: int, transfer_s: float, told: bool) -> None:
+    run: Any = SimpleNamespace(run=hosts(4, cores))
+    said = _turns_in_calls(run, TimeSplit(work_s=1.0, wait_s=2.0, transfer_s=transfer_s))
+    assert said == (["4 ranks on 2 cores: what calls take (transfer) is in part waiting for a core"] if told else [])
+
+
+@pytest.mark.parametrize(("sleeps", "kept"), [(True, True), (False, False)])
+def test_ranks_that_sleep_in_turn_wait_for_a_core_when_they_wake_up(sleeps: bool, kept: bool) -> None:
+    shares = {"cpu_share": 0.0, "core_wait_share": 0.4, "programs_share": 0.6, "stretches": 50.0}
+    finding = replace(found("late-ranks", 2.0, **shares), ranks=list(range(8)))
+    finding.evidence["sleeps"] = sleeps
+    assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2))) is kept
 
 
 @pytest.mark.parametrize(
@@ -199,6 +233,33 @@ def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[
     candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), spot=spot)
     table: Any = SimpleNamespace(target=np.array([0]))
     assert computes_more(candidate, table, timeline(cpu_s, wait_s), PSG()) is more
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "ranks", "more"),
+    [
+        ([0.6, 0.7, 0.6, 0.6], (1,), False),  # 140 samples, where 120 are usual
+        ([6.0, 7.0, 6.0, 6.0], (1,), True),  # 1400, where 1200 are
+        ([0.6, 0.6, 0.9, 0.9], (2, 3), True),
+        ([0.0, 0.1, 0.0, 0.0], (1,), True),  # 20 samples, where there are none
+        ([0.6, 0.6, 0.6, 0.6], (0, 1, 2, 3), True),  # in turn
+    ],
+)
+def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int, ...], more: bool) -> None:
+    spot = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
+    candidate: Any = SimpleNamespace(ranks=ranks, entries=np.array([0]), spot=spot)
+    table: Any = SimpleNamespace(target=np.array([0]))
+    run = timeline(cpu_s, [1.0] * 4)
+    assert may_compute_more(candidate, table, run, PSG()) is more
+
+
+def test_who_computes_no_more_than_others_is_late_for_want_of_a_core() -> None:
+    none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    over, cpu = np.full(4, 0.4), np.full(4, 0.1)
+    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), over, cpu, over - cpu)
+    shared = Crowding.of(crowded(0.2, 0.6, 4))
+    assert shared.programs_part(excess) == pytest.approx(1.0)
+    assert shared.programs_part(excess, computing=False) == 0.0
 
 
 def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:

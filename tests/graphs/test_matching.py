@@ -11,6 +11,7 @@ from scalana.graphs.matching import match
 from scalana.graphs.portions import ROWS
 from scalana.graphs.tables import emptied, take
 from scalana.runtime.operations import BY_CODE
+from scalana.runtime.record_format import EVENT_COMPLETION, EVENT_POST, EVENT_WITHDRAWN
 from tests.graphs.tables import make_events
 
 
@@ -185,3 +186,27 @@ def test_emptied_columns_keep_no_memory_of_their_rows():
     nothing = emptied(events)
     assert len(nothing) == 0
     assert nothing.enter_ns.base is None
+
+
+def test_receives_that_were_cancelled_leave_their_numbers_to_those_behind_them():
+    """The second of three while the third is pending, then the one before the fifth, which was not written."""
+    post, withdrawn = EVENT_POST, EVENT_COMPLETION | EVENT_WITHDRAWN
+    receive = {"rank": 0, "op": "recv", "peer": 1, "flags": post}
+    gone = {"rank": 0, "op": "wait", "peer": 1, "flags": withdrawn}
+    matching = _match(
+        [
+            {**receive, "seq": 0},
+            {**receive, "seq": 1},
+            {**receive, "seq": 2},
+            {**gone, "seq": 1, "completes": 1},
+            {**receive, "seq": 3},
+            {**gone, "seq": 2},
+            {**receive, "seq": 1, "tag": 7},
+            {**gone, "seq": 0, "tag": 7},
+            *({"rank": 1, "op": "send", "peer": 0, "seq": seq} for seq in range(3)),
+            {"rank": 1, "op": "send", "peer": 0, "seq": 0, "tag": 7},
+        ]
+    )
+    assert set(_instances(matching)) == {(8, 0), (9, 2), (10, 4), (11, 6)}
+    assert all(complete for *_, complete in _instances(matching).values())
+    assert matching.of_event[1] == -1

@@ -118,6 +118,37 @@ def test_one_rest_after_another_began_as_likely_early_as_late_since_the_last_loo
     assert _table(own, activities) == {(0, 1, 10, False): 65, (0, 2, 20, False): 55}
 
 
+def test_who_was_seen_to_run_and_then_to_rest_rested_in_the_later_place():
+    # It computes in 1 until 12 ms, and then sleeps in 2, in which it is found late.
+    samples = _samples((0, 10, 1, 5, STATE_RUNNING), (0, 60, 2, 4, STATE_ASLEEP), (0, 80, 2, 0, STATE_ASLEEP))
+    own, activities = own_work(_gaps((0, 5, 85, 12, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 7.5, (0, 2, 20, False): 72.5}
+    # Of what it ran and waited for a core in between, half is taken to lie in either.
+    samples.core_wait_ns[1] = 26 * 10**6
+    own, activities = own_work(_gaps((0, 5, 85, 9, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 20, (0, 2, 20, False): 60}
+    assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 13, (0, 2, 20, False): 13}
+
+
+def test_who_has_not_run_since_it_rested_waited_for_a_core_at_the_end():
+    # It sleeps in a gap until 40 ms, and waits for a core, in the call that comes then, until 60 ms.
+    samples = _samples(
+        (0, 10, 1, 5, STATE_ASLEEP), (0, 60, 1, 0, STATE_ASLEEP), (0, 65, 2, 5, STATE_RUNNING), (0, 70, 2, 5, 0)
+    )
+    samples.core_wait_ns[2] = 20 * 10**6
+    own, activities = own_work(_gaps((0, 5, 40, 5, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 0}
+
+
+def test_who_ran_before_it_rested_waited_for_a_core_before_it_rested():
+    # It runs 4 ms and waits 26 ms for a core in a call, which is over at 41 ms, and sleeps from then on.
+    samples = _samples((0, 10, 1, 5, STATE_RUNNING), (0, 60, 2, 4, STATE_ASLEEP), (0, 80, 2, 0, STATE_ASLEEP))
+    samples.core_wait_ns[1] = 26 * 10**6
+    own, activities = own_work(_gaps((0, 41, 85, 0, 7, 8)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
+    assert _table(own, activities) == {(0, 2, 20, False): 44}
+    assert _table(own, activities, "core_wait_s") == {(0, 2, 20, False): 0}
+
+
 def test_waiting_for_a_core_is_told_when_it_is_over_and_belongs_to_the_time_before():
     samples = _samples(*[(0, t, 1, cpu, STATE_RUNNING) for t, cpu in ((5, 5), (10, 3), (30, 0), (35, 2), (40, 5))])
     samples.core_wait_ns[3] = 25 * 10**6  # 3 of them since the look before, 20 in the stretch at rest, 2 before that
@@ -153,6 +184,50 @@ def test_unsampled_gaps_follow_sampled_ones_between_the_same_calls():
     assert seconds[10, 99, 990, False] == pytest.approx(3)
     assert _table(own, activities, "cpu_s")[10, 99, 990, False] == 0
     assert _table(own, activities, "samples")[10, 99, 990, False] == 0
+
+
+def test_a_gap_that_samples_cannot_have_missed_says_little_of_those_they_missed():
+    """Ten thousand gaps of 20 microseconds, of which 40 were hit, and ten of 9 ms, which are all of the other place."""
+    often = [(0, k, k + 0.02, 0.02, 7, 8) for k in range(10_000)]
+    rare = [(0, 10_000 + 20 * k, 10_000 + 20 * k + 9, 9, 7, 8) for k in range(10)]
+    seen = [(0, 250 * k + 0.01, 1, 0.01, STATE_RUNNING) for k in range(40)]
+    seen += [(0, 10_000 + 20 * k + at, 2, 5, STATE_RUNNING) for k in range(10) for at in (2, 7)]
+    own, activities = own_work(_gaps(*often, *rare), _samples(*seen), _threads((0, 0, 0)), _places(3), PERIOD)
+    seconds = _table(own, activities)
+    assert sum(ms for key, ms in seconds.items() if key[1] == 1) == pytest.approx(200, rel=0.02)
+    assert sum(ms for key, ms in seconds.items() if key[1] == 2) == pytest.approx(90, rel=0.02)
+
+
+def test_unsampled_gaps_of_a_location_hold_what_it_was_found_at_where_pairs_of_calls_are_many():
+    """Between any two calls of 40 pairs, location 0 computes at one place, and location 1 for three times as long at
+    another. No pair has samples enough of its own."""
+    gaps, samples = [], []
+    chance = np.random.default_rng(7)
+    for location, path, length in ((0, 1, 1), (1, 2, 3)):
+        for k in range(400):
+            gaps.append((location, 10 * k, 10 * k + length, length, k % 40, k % 40))
+            if chance.random() < length / 5:
+                samples.append((location, 10 * k + 0.5, path, 0.5, STATE_RUNNING))
+    own, activities = own_work(_gaps(*gaps), _samples(*samples), _threads((0, 0, 0), (1, 1, 1)), _places(3), PERIOD)
+    seconds = _table(own, activities)
+    spent = {(key[0] // 400, key[1]): 0.0 for key in seconds}
+    for key, ms in seconds.items():
+        spent[key[0] // 400, key[1]] += ms
+    assert sum(spent.values()) == pytest.approx(1600)
+    # As found, but for what lies between two calls where only the other one was found at all.
+    assert spent.get((0, 2), 0.0) < 0.25 * spent[0, 1]
+    assert spent.get((1, 1), 0.0) < 0.02 * spent[1, 2]
+
+
+def test_long_unsampled_gaps_follow_long_ones():
+    """Every third gap is a long one, in which a thread sleeps; in one of them it was not found."""
+    gaps = [(0, 50 * k, 50 * k + (40 if k % 3 == 0 else 2), 2, 7, 8) for k in range(9)]
+    seen = [(0, 50 * k + 1, 1, 1, STATE_RUNNING) for k in (1, 2, 4)]
+    seen += [(0, 50 * k + at, 2, 0, STATE_ASLEEP) for k in (0, 3) for at in (5, 35)]
+    own, activities = own_work(_gaps(*gaps), _samples(*sorted(seen)), _threads((0, 0, 0)), _places(3), PERIOD)
+    seconds = _table(own, activities)
+    assert [key for key in seconds if key[0] == 6] == [(6, 2, 20, False)]
+    assert [key for key in seconds if key[0] in (5, 7, 8)] == [(k, 1, 10, False) for k in (5, 7, 8)]
 
 
 def test_unsampled_gaps_of_a_location_follow_its_own_samples_where_there_are_enough():

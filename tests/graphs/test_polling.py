@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.waits import find_waits
+from scalana.graphs.polling import with_callees
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import STATE_ASLEEP, STATE_RUNNING
 from tests.graphs.runs import FILE, LIBRARY, MS, build, make_ranks
@@ -20,7 +21,7 @@ TEST = BY_NAME["test"].code
 def waits_of(
     folder: Path, before_ms: float, polled_ms: float, sent_ms: float, sleeps: bool, tests: int = 50, last: str = "recv"
 ):
-    """One rank computes, polls, and receives what the other one sends: (ms waited, ms of its work on a CPU).
+    """One rank computes, polls, and receives what the other one sends: (ms waited, ms of its work, of these on a CPU).
 
     ``last`` is the place of the receive: ``wait``, if it is the test that went well.
     """
@@ -48,34 +49,58 @@ def waits_of(
     own = ppg.timeline.own
     assert own.cpu_s.sum() <= own.seconds.sum()
     of_gap = own.gap == int(ppg.timeline.calls.first[1])
-    return float(waits.wait_s.sum()) * 1e3, float(own.cpu_s[of_gap].sum()) * 1e3
+    return tuple(1e3 * float(part.sum()) for part in (waits.wait_s, own.seconds[of_gap], own.cpu_s[of_gap]))
 
 
 @pytest.mark.parametrize("sleeps", [False, True], ids=["spins", "sleeps"])
 def test_who_polls_until_a_message_comes_has_waited_for_it(tmp_path: Path, sleeps: bool) -> None:
-    waited_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 80.0, sleeps)
+    waited_ms, own_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 80.0, sleeps)
     assert waited_ms == pytest.approx(60.0, abs=5.0)
+    assert own_ms == pytest.approx(20.0, abs=5.0)
     assert cpu_ms == pytest.approx(20.0, abs=5.0)
 
 
 @pytest.mark.parametrize(
-    ("before_ms", "polled_ms", "sent_ms", "tests"),
-    [(20.0, 60.0, 80.0, 0), (20.0, 60.0, 30.0, 50), (75.0, 5.0, 10.0, 50)],
+    ("before_ms", "polled_ms", "sent_ms", "tests", "sleeps"),
+    [(20.0, 60.0, 80.0, 0, False), (20.0, 60.0, 30.0, 50, True), (60.0, 20.0, 10.0, 50, True)],
     ids=["no test failed", "the message was there for long", "work"],
 )
 def test_what_is_no_waiting_stays_what_it_is(
-    tmp_path: Path, before_ms: float, polled_ms: float, sent_ms: float, tests: int
+    tmp_path: Path, before_ms: float, polled_ms: float, sent_ms: float, tests: int, sleeps: bool
 ) -> None:
-    waited_ms, cpu_ms = waits_of(tmp_path, before_ms, polled_ms, sent_ms, sleeps=False, tests=tests)
+    waited_ms, own_ms, cpu_ms = waits_of(tmp_path, before_ms, polled_ms, sent_ms, sleeps=sleeps, tests=tests)
     assert waited_ms == 0.0
-    assert cpu_ms == pytest.approx(before_ms + polled_ms, abs=1.0)
+    assert own_ms == pytest.approx(before_ms + polled_ms, abs=2.0)
+    assert cpu_ms == pytest.approx(before_ms + (0.0 if sleeps else polled_ms), abs=1.0)
 
 
-def test_a_test_that_is_repeated_without_a_pause_has_not_worked_meanwhile(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["wait", "recv"], ids=["a test", "a probe"])
+def test_what_is_repeated_without_a_pause_has_not_worked_meanwhile(tmp_path: Path, last: str) -> None:
     """The message was there for long, but the library, or a core, did not let the rank see it."""
-    waited_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 30.0, sleeps=False, last="wait")
+    waited_ms, own_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 30.0, sleeps=False, last=last)
     assert waited_ms == pytest.approx(10.0, abs=5.0)
+    assert own_ms == pytest.approx(20.0, abs=5.0)
     assert cpu_ms == pytest.approx(20.0, abs=5.0)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["its loop", "work before it"])
+def test_what_a_library_that_asks_does_beside_it_is_its_loop_from_then_on(tmp_path: Path, before: bool) -> None:
+    """Samples find a short loop at any of its lines. What the same function did before it asked is work."""
+    sender, receiver = make_ranks(tmp_path, 2)
+    asks, beside = (receiver.path([(FILE, "<module>", 40), (f"{LIBRARY}/pool.py", "serve", at)]) for at in (7, 8))
+    sender.work("load", 80.0)
+    sender.call("send", sender.now, "send", peer=1, tag=7, seq=0)
+    if before:
+        receiver.ticks(receiver.now + 40.0, beside, 1.0, STATE_RUNNING)
+    for _ in range(4 if before else 8):
+        receiver.ticks(receiver.now + 5.0, asks, 1.0, STATE_RUNNING)
+        receiver.ticks(receiver.now + 5.0, beside, 1.0, STATE_RUNNING)
+    receiver.writer.total(asks, TEST, 1, 5000, 0, 40 * MS, 40 * MS)
+    receiver.call("recv", receiver.now + 1.0, "recv", peer=0, tag=7, seq=0)
+    for rank in (sender, receiver):
+        rank.end()
+    waited_s = float(find_waits(build(tmp_path).timeline).wait_s.sum())
+    assert waited_s * 1e3 == pytest.approx(40.0 if before else 80.0, abs=6.0)
 
 
 def test_ranks_that_give_their_core_away_between_tests_are_told_by_like_stretches(tmp_path: Path) -> None:
@@ -96,3 +121,11 @@ def test_ranks_that_give_their_core_away_between_tests_are_told_by_like_stretche
     ppg = build(tmp_path)
     waited_ms = np.round(find_waits(ppg.timeline).wait_s[ppg.timeline.calls.location == 1] * 1e3)
     assert waited_ms.tolist() == [40.0] * 4
+
+
+def test_paths_with_all_that_they_go_on_to():
+    parent = np.array([0, 0, 1, 2, 0, 4])
+    chosen = np.array([False, False, True, False, False, False])
+    assert with_callees(parent, chosen).tolist() == [False, False, True, True, False, False]
+    chosen[1] = True
+    assert with_callees(parent, chosen).tolist() == [False, True, True, True, False, False]

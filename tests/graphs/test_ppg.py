@@ -173,6 +173,17 @@ def test_only_calls_after_the_last_event_of_a_killed_process_are_open(tmp_path, 
     assert [call.operation for call in build(tmp_path).run.open_calls] == ([] if ended else [BY_NAME["barrier"].code])
 
 
+@pytest.mark.parametrize("operation", ["init", "allreduce"])
+def test_who_came_back_from_the_start_of_mpi_waits_for_nobody(tmp_path, operation):
+    """One rank aborts the job: the records of the others, that are killed, do not have their last second."""
+    first, second = make_ranks(tmp_path, 2)
+    first.call(operation, first.now + 1100, "sum", seq=0)
+    second.work("mask", 1100)
+    for rank in (first, second):
+        rank.writer.close()
+    assert len(build(tmp_path).run.open_calls) == (operation != "init")
+
+
 def test_call_that_ended_is_not_open_though_its_event_was_not_kept(tmp_path):
     (rank,) = make_ranks(tmp_path, 1)
     rank.writer.open(3, BY_NAME["wait"].code, round(1001 * MS), round(1002 * MS), group=1, path=rank.path("sum"))

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from scalana.graphs.run_info import _unseen
+from scalana.graphs.run_info import _lacking, _unseen
+from scalana.runtime.operations import BY_NAME
 
 
 def unseen(*path: str) -> list[str]:
@@ -24,3 +25,13 @@ def test_a_library_that_communicates_by_itself_is_told_where_it_is_used_and_not_
     assert "torch.distributed.rpc" in told
     assert unseen("/job/train.py", "<frozen importlib._bootstrap>", rpc) == []
     assert unseen("/job/train.py") == []
+
+
+def test_a_receive_that_was_withdrawn_lacks_nobody() -> None:
+    """One that was completed does, without its sender, and so does a collective that one rank was alone in."""
+    receive, reduction = BY_NAME["recv"].code, BY_NAME["allreduce"].code
+    instances = SimpleNamespace(
+        operation=np.array([receive, receive, reduction, receive]), complete=np.array([False, False, False, True])
+    )
+    calls = SimpleNamespace(waits=np.array([1, 3]))
+    assert _lacking(cast(Any, SimpleNamespace(instances=instances, calls=calls))) == 2

@@ -147,6 +147,14 @@ def test_a_lock_that_is_taken_only_at_its_end():
     assert waits(*rows) == {(1, 10): (20, 0)}
 
 
+def test_who_is_let_in_before_the_holders_unlock_returns_waits_for_it_and_not_the_other_way_round():
+    rows = [
+        lock(0, "lock", 0, 1), lock(0, "flush", 2, 3), lock(0, "unlock", 30, 40),
+        lock(1, "lock", 10, 32), lock(1, "unlock", 33, 34),
+    ]  # fmt: skip
+    assert waits(*rows) == {(1, 10): (20, 0)}
+
+
 def test_another_target_is_no_conflict_and_a_lock_of_all_is_one():
     rows = [lock(0, "lock", 0, 1), lock(0, "unlock", 30, 31)]
     assert waits(*rows, lock(1, "lock", 10, 31, target=2), lock(1, "unlock", 50, 51, target=2)) == {}

@@ -132,8 +132,6 @@ def compare(outcome: Outcome, name: str, fault: dict[str, Any], ranks: int, plan
 @pytest.mark.parametrize("ranks", [4, 8])
 @pytest.mark.parametrize("name", FAULTY)
 def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks: int) -> None:  # noqa: F811
-    if ranks == 8 and FAULTY.index(name) % 2 == int(bool(mpi.options)):
-        pytest.skip("8 ranks: every program on one of two MPIs, in turns")
     words = command(mpi, name, builds)
     wrong = []
     for number in range(ATTEMPTS):

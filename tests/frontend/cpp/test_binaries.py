@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana import api
 from scalana.frontend.cpp.build import is_native, plan
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
@@ -155,7 +156,7 @@ def test_communication_is_found_without_sources(tmp_path: Path) -> None:
 
 
 @needs_libclang
-def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path) -> None:
+def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = {
         "main.c": "void gone(void);\nint main(void) { for (;;) gone(); }\n",
         "gone.c": "volatile int s;\nvoid gone(void) { s = 1; }\n",
@@ -168,6 +169,10 @@ def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "gone.c").unlink()
     psg = build([tmp_path / "app"], None)
     assert outline(psg) == "loop for (;;)\n  function gone"
+    monkeypatch.setenv("SCALANA_CACHE", str(tmp_path / "cache"))
+    lacking: list[str] = []  # of which reports tell
+    api._structure(lacking, [str(tmp_path / "app")], [])
+    assert lacking == psg.warnings and "gone.c cannot be read" in lacking[0]
 
 
 def test_code_of_the_system_is_looked_through(tmp_path: Path) -> None:
@@ -210,14 +215,17 @@ def test_a_header_that_no_line_table_names_is_found(tmp_path: Path) -> None:
 @needs_libclang
 @pytest.mark.parametrize("standard", ["-gdwarf-4", "-gdwarf-5"])
 def test_of_split_debug_information_the_lines_are_used(tmp_path: Path, standard: str) -> None:
-    sources = {"a.cpp": "volatile int sink;\nint main(int n, char **) {\n    while (n--)\n        sink = n;\n}\n"}
+    sources = {
+        "a.cpp": '#include "b.h"\nint main(int n, char **) {\n    while (n--)\n        sink = n, put(n);\n}\n',
+        "b.h": "volatile int sink;\nstatic inline __attribute__((always_inline)) void put(int n) {\n    sink = n;\n}\n",
+    }
     program = compiled(tmp_path, "-gsplit-dwarf", sources=sources, standard=standard)
     psg = build([program], None)
-    assert "-gsplit-dwarf" in psg.warnings[0] and outline(psg) == "loop while (n--)"
+    assert "-gsplit-dwarf" in psg.warnings[0] and outline(psg) == "loop while (n--)\n  function put"
     with Symbols(str(program)) as symbols:
         found = [frame for address in addresses(str(program), "main") for frame in symbols.frames(address)]
     assert {(frame.file, frame.name, frame.first_line) for frame in found} == {(str(tmp_path / "a.cpp"), "main", 2)}
-    assert {3, 4} <= {frame.line for frame in found}
+    assert {0, 3, 4} == {frame.line for frame in found} - {2, 5}  # 0 is what was inlined
 
 
 @needs_libclang

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from scalana.graphs.native_frames import is_foreign
-from scalana.runtime.mpi import build, generate
+from scalana.runtime.mpi import build, generate, slots
+from scalana.runtime.mpi.prototypes import prototypes
 
 HEADER = """
 typedef int MPI_Comm; typedef int MPI_Request; typedef int MPI_Datatype;
@@ -31,13 +32,13 @@ def executable(path: Path, text: str) -> Path:
 
 
 def test_prototypes_are_those_of_the_header() -> None:
-    found = generate.prototypes(HEADER)
+    found = prototypes(HEADER)
     assert found["MPI_Send"].parameters() == ("const void *a0, int a1, MPI_Datatype a2, int a3, int a4, MPI_Comm a5")
     assert found["MPI_Startall"].parameters() == "int a0, MPI_Request a1[]"
 
 
 def test_only_names_of_this_mpi_are_defined() -> None:
-    assembly = generate.slots(HEADER)
+    assembly = slots.slots(HEADER)
     assert ".globl MPI_Send\n" in assembly
     assert "MPI_Recv" not in assembly and "MPI_Send_c" not in assembly
     source = generate.wrappers(HEADER)
@@ -55,6 +56,9 @@ def test_only_names_of_this_mpi_are_defined() -> None:
         (["./script.sh"], True),
         (["./plain.sh"], False),
         (["python", "app.py"], True),
+        (["bash", "-c", "cd run; ulimit -n 64;mpirun -n 4 ./app"], True),
+        (["sh", "-c", "exec ./script.sh 'it"], True),
+        (["sh", "-c", "./plain.sh && make mpirunner"], False),
     ],
 )
 def test_which_jobs_use_mpi(words: list[str], uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +67,19 @@ def test_which_jobs_use_mpi(words: list[str], uses: bool, tmp_path: Path, monkey
     executable(tmp_path / "plain.sh", "#!/bin/sh\necho compiling\n")
     (tmp_path / "app.py").write_text("from mpi4py import MPI\n")
     (tmp_path / "train.py").write_text("import torch\n")
-    assert build.uses_mpi(words, {"PATH": str(tmp_path)}) is uses
+    environ = {"PATH": str(tmp_path)}
+    assert build.uses_mpi(build.programs(words, environ), environ) is uses
+
+
+def test_the_compiler_of_a_launcher_that_only_a_script_names(tmp_path: Path) -> None:
+    folder = tmp_path / "mpi" / "bin"
+    folder.mkdir(parents=True)
+    compiler = executable(folder / "mpicc", "#!/bin/sh\n")
+    launcher = executable(folder / "mpirun", "#!/bin/sh\n")
+    job = executable(tmp_path / "job.sh", f"#!/bin/sh\nexec {launcher} -n 2 ./app\n")
+    environ = {"PATH": "/nowhere"}
+    for words in ([str(job)], ["sh", "-c", str(job)], ["sh", "-c", f"{launcher} -n 2 ./app"]):
+        assert build.mpi_compilers(build.programs(words, environ), environ) == [str(compiler)]
 
 
 def test_other_jobs_get_nothing(tmp_path: Path) -> None:
@@ -80,6 +96,14 @@ def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> No
     prepared = build.prepare(["mpirun", "app"], environ)
     assert prepared.environment == {}
     assert str(compiler) in prepared.notes[0] and "not recorded" in prepared.notes[0]
+
+
+def test_where_the_user_has_no_folder_the_run_keeps_the_recorder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    environ = {"SCALANA_CACHE": str(tmp_path / "file"), "SCALANA_RUN_DIR": str(tmp_path / "run")}
+    assert build.cache_folder(environ) == str(tmp_path / "run" / "mpi")
+    assert (tmp_path / "run" / "mpi").is_dir()
+    assert build.cache_folder({**environ, "SCALANA_CACHE": str(tmp_path)}).startswith(str(tmp_path / "mpi"))
 
 
 def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def test_several_programs(mpi: Mpi, program: Path) -> None:
     assert [Path(record.meta["program"]).name for record in records] == ["program", "other", "other"]
 
 
-def test_a_machine_file(mpi: Mpi, program: Path) -> None:
+def test_a_machine_file_in_a_command_of_a_shell(mpi: Mpi, program: Path) -> None:
     hosts = mpi.work / "hosts"
     hosts.write_text("localhost slots=2\n" if mpi.options else "localhost:2\n")
-    check(run(mpi, "mpirun", *mpi.options, "--hostfile", hosts, "-n", "2", program), 2)
+    check(run(mpi, "bash", "-c", f"true; mpirun {' '.join(mpi.options)} --hostfile {hosts} -n 2 {program}"), 2)
 
 
 def test_a_script_around_the_launcher(mpi: Mpi, program: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scalana
 from scalana.graphs.ppg import build_ppg
 from scalana.runtime.operations import BY_CODE, mpi_call
 from scalana.runtime.record_format import EVENT_COMPLETION, ProcessRecord, RunFolder
@@ -132,7 +133,7 @@ def test_messages_from_anybody_have_their_sender(every_kind: RunFolder) -> None:
     for record in every_kind.processes():
         events = record.events
         anybody = [row for row in range(len(events)) if events.flags[row] & 16 and events.operation[row] == 11]
-        assert len(anybody) == 6
+        assert len(anybody) == 7
         assert {events.peer[row] for row in anybody} == {(record.rank - 1) % 4}
 
 
@@ -160,3 +161,12 @@ def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tup
         if BY_CODE[operation].name == "allreduce":
             calls[path] += count
     assert sorted(calls.values()) == [50, 80, 100, 200, 400]
+
+
+def test_libraries_of_the_program_have_a_structure_too(mpi: Mpi) -> None:
+    mpi.compile("library.c", "-shared", "-fPIC", name="libsmooth.so")
+    program = mpi.compile("own_library.c", f"-L{mpi.work}", "-Wl,--no-as-needed", "-lsmooth", f"-Wl,-rpath,{mpi.work}")
+    frame = scalana.analyze(mpi.record(1, program)).frame()
+    inside = frame[frame["function"] == "smooth"]
+    assert (inside["kind"] == "comp").any()  # a statement of its loop: from its source, not from samples alone
+    assert inside["time_s"].sum() > 0.4

@@ -28,7 +28,9 @@ def sanitizer() -> str:
 
 
 @pytest.mark.skipif(not sanitizer(), reason="no library of the address sanitizer")
-@pytest.mark.parametrize("words", [("every_kind",), ("ways", "threads"), ("ways", "fork")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("every_kind",), ("short_way",), ("ways", "threads"), ("ways", "fork")], ids=" ".join
+)
 def test_nothing_is_found(mpi: Mpi, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, *SANITIZE))
     program = mpi.compile(f"{words[0]}.c", "-pthread")
@@ -41,6 +43,7 @@ def test_nothing_is_found(mpi: Mpi, words: tuple[str, ...], monkeypatch: pytest.
         **environ,
         **prepared.environment,
         "SCALANA_RUN_DIR": str(folder),
+        "SCALANA_CALLS_HZ": "1000",
         # Preloaded for the program alone: launchers have leaks and habits of their own.
         "ASAN_OPTIONS": f"detect_leaks=0:log_path={mpi.work}/found",
         "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={mpi.work}/found",

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from scalana.graphs.ppg import build_ppg
 from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
@@ -35,7 +36,16 @@ def test_every_way_to_use_mpi_and_to_end(mpi: Mpi) -> None:
         assert [record.rank for record in records] == [0, 1], way
         if way == "threads":
             for record in records:
-                assert calls_by_operation(record)["sendrecv"] == 4 * 500
+                counted = calls_by_operation(record)
+                assert counted["sendrecv"] == 4 * 200
+                assert counted["send"] == counted["recv"] == counted["wait"] == 4 * 201
+                assert (counted["allreduce"], counted["comm_create"]) == (4 * 10, 4 + 2 * 4 * 10)
+            assert build_ppg(RunFolder(mpi.work / "run")).timeline.instances.complete.all()
+        if way == "sessions" and "none" not in now.stdout:
+            for record in records:
+                assert calls_by_operation(record)["allreduce"] == 5 and not record.notes
+            instances = build_ppg(RunFolder(mpi.work / "run")).timeline.instances
+            assert len(instances) == 1 + 5 + 1 and instances.complete.all()
         for path in (mpi.work / "run").rglob("*.rec"):
             path.unlink()
         subprocess.run(["rm", "-rf", "run"], cwd=mpi.work, check=True)

@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+#define HAS_ISENDRECV
+#endif
+
 static int rank, size, left, right;
 static double in[64], out[64], many[1024], more[1024];
 
@@ -32,8 +36,19 @@ static void messages(MPI_Comm comm)
     for (int done = 0; done < 2; done += found) {
         MPI_Waitsome(2, requests, &found, indices, statuses);
     }
+    for (int i = 0; i < 2; i++) { /* libraries may give one handle to all that are complete at once */
+        MPI_Isend(out, 1, MPI_DOUBLE, right, 4, comm, &requests[i]);
+        MPI_Irecv(in, 1, MPI_DOUBLE, left, 4, comm, &requests[2 + i]);
+    }
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     MPI_Sendrecv(out, 4, MPI_DOUBLE, right, 5, in, 4, MPI_DOUBLE, left, 5, comm, MPI_STATUS_IGNORE);
     MPI_Sendrecv_replace(in, 4, MPI_DOUBLE, right, 6, MPI_ANY_SOURCE, 6, comm, &status);
+#ifdef HAS_ISENDRECV
+    MPI_Isendrecv(out, 4, MPI_DOUBLE, right, 5, in, 4, MPI_DOUBLE, left, 5, comm, &requests[0]);
+    MPI_Isendrecv_replace(out, 4, MPI_DOUBLE, right, 6, left, 6, comm, &requests[1]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Waitall(1, &requests[1], MPI_STATUSES_IGNORE);
+#endif
     MPI_Isend(out, 8, MPI_DOUBLE, right, 7, comm, &requests[0]);
     MPI_Probe(left, 7, comm, &status);
     MPI_Recv(in, 8, MPI_DOUBLE, status.MPI_SOURCE, 7, comm, MPI_STATUS_IGNORE);
@@ -59,6 +74,26 @@ static void messages(MPI_Comm comm)
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     MPI_Request_free(&requests[0]);
     MPI_Request_free(&requests[1]);
+}
+
+/* Requests that outlive their communicator, that are only asked about, and that come to nothing. */
+static void pending(MPI_Comm comm)
+{
+    MPI_Comm copy;
+    MPI_Request requests[2];
+    MPI_Status status;
+    int there = 0;
+    MPI_Comm_dup(comm, &copy);
+    MPI_Irecv(in, 8, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, copy, &requests[0]);
+    MPI_Isend(out, 8, MPI_DOUBLE, right, 11, copy, &requests[1]);
+    MPI_Comm_free(&copy);
+    while (!there) {
+        MPI_Request_get_status(requests[0], &there, &status);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Irecv(in, 8, MPI_DOUBLE, MPI_ANY_SOURCE, 12, comm, &requests[0]);
+    MPI_Cancel(&requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
 }
 
 static void collectives(MPI_Comm comm)
@@ -118,6 +153,7 @@ int main(int argc, char **argv)
     left = (rank + size - 1) % size;
     right = (rank + 1) % size;
     messages(MPI_COMM_WORLD);
+    pending(MPI_COMM_WORLD);
     collectives(MPI_COMM_WORLD);
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     messages(copy);
@@ -139,6 +175,14 @@ int main(int argc, char **argv)
             MPI_Barrier(pair);
             MPI_Comm_free(&pair);
         }
+    }
+    MPI_Group_free(&two);
+    MPI_Group_free(&world);
+    MPI_Comm_group(grid, &world); /* a communicator that has no topology, though its parent has one */
+    MPI_Group_incl(world, 2, first_two, &two);
+    if (rank < 2) {
+        MPI_Comm_create_group(grid, two, 5, &pair);
+        MPI_Comm_free(&pair);
     }
     MPI_Group_free(&two);
     MPI_Group_free(&world);

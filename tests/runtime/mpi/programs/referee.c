@@ -39,6 +39,7 @@ static double now(void)
     X(Waitany, (int a, MPI_Request b[], int *c, MPI_Status *d), (a, b, c, d))                                         \
     X(Waitsome, (int a, MPI_Request b[], int *c, int d[], MPI_Status e[]), (a, b, c, d, e))                           \
     X(Testall, (int a, MPI_Request b[], int *c, MPI_Status d[]), (a, b, c, d))                                        \
+    X(Request_get_status, (MPI_Request a, int *b, MPI_Status *c), (a, b, c))                                          \
     X(Probe, (int a, int b, MPI_Comm c, MPI_Status *d), (a, b, c, d))                                                 \
     X(Mprobe, (int a, int b, MPI_Comm c, MPI_Message *d, MPI_Status *e), (a, b, c, d, e))                             \
     X(Mrecv, (void *a, int b, T c, MPI_Message *d, MPI_Status *e), (a, b, c, d, e))                                   \
@@ -81,6 +82,16 @@ static double now(void)
     X(Put, (const void *a, int b, T c, int d, MPI_Aint e, int f, T g, MPI_Win h), (a, b, c, d, e, f, g, h))           \
     X(Get, (void *a, int b, T c, int d, MPI_Aint e, int f, T g, MPI_Win h), (a, b, c, d, e, f, g, h))
 
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+#define MORE(X)                                                                                                       \
+    X(Isendrecv, (const void *a, int b, T c, int d, int e, void *f, int g, T h, int i, int j, MPI_Comm k, MPI_Request *l), \
+      (a, b, c, d, e, f, g, h, i, j, k, l))                                                                           \
+    X(Isendrecv_replace, (void *a, int b, T c, int d, int e, int f, int g, MPI_Comm h, MPI_Request *i),               \
+      (a, b, c, d, e, f, g, h, i))
+#else
+#define MORE(X)
+#endif
+
 #define DEFINE(name, parameters, arguments)                                                                           \
     static tally of_##name;                                                                                           \
     int MPI_##name parameters                                                                                         \
@@ -96,6 +107,7 @@ static double now(void)
         return result;                                                                                                \
     }
 CALLS(DEFINE)
+MORE(DEFINE)
 
 int MPI_Finalize(void)
 {
@@ -108,6 +120,7 @@ int MPI_Finalize(void)
     FILE *file = fopen(path, "w");
 #define TELL(name, parameters, arguments) fprintf(file, "MPI_%s %ld %.9f\n", #name, of_##name.calls, of_##name.seconds);
     CALLS(TELL)
+    MORE(TELL)
     fclose(file);
     return next();
 }

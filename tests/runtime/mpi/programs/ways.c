@@ -10,14 +10,28 @@
 
 static int rank, size;
 static MPI_Comm own[4];
+static MPI_Request alone[4];
 
 static void *exchange(void *number)
 {
     MPI_Comm comm = own[*(int *)number];
     double out = rank, in;
-    for (int i = 0; i < 500; i++) {
+    MPI_Isend(&out, 1, MPI_DOUBLE, 0, *(int *)number, MPI_COMM_SELF, &alone[*(int *)number]); /* all threads' first */
+    MPI_Recv(&in, 1, MPI_DOUBLE, 0, *(int *)number, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Wait(&alone[*(int *)number], MPI_STATUS_IGNORE);
+    for (int i = 0; i < 200; i++) {
+        MPI_Request requests[2];
         MPI_Sendrecv(&out, 1, MPI_DOUBLE, (rank + 1) % size, 0, &in, 1, MPI_DOUBLE, (rank + size - 1) % size, 0, comm,
                      MPI_STATUS_IGNORE);
+        MPI_Irecv(&in, 1, MPI_DOUBLE, i % 2 ? MPI_ANY_SOURCE : (rank + size - 1) % size, 1, comm, &requests[0]);
+        MPI_Isend(&out, 1, MPI_DOUBLE, (rank + 1) % size, 1, comm, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        if (i % 20 == 0) {
+            MPI_Comm again;
+            MPI_Comm_dup(comm, &again);
+            MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, again);
+            MPI_Comm_free(&again);
+        }
     }
     return NULL;
 }
@@ -56,7 +70,8 @@ static void children(void)
     }
 }
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+#define HAS_SESSIONS
 static int sessions(void)
 {
     MPI_Session session;
@@ -82,7 +97,7 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "";
     int provided;
     if (strcmp(way, "sessions") == 0) {
-#if MPI_VERSION >= 4
+#ifdef HAS_SESSIONS
         return sessions();
 #else
         puts("none");

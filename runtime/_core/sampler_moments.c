@@ -1,0 +1,28 @@
+#include "sampler_moments.h"
+
+/* Periods that begin at the same moment within a period: until the next tick, where nothing changes. */
+#define PERIODS_IN_STEP 16u
+
+/* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA'14): as good as random, and the same in every process. */
+static uint64_t scattered(uint64_t number)
+{
+    number += UINT64_C(0x9E3779B97F4A7C15);
+    number = (number ^ number >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    number = (number ^ number >> 27) * UINT64_C(0x94D049BB133111EB);
+    return number ^ number >> 31;
+}
+
+uint64_t moments_tick_after(uint64_t now_ns, uint64_t step_ns)
+{
+    uint64_t range = step_ns / 4, early = range / 2;
+    uint64_t number = (now_ns + early) / step_ns + 1;
+    return number * step_ns - early + (range ? scattered(number) % range : 0);
+}
+
+uint64_t moments_period_from(uint64_t now_ns, uint64_t period_ns)
+{
+    uint64_t epoch = PERIODS_IN_STEP * period_ns;
+    uint64_t begin = scattered((now_ns + epoch / 8) / epoch) % period_ns;
+    uint64_t since = (now_ns % period_ns + period_ns - begin) % period_ns;
+    return since ? now_ns + period_ns - since : now_ns;
+}

@@ -1,0 +1,50 @@
+/* The numbers of messages in their channels, and what a call to a channel needs to know of it. */
+#ifndef SCALANA_CHANNELS_H
+#define SCALANA_CHANNELS_H
+
+#include "communicators.h"
+
+typedef struct {
+    uint64_t key[2];
+    uint64_t count; /* of messages so far */
+    bool used;
+} channel;
+
+/* A channel by what calls name it by: the communicator's handle, the peer's rank in it, and a tag. On one line. */
+typedef struct {
+    _Alignas(LINE_BYTES) uint64_t comm;
+    int peer, tag;
+    uint64_t *count; /* NULL: this says nothing */
+    uint64_t hash;   /* of the channel, see record_keys.h */
+    int32_t world_peer;
+    uint32_t group;  /* id in the record */
+    bool sends;
+} lane;
+
+#define LANE_BITS 8
+extern lane lanes[1u << LANE_BITS];
+
+/* Number of the next message in a channel. */
+uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends);
+/* The same, and notes the channel as a lane. */
+uint64_t next_message_noted(communicator *on, uint32_t group, int peer, int tag, bool sends);
+/* A receive that was numbered took no message: the channel has one less. The lock of requests is the caller's. */
+void message_withdrawn(uint32_t group, int64_t peer, int64_t tag);
+/* A communicator went away, or its id in the record. */
+void lanes_forget(void);
+
+static inline lane *lane_place(uint64_t comm, int peer, int tag, bool sends)
+{
+    uint64_t ends = (uint64_t)(uint32_t)peer << 33 | (uint64_t)(uint32_t)tag << 1 | sends;
+    return &lanes[((ends * UINT64_C(0xff51afd7ed558ccd)) ^ comm) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LANE_BITS)];
+}
+
+/* NULL if it was not noted, or forgotten. */
+static inline lane *lane_of(uint64_t comm, int peer, int tag, bool sends)
+{
+    lane *found = lane_place(comm, peer, tag, sends);
+    bool is_it = found->comm == comm && found->peer == peer && found->tag == tag && found->sends == sends && found->count;
+    return is_it ? found : NULL;
+}
+
+#endif

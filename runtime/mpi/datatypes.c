@@ -1,0 +1,73 @@
+/* How many bytes calls are about. */
+#include "calls_internal.h"
+
+#include <string.h>
+
+/* Sizes of datatypes that were asked for of late. */
+#define RECENT_BITS 3
+typedef struct {
+    uint64_t changes; /* of what handles stand for, when these were noted */
+    struct {
+        uint64_t handle;
+        uint64_t bytes;
+    } recent[1u << RECENT_BITS];
+} recent_sizes;
+
+static OWN recent_sizes sizes;
+OFTEN static _Atomic uint64_t type_changes = 1;
+
+void datatype_gone(void)
+{
+    type_changes++;
+}
+
+APART static uint64_t size_asked(MPI_Datatype type, unsigned place, uint64_t changes)
+{
+    int size = 0;
+    PMPI_Type_size(type, &size);
+    if (sizes.changes != changes) {
+        memset(&sizes, 0, sizeof sizes);
+        sizes.changes = changes;
+    }
+    sizes.recent[place].handle = HANDLE(type);
+    sizes.recent[place].bytes = size > 0 ? (uint64_t)size : 0;
+    return sizes.recent[place].bytes;
+}
+
+OFTEN_RUN uint64_t volume(int64_t count, MPI_Datatype type)
+{
+    if (count <= 0 || type == MPI_DATATYPE_NULL) {
+        return 0;
+    }
+    unsigned place = (unsigned)(HANDLE(type) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - RECENT_BITS));
+    uint64_t changes = __atomic_load_n(&type_changes, __ATOMIC_RELAXED);
+    bool known = sizes.recent[place].handle == HANDLE(type) && sizes.changes == changes;
+    return (uint64_t)count * (known ? sizes.recent[place].bytes : size_asked(type, place, changes));
+}
+
+/* Of counts that are `int`, or MPI_Count where `large`. */
+static uint64_t volumes_of(const void *counts, bool large, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
+{
+    communicator *c = communicator_of(comm);
+    uint64_t sum = 0;
+    int64_t elements = 0;
+    for (int i = 0; c && counts && i < c->size; i++) {
+        int64_t count = large ? (int64_t)((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
+        if (types) {
+            sum += volume(count, types[i]);
+        } else {
+            elements += count;
+        }
+    }
+    return types ? sum : volume(elements, type);
+}
+
+uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
+{
+    return volumes_of(counts, false, type, types, comm);
+}
+
+uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm)
+{
+    return volumes_of(counts, true, type, types, comm);
+}

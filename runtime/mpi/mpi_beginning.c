@@ -1,0 +1,150 @@
+/* Begin and end of MPI, and who this process is in it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calls_internal.h"
+
+OFTEN bool mpi_is_over;
+static bool begun;
+
+/* Sessions that have begun, and all processes of the job, which they call their world. Only of programs that have no
+ * MPI_COMM_WORLD, as they never call MPI_Init. */
+#define SESSIONS 16
+static struct {
+    uint64_t session; /* 0: none */
+    MPI_Group world;
+} sessions[SESSIONS];
+
+void mpi_begins(void)
+{
+    begun = true;
+}
+
+static bool is_initialized(void)
+{
+    int flag = 0;
+    return PMPI_Initialized(&flag) == MPI_SUCCESS && flag;
+}
+
+COLD bool mpi_has_begun(void)
+{
+    if (!begun && is_initialized()) {
+        begun = true;
+    }
+    return begun;
+}
+
+bool world_group(MPI_Group *group)
+{
+    for (int i = 0; i < SESSIONS; i++) {
+        if (sessions[i].session) {
+            *group = sessions[i].world;
+            return false;
+        }
+    }
+    *group = MPI_GROUP_EMPTY;
+    return is_initialized() && PMPI_Comm_group(MPI_COMM_WORLD, group) == MPI_SUCCESS;
+}
+
+static void meta_number(const char *key, int value)
+{
+    char text[16];
+    int size = snprintf(text, sizeof text, "%d", value);
+    recorder()->meta(key, strlen(key), text, (size_t)size);
+}
+
+static void meta(const char *key, const char *value)
+{
+    recorder()->meta(key, strlen(key), value, strlen(value));
+}
+
+static void say_who_we_are(int rank, int size, bool is_child, const char *source)
+{
+    int length = 0;
+    char version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
+    if (is_child) { /* its ranks are numbered from 0 again */
+        static const char text[] = "started by MPI_Comm_spawn: not one of the job's ranks";
+        recorder()->note(text, sizeof text - 1);
+    }
+    meta("role", is_child ? "child" : "rank");
+    meta_number("rank", rank);
+    meta_number("world_size", size);
+    meta("rank_source", source);
+    if (PMPI_Get_library_version(version, &length) == MPI_SUCCESS) {
+        version[strcspn(version, "\n,")] = 0;
+        meta("mpi", version);
+    }
+    recorder()->flush();
+}
+
+void leave_init(call_state *s)
+{
+    int level = MPI_THREAD_MULTIPLE, rank = 0, size = 1;
+    MPI_Comm parent = MPI_COMM_NULL;
+    returned(s);
+    PMPI_Query_thread(&level);
+    requests_shared(level == MPI_THREAD_MULTIPLE);
+    may_only_count = level != MPI_THREAD_MULTIPLE;
+    s->call.operation = INIT;
+    s->call.flags = EVENT_BLOCKING;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    PMPI_Comm_get_parent(&parent);
+    say_who_we_are(rank, size, parent != MPI_COMM_NULL, "MPI_Init");
+    s->on = communicator_of(MPI_COMM_WORLD);
+    if (s->on) {
+        s->call.group = recorded_group(s->on);
+        s->call.seq = s->on->collectives++;
+    }
+    write_event(s, &s->call);
+    leave(s);
+}
+
+void begin_finalize(call_state *s)
+{
+    begin_collective(s, FINALIZE, MPI_COMM_WORLD, -1, 0);
+    may_only_count = false;
+    mpi_is_over = true;
+}
+
+/* ---- sessions ---- */
+
+void leave_session_init(call_state *s, uint64_t session, MPI_Group world)
+{
+    bool kept = false;
+    int rank = 0, size = 1;
+    returned(s);
+    requests_lock();
+    for (int i = 0; i < SESSIONS && !kept && world != MPI_GROUP_NULL && !is_initialized(); i++) {
+        if (sessions[i].session == 0) {
+            sessions[i].world = world;
+            sessions[i].session = session;
+            kept = true;
+        }
+    }
+    requests_unlock();
+    if (kept) {
+        PMPI_Group_rank(world, &rank);
+        PMPI_Group_size(world, &size);
+        say_who_we_are(rank, size, false, "MPI_Session_init");
+    } else if (world != MPI_GROUP_NULL) {
+        PMPI_Group_free(&world);
+    }
+    s->call.operation = INIT;
+    s->call.flags = EVENT_BLOCKING;
+    write_event(s, &s->call);
+    leave(s);
+}
+
+void begin_session_finalize(call_state *s, uint64_t session)
+{
+    begin_plain(s, FINALIZE, 0, -1);
+    requests_lock();
+    for (int i = 0; i < SESSIONS; i++) {
+        if (sessions[i].session == session) {
+            sessions[i].session = 0;
+            PMPI_Group_free(&sessions[i].world);
+        }
+    }
+    requests_unlock();
+}

@@ -1,0 +1,147 @@
+"""Ranks that take the next piece of work when they are free are compared by piece, not by all that they do."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import pytest
+
+from scalana.detectors import slow_workers
+from scalana.detectors.blame import blame
+from scalana.detectors.pools import find_pools
+from scalana.detectors.waits import find_waits
+from tests.detectors.jobs import analyse, structure
+from tests.detectors.simulator import sampled, simulate
+
+WORKERS = 3
+PIECES = 240
+MERGE_MS = 0.3
+
+
+def farm(cost, rounds=1, pieces=PIECES):
+    """A manager that hands a piece to whoever hands one in, and does something with what came; noise of 3 %.
+
+    It does so in rounds, of each of which it sums up all.
+    """
+    random = np.random.default_rng(3)
+    ranks = range(WORKERS + 1)
+    program = [[("coll", "barrier", list(ranks), -1)] for _ in ranks]
+    now = 0.0
+    for _ in range(rounds):
+        done = []
+        given = 0
+        while given < pieces or done:
+            if given < pieces and len(done) < WORKERS:
+                worker = min(set(ranks[1:]) - {busy for _, busy in done})
+                ms = cost(given, worker) * float(np.exp(random.normal(0.0, 0.03)))
+                program[0].append(("send", worker))
+                program[worker] += [("recv", 0), ("work", "chunk", ms), ("send", 0)]
+                heapq.heappush(done, (now + ms, worker))
+                given += 1
+                continue
+            ready, worker = heapq.heappop(done)
+            now = max(now, ready) + MERGE_MS
+            program[0] += [("recv", worker), ("work", "merge", MERGE_MS)]
+    return [[*steps, ("coll", "barrier", list(ranks), -1)] for steps in program]
+
+
+@pytest.mark.parametrize("period_s", [0.0, 0.005])
+def test_workers_whose_pieces_are_alike_are_not_late_however_many_they_do(period_s):
+    findings = analyse(farm(lambda piece, worker: 20.0, rounds=30, pieces=5), period_s=period_s)[0]
+    assert "chunk" not in [name for name, _ in findings]
+
+
+def one_more(together):
+    """Every round one worker gets two pieces, the others one; all at once, or one after the other."""
+    ranks = range(WORKERS + 1)
+    program = [[("coll", "barrier", list(ranks), -1)] for _ in ranks]
+
+    def give(worker):
+        program[0].append(("send", worker))
+        program[worker] += [("recv", 0), ("work", "chunk", 20.0), ("send", 0)]
+
+    for _ in range(60):
+        if together:
+            for worker in ranks[1:]:
+                give(worker)
+        for place, worker in enumerate((1, 2, 3, 1)):
+            if not together or place == 3:
+                give(worker)
+            program[0] += [("recv", worker), ("work", "merge", 0.1)]
+    return [[*steps, ("coll", "barrier", list(ranks), -1)] for steps in program]
+
+
+@pytest.mark.parametrize("period_s", [0.0, 0.005])
+def test_a_worker_that_takes_one_piece_more_is_not_late(period_s):
+    assert analyse(one_more(together=True), period_s=period_s)[0] == []
+
+
+@pytest.mark.parametrize("period_s", [0.0, 0.005])
+def test_pieces_that_are_handed_out_one_after_the_other_are_found(period_s):
+    ((name, finding), *_) = analyse(one_more(together=False), period_s=period_s)[0]
+    assert (name, finding.ranks) == ("chunk", [1, 2, 3])
+
+
+@pytest.mark.parametrize("period_s", [0.0, 0.005])
+def test_workers_that_do_more_because_another_is_slow_are_not_late(period_s):
+    """Nor is the slow one, which is told by itself."""
+    findings = analyse(farm(lambda piece, worker: 60.0 if worker == 2 else 20.0, 20, 12), period_s=period_s)[0]
+    assert "chunk" not in [name for name, _ in findings]
+
+
+def test_a_piece_for_which_all_others_wait_is_found():
+    findings = analyse(farm(lambda piece, worker: 3000.0 if piece == PIECES - 1 else 20.0))[0]
+    assert "chunk" in [name for name, _ in findings]
+
+
+def test_pieces_that_are_dealt_out_beforehand_and_not_evenly_are_found():
+    """Each worker asks for one piece after another, but one of them for more."""
+    ranks = range(WORKERS + 1)
+    program = [[("coll", "barrier", list(ranks), -1)] for _ in ranks]
+    for piece in range(120):
+        for worker in [3] if piece >= 40 else ranks[1:]:
+            program[0].append(("send", worker))
+            program[worker] += [("recv", 0), ("work", "chunk", 20.0), ("send", 0)]
+        program[0] += [("recv", worker) for worker in ([3] if piece >= 40 else ranks[1:])]
+    program = [[*steps, ("coll", "barrier", list(ranks), -1)] for steps in program]
+    ((name, finding), *_) = analyse(program)[0]
+    assert name == "chunk"
+    assert 3 in finding.ranks
+
+
+def slow(program, period_s=0.0):
+    timeline, names = simulate(program)
+    if period_s:
+        timeline = sampled(timeline, period_s)
+    table = blame(timeline, find_waits(timeline))
+    return [
+        (names[f.line - 1], f) for f in slow_workers.detect(find_pools(timeline), table, timeline, structure(names))
+    ]
+
+
+@pytest.mark.parametrize("period_s", [0.0, 0.005])
+def test_a_worker_that_takes_longer_for_a_piece_is_named_although_it_does_fewer(period_s):
+    ((name, finding),) = slow(farm(lambda piece, worker: 60.0 if worker == 2 else 20.0), period_s)
+    assert (name, finding.kind, finding.ranks) == ("chunk", "slow-worker", [2])
+    assert finding.evidence["piece_s_here"] == pytest.approx(0.060, rel=0.1)
+    assert finding.evidence["piece_s_others"] == pytest.approx(0.020, rel=0.1)
+    assert finding.lost_s == pytest.approx(0.040 * finding.evidence["pieces_here"], rel=0.1)
+    assert finding.saving_s == pytest.approx(finding.lost_s / WORKERS)
+
+
+def test_no_worker_is_slow_by_pieces_that_are_larger_for_whoever_gets_them():
+    assert slow(farm(lambda piece, worker: 200.0 if piece % 30 == 7 else 20.0)) == []
+
+
+def test_a_worker_that_does_as_many_pieces_as_the_others_did_not_take_them_when_it_was_free():
+    """Here the others wait for it, which is what is told then."""
+    ranks = range(WORKERS + 1)
+    program = [[("coll", "barrier", list(ranks), -1)] for _ in ranks]
+    for _ in range(60):
+        for worker in ranks[1:]:
+            program[0].append(("send", worker))
+            program[worker] += [("recv", 0), ("work", "chunk", 60.0 if worker == 2 else 20.0), ("send", 0)]
+        program[0] += [("recv", worker) for worker in ranks[1:]]
+    assert slow(program) == []
+    assert any(name == "chunk" and 2 in finding.ranks for name, finding in analyse(program)[0])

@@ -1,0 +1,70 @@
+"""Moments that all processes of a host agree on: each works them out alone, from the clock that they share."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .recording import ROOT
+
+MS = 1_000_000
+EPOCH_PERIODS = 16
+"""As in sampler_moments.c."""
+clock = st.integers(0, 10**18)
+steps = st.sampled_from([MS, 5 * MS, 10_101_010, 160 * MS])
+
+
+@pytest.fixture(scope="module")
+def moments(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path_factory.mktemp("moments") / "moments.so"
+    source = ROOT / "runtime/_core/sampler_moments.c"
+    subprocess.run([compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    loaded = ctypes.CDLL(str(library))
+    for function in (loaded.moments_tick_after, loaded.moments_period_from):
+        function.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
+        function.restype = ctypes.c_uint64
+    return loaded
+
+
+@given(now=clock, late=st.integers(0, 300 * MS), step=steps)
+def test_ticks_follow_each_other_about_a_step_apart(moments: ctypes.CDLL, now: int, late: int, step: int) -> None:
+    tick = moments.moments_tick_after(now, step)
+    assert now < tick <= now + step * 5 // 4
+    following = moments.moments_tick_after(tick, step)
+    assert step * 3 // 4 <= following - tick <= step * 5 // 4
+    # Whoever wakes up a little late is back in step with the others at the next tick.
+    assert moments.moments_tick_after(tick + late % (step // 2), step) == following
+
+
+def test_ticks_keep_the_rate_and_are_not_in_step_with_the_clock(moments: ctypes.CDLL) -> None:
+    step, count, now = 5 * MS, 2000, 12345
+    within = []
+    for _ in range(count):
+        now = moments.moments_tick_after(now, step)
+        within.append(now % step)
+    assert abs(now - count * step) < 2 * step
+    early, late = min((x + step // 2) % step for x in within), max((x + step // 2) % step for x in within)
+    assert late - early > step // 5
+
+
+@given(now=clock, apart=st.integers(0, 100 * MS), period=st.sampled_from([MS, 5 * MS, 10_101_010]))
+def test_periods_begin_together_wherever_one_asks(moments: ctypes.CDLL, now: int, apart: int, period: int) -> None:
+    first, second = moments.moments_period_from(now, period), moments.moments_period_from(now + apart, period)
+    assert now <= first < now + period
+    epoch = EPOCH_PERIODS * period
+    if (now + epoch // 8) // epoch == (now + apart + epoch // 8) // epoch:
+        assert (second - first) % period == 0
+
+
+def test_periods_do_not_begin_at_the_same_moment_for_ever(moments: ctypes.CDLL) -> None:
+    period = 5 * MS
+    begins = {moments.moments_period_from(i * EPOCH_PERIODS * period, period) % period // MS for i in range(100)}
+    assert begins == set(range(5))
