@@ -93,15 +93,20 @@ static unsigned periods_at_once(void)
     return periods < most ? periods : most;
 }
 
-/* Whether there are threads that have a core each, and others, here or in other ranks, that may wait for them. */
-static bool should_keep_in_step(void)
+static size_t threads_with_core(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < sampling->count; i++) {
         count += sampling->rows[i]->had_core;
     }
+    return count;
+}
+
+/* Whether there are threads that have a core each, and others, here or in other ranks, that may wait for them. */
+static bool should_keep_in_step(size_t with_core)
+{
     return native_source->restart && sampling->steady_ticks >= LONG_STEADY_TICKS &&
-           count > (native_source->among_ranks ? 0 : 1);
+           with_core > (native_source->among_ranks ? 0 : 1);
 }
 
 /* Lets the threads that have a core be sampled at the moments at which those of other ranks are. They have left these
@@ -132,6 +137,7 @@ static void *sampler_main(void *unused)
     atomic_store(&sampler_tid, (int)syscall(SYS_gettid));
     prctl(PR_SET_NAME, "scalana-sample");
     prctl(PR_SET_TIMERSLACK, LEAST_SLACK_NS, 0UL, 0UL, 0UL);
+    const uint32_t process = (uint32_t)getpid();
     uint64_t now = clock_wall_ns(), next_scan = now, next_flush = now + flush_ns;
     while (!atomic_load(&stopping)) {
         uint64_t step = NATIVE_SCAN_NS;
@@ -154,7 +160,8 @@ static void *sampler_main(void *unused)
             }
             next_scan = scan ? now + NATIVE_SCAN_NS : next_scan;
         }
-        bool restart = native_source && should_keep_in_step(), flush = now >= next_flush;
+        size_t with_core = threads_with_core();
+        bool restart = native_source && should_keep_in_step(with_core), flush = now >= next_flush;
         if (flush) {
             sampler_emit_all_held();
             next_flush = now + flush_ns;
@@ -167,7 +174,9 @@ static void *sampler_main(void *unused)
             keep_in_step();
         }
         /* Late by a whole period: these ticks are lost, not made up for. */
-        sleep_until(moments_tick_after(clock_wall_ns(), step));
+        now = clock_wall_ns();
+        bool in_turns = native_source && with_core == 0;
+        sleep_until(in_turns ? moments_own_tick_after(now, step, process) : moments_tick_after(now, step));
         now = clock_wall_ns();
     }
     return NULL;

@@ -19,6 +19,13 @@ uint64_t moments_tick_after(uint64_t now_ns, uint64_t step_ns)
     return number * step_ns - early + (range ? scattered(number) % range : 0);
 }
 
+uint64_t moments_own_tick_after(uint64_t now_ns, uint64_t step_ns, uint32_t process)
+{
+    /* Parts of the golden section lie far from each other for numbers that follow each other, as those of ranks do. */
+    uint64_t later = (uint64_t)(process * UINT32_C(2654435769)) * (step_ns >> 8) >> 24;
+    return moments_tick_after(now_ns + later, step_ns) - later;
+}
+
 uint64_t moments_period_from(uint64_t now_ns, uint64_t period_ns)
 {
     uint64_t epoch = PERIODS_IN_STEP * period_ns;

@@ -170,6 +170,10 @@ static void look_up_neighbours(communicator *c, MPI_Comm comm)
         }
     }
     free(ranks);
+    if (kind == MPI_CART && count == 0) { /* no grid, or one of a single rank without directions */
+        free(c->neighbour_ranks);
+        c->neighbour_ranks = NULL;
+    }
 }
 
 static void name_it(communicator *c, MPI_Comm comm, uint64_t identity)

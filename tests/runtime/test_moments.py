@@ -31,6 +31,8 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     for function in (loaded.moments_tick_after, loaded.moments_period_from):
         function.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
         function.restype = ctypes.c_uint64
+    loaded.moments_own_tick_after.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32]
+    loaded.moments_own_tick_after.restype = ctypes.c_uint64
     return loaded
 
 
@@ -53,6 +55,23 @@ def test_ticks_keep_the_rate_and_are_not_in_step_with_the_clock(moments: ctypes.
     assert abs(now - count * step) < 2 * step
     early, late = min((x + step // 2) % step for x in within), max((x + step // 2) % step for x in within)
     assert late - early > step // 5
+
+
+@given(now=clock, process=st.integers(0, 2**32 - 1), step=steps)
+def test_own_ticks_follow_each_other_like_common_ones(moments: ctypes.CDLL, now: int, process: int, step: int) -> None:
+    tick = moments.moments_own_tick_after(now, step, process)
+    assert now < tick <= now + step * 5 // 4
+    following = moments.moments_own_tick_after(tick, step, process)
+    assert step * 3 // 4 <= following - tick <= step * 5 // 4
+
+
+@given(first=st.integers(0, 2**22), step=steps)
+def test_processes_of_one_host_tick_in_turns(moments: ctypes.CDLL, first: int, step: int) -> None:
+    # Where nothing is left to chance: what ticks lack to whole steps, less what all have in common.
+    ticks = [moments.moments_own_tick_after(1000 * step, step, first + i) for i in range(8)]
+    places = sorted(tick % step for tick in ticks)
+    gaps = [later - place for place, later in zip(places, [*places[1:], places[0] + step], strict=True)]
+    assert max(gaps) < 0.6 * step  # of even ones an eighth; chance moves each by an eighth either way
 
 
 @given(now=clock, apart=st.integers(0, 100 * MS), period=st.sampled_from([MS, 5 * MS, 10_101_010]))

@@ -47,7 +47,8 @@ def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> No
     at = int(np.argmax(enter[1:] - leave[:-1]))  # between the barriers
     ours = np.asarray(record.samples.thread) == np.asarray(events.thread)[at]
     time = np.asarray(record.samples.time_ns)[ours]
-    assert ((time > leave[at]) & (time < enter[at + 1])).sum() > 40  # of 80
+    # Of 80. Where other programs want the cores, a kernel merges most ends of a timer of CPU time into one signal.
+    assert ((time > leave[at]) & (time < enter[at + 1])).sum() > (40 if way == "kernel" else 5)
 
 
 def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: Mpi) -> None:
