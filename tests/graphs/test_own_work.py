@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scalana.graphs.own_work import Places, active_s, own_work
 from scalana.graphs.tables import Samples, Threads
-from scalana.graphs.work_rows import Gaps
+from scalana.graphs.work_rows import Gaps, Rows, exact_cpu
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
     STATE_IPC,
@@ -152,7 +152,7 @@ def test_who_ran_before_it_rested_waited_for_a_core_before_it_rested():
 def test_waiting_for_a_core_is_told_when_it_is_over_and_belongs_to_the_time_before():
     samples = _samples(*[(0, t, 1, cpu, STATE_RUNNING) for t, cpu in ((5, 5), (10, 3), (30, 0), (35, 2), (40, 5))])
     samples.core_wait_ns[3] = 25 * 10**6  # 3 of them since the look before, 20 in the stretch at rest, 2 before that
-    own, activities = own_work(_gaps((0, 0, 45, 15, -1, 7)), samples, _threads((0, 0, 0)), _places(5), PERIOD)
+    own, activities = own_work(_gaps((0, 0, 40, 15, -1, 7)), samples, _threads((0, 0, 0)), _places(5), PERIOD)
     assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 25}
     samples.thread[3:] = 1  # another thread's wait is not this one's
     own, activities = own_work(
@@ -395,3 +395,11 @@ def test_rows_of_every_gap_add_up(run):
     assert (own.cpu_s + own.core_wait_s <= own.seconds + 1e-12).all()
     assert len(set(zip(own.gap.tolist(), own.activity.tolist(), strict=True))) == len(own)
     assert set(own.activity.tolist()) == set(range(len(activities)))
+
+
+def test_what_was_off_the_cpu_stays_divided_as_samples_have_it_where_clocks_say_more_or_less_of_it():
+    for cpu_ms, waited_ms in ((2, 6.0), (6, 3.0), (8, 1.5), (10, 0.0)):
+        rows = Rows(*(np.array([value]) for value in (0, 0, 0.010, 0.006, 0.003, 2.0)))
+        exact_cpu(rows, np.array([cpu_ms * 10**6]))
+        assert rows.cpu_s.tolist() == pytest.approx([1e-3 * cpu_ms])
+        assert rows.core_wait_s.tolist() == pytest.approx([1e-3 * waited_ms])
