@@ -17,16 +17,12 @@
 
 #define THREAD_STACK ((size_t)512 << 10)
 #define LEAST_SLACK_NS 1000UL
-/* What waking up may take. */
-#define WAKE_NS (NS_PER_MS / 10)
 
 /* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
  * runs, or rests, all through, and the fewer the longer that has been so. */
 static const struct {
     unsigned steady_ticks, periods;
 } tick_lengths[] = {{0, 2}, {1, 4}, {16, 8}, {48, 16}, {112, 32}};
-/* From then on it pays to keep threads in step. */
-#define LONG_STEADY_TICKS 48u
 
 /* Guards the state against sampler_add; the sampler thread is its one other user. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -93,42 +89,13 @@ static unsigned periods_at_once(void)
     return periods < most ? periods : most;
 }
 
-static size_t threads_with_core(void)
+static bool any_has_core(void)
 {
-    size_t count = 0;
+    bool any = false;
     for (size_t i = 0; i < sampling->count; i++) {
-        count += sampling->rows[i]->had_core;
+        any = any || sampling->rows[i]->had_core;
     }
-    return count;
-}
-
-/* Whether there are threads that have a core each, and others, here or in other ranks, that may wait for them. */
-static bool should_keep_in_step(size_t with_core)
-{
-    return native_source->restart && sampling->steady_ticks >= LONG_STEADY_TICKS &&
-           with_core > (native_source->among_ranks ? 0 : 1);
-}
-
-/* Lets the threads that have a core be sampled at the moments at which those of other ranks are. They have left these
- * because whoever takes a thread's core, as this one has just done, delays its samples as well. */
-static void keep_in_step(void)
-{
-    uint64_t begin = moments_period_from(clock_wall_ns() + 2 * WAKE_NS, native_source->period_ns);
-    sleep_until(begin - WAKE_NS);
-    uint64_t now = clock_wall_ns();
-    if (now >= begin) {
-        return; /* too late, and out of step until the next time */
-    }
-    while (now < begin) {
-        now = clock_wall_ns();
-    }
-    pthread_mutex_lock(&table_lock);
-    for (size_t i = 0; i < sampling->count; i++) {
-        if (sampling->rows[i]->had_core) {
-            native_source->restart(sampling->rows[i]->tid);
-        }
-    }
-    pthread_mutex_unlock(&table_lock);
+    return any;
 }
 
 static void *sampler_main(void *unused)
@@ -160,8 +127,7 @@ static void *sampler_main(void *unused)
             }
             next_scan = scan ? now + NATIVE_SCAN_NS : next_scan;
         }
-        size_t with_core = threads_with_core();
-        bool restart = native_source && should_keep_in_step(with_core), flush = now >= next_flush;
+        bool in_turns = native_source && !any_has_core(), flush = now >= next_flush;
         if (flush) {
             sampler_emit_all_held();
             next_flush = now + flush_ns;
@@ -170,12 +136,8 @@ static void *sampler_main(void *unused)
         if (flush || recorder_is_full()) {
             ask_for_flush();
         }
-        if (restart) {
-            keep_in_step();
-        }
         /* Late by a whole period: these ticks are lost, not made up for. */
         now = clock_wall_ns();
-        bool in_turns = native_source && with_core == 0;
         sleep_until(in_turns ? moments_own_tick_after(now, step, process) : moments_tick_after(now, step));
         now = clock_wall_ns();
     }

@@ -23,9 +23,6 @@ typedef struct {
     void (*forget)(pid_t tid);
     /* How many periods may pass before samples are taken, lest some are lost. */
     unsigned (*most_periods)(void);
-    /* Lets a thread's period begin now; NULL where that cannot be done. */
-    void (*restart)(pid_t tid);
-    bool among_ranks;   /* other processes work together with this one */
     uint64_t period_ns; /* CPU time from one sample of a thread to the next */
 } sampler_native;
 

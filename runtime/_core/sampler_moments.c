@@ -1,8 +1,5 @@
 #include "sampler_moments.h"
 
-/* Periods that begin at the same moment within a period: until the next tick, where nothing changes. */
-#define PERIODS_IN_STEP 16u
-
 /* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA'14): as good as random, and the same in every process. */
 static uint64_t scattered(uint64_t number)
 {
@@ -24,12 +21,4 @@ uint64_t moments_own_tick_after(uint64_t now_ns, uint64_t step_ns, uint32_t proc
     /* Parts of the golden section lie far from each other for numbers that follow each other, as those of ranks do. */
     uint64_t later = (uint64_t)(process * UINT32_C(2654435769)) * (step_ns >> 8) >> 24;
     return moments_tick_after(now_ns + later, step_ns) - later;
-}
-
-uint64_t moments_period_from(uint64_t now_ns, uint64_t period_ns)
-{
-    uint64_t epoch = PERIODS_IN_STEP * period_ns;
-    uint64_t begin = scattered((now_ns + epoch / 8) / epoch) % period_ns;
-    uint64_t since = (now_ns % period_ns + period_ns - begin) % period_ns;
-    return since ? now_ns + period_ns - since : now_ns;
 }

@@ -14,8 +14,5 @@
 uint64_t moments_tick_after(uint64_t now_ns, uint64_t step_ns);
 /* The same for one process of a host, at moments of its own. */
 uint64_t moments_own_tick_after(uint64_t now_ns, uint64_t step_ns, uint32_t process);
-/* The first moment at or after `now_ns` at which periods of `period_ns` begin. Which one that is within a period changes
- * now and then, for the same reason. */
-uint64_t moments_period_from(uint64_t now_ns, uint64_t period_ns);
 
 #endif

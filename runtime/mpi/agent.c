@@ -264,8 +264,7 @@ static void start_record(void)
     threads_use(&own_recorder);
     call_rate_start(number_of("SCALANA_CALLS_HZ", CALLS_HZ));
     modules_refresh();
-    const char *size = world_size();
-    const char *samples = native_samples_prepare(rate_hz, size && strcmp(size, "1") != 0);
+    const char *samples = native_samples_prepare(rate_hz);
     pthread_atfork(NULL, NULL, after_fork_in_child);
     recorder_on_flush(at_flush);
     describe(rate_hz, samples);

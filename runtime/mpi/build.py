@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -65,7 +66,7 @@ _WRAPPERS = (
     "mpi_writing",
     "requests",
 )
-_FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
+_FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
 _MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
 _ABSOLUTE = re.compile(rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b")
@@ -314,7 +315,7 @@ def build_agent(wrappers: str, compiler: str) -> str:
             with open(assembly, "w", encoding="utf-8") as file:
                 file.write(slots.slots(_header(compiler, work)))
             sources = [*_sources(_HERE, _AGENT), *_sources(_CORE, _SHARED), assembly]
-            _compile(_compiler(), sources, target, work, ["-ldl"])
+            _compile(_compiler(), sources, target, work)
     return target
 
 
@@ -335,7 +336,7 @@ def build_wrappers(folder: str, compiler: str) -> list[str]:
             with open(source, "w", encoding="utf-8") as file:
                 file.write(generate.wrappers(_header(compiler, work)))
             sources = [*_sources(_HERE, _WRAPPERS), os.path.join(_CORE, "checksum.c"), source]
-            _compile(compiler, sources, missing[0], work, [f"-I{_HERE}"])
+            _compile(compiler, sources, missing[0], work)
         for target in missing[1:]:
             _copy(missing[0], target)
     return targets
@@ -366,13 +367,34 @@ def _header(compiler: str, work: str) -> str:
     return _run([compiler, "-E", "-P", probe])
 
 
-def _compile(compiler: str, sources: Sequence[str], target: str, work: str, more: Sequence[str]) -> None:
-    output = os.path.join(work, "library.so")
-    words = [*_FLAGS, f"-I{_HERE}", f"-I{_CORE}", "-o", output, *sources, *more]
+def _compile(compiler: str, sources: Sequence[str], target: str, work: str) -> None:
+    jobs = len(os.sched_getaffinity(0))
     try:
-        _run([compiler, "-flto", *words])
+        _compile_each(compiler, sources, target, work, jobs, ["-flto"], [f"-flto={jobs}"])
     except BuildError:  # not every compiler and linker can optimise the sources together
-        _run([compiler, *words])
+        _compile_each(compiler, sources, target, work, jobs)
+
+
+def _compile_each(
+    compiler: str,
+    sources: Sequence[str],
+    target: str,
+    work: str,
+    jobs: int,
+    compiling: Sequence[str] = (),
+    linking: Sequence[str] = (),
+) -> None:
+    """Compiles every source by itself, as many at a time as there are cores, and links them."""
+
+    def compile_one(source: str) -> str:
+        made = os.path.join(work, f"{os.path.basename(source)}.o")
+        _run([compiler, *_FLAGS, *compiling, f"-I{_HERE}", f"-I{_CORE}", "-c", source, "-o", made])
+        return made
+
+    with ThreadPoolExecutor(jobs) as pool:
+        objects = list(pool.map(compile_one, sources))
+    output = os.path.join(work, "library.so")
+    _run([compiler, *_FLAGS, *linking, "-shared", "-o", output, *objects, "-ldl"])
     os.replace(output, target)
 
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,13 +20,16 @@
 #include "threads.h"
 #include "unwind.h"
 
-/* How much of a stack is copied with a sample: what the thread's latest samples needed, and half as much more. Copying
+/* How much of a stack is copied with a sample: as much as nearly all of the thread's latest samples needed. Copying
  * eight kilobytes costs as much again as the interrupt. */
 #define STACK_BYTES 8192u
 #define LEAST_STACK_BYTES 1024u
-#define SETTLED_SAMPLES 64u /* looked at before less is copied */
-#define RING_PAGES 32u      /* power of two */
-#define LEAST_PERIODS 8u    /* that rings have room for, and as many again, if whole stacks are copied */
+#define SIZES 4u             /* from the least by twos to all */
+#define SETTLED_SAMPLES 64u  /* looked at before less is copied */
+#define LONGEST_SETTLING 4096u
+#define MOST_DEEPER_PART 128u /* one sample in so many may need more than is copied, and is lost */
+#define RING_PAGES 32u       /* power of two */
+#define LEAST_PERIODS 8u     /* that rings have room for, and as many again, if whole stacks are copied */
 #define THREADS 1024
 
 /* perf's numbers of registers on x86 (asm/perf_regs.h). */
@@ -39,10 +41,10 @@ typedef struct {
     pid_t tid;
     int fd; /* -1: could not be opened */
     struct perf_event_mmap_page *ring;
-    uint32_t stack_bytes;     /* copied with each sample */
-    uint32_t needed_bytes;    /* most that a sample needed since the size was looked at */
-    uint32_t samples, settle; /* since then, and how many there are to be before it is looked at again */
-    bool has_run;
+    uint32_t size;             /* number of the size that is copied with each sample */
+    uint32_t needing[SIZES];   /* samples since that was looked at, by the least size that holds what they needed */
+    uint32_t samples, settle;  /* since then, and how many there are to be before it is looked at again */
+    bool has_run, runs;        /* at any time, and when samples were taken last */
 } watched_event;
 
 static watched_event events[THREADS];
@@ -96,10 +98,15 @@ static void unmap_ring(void *ring)
     syscall(SYS_munmap, ring, page + ring_bytes());
 }
 
-/* Begins to sample a thread. False where the kernel does not allow it. */
-static bool begin_event(watched_event *e, uint32_t stack_bytes)
+static uint32_t bytes_of(uint32_t size)
 {
-    int fd = open_event(e->tid, stack_bytes);
+    return LEAST_STACK_BYTES << size;
+}
+
+/* Begins to sample a thread. False where the kernel does not allow it. */
+static bool begin_event(watched_event *e, uint32_t size)
+{
+    int fd = open_event(e->tid, bytes_of(size));
     void *ring = fd >= 0 ? map_ring(fd) : MAP_FAILED;
     if (ring == MAP_FAILED) {
         if (fd >= 0) {
@@ -109,7 +116,7 @@ static bool begin_event(watched_event *e, uint32_t stack_bytes)
     }
     e->fd = fd;
     e->ring = ring;
-    e->stack_bytes = stack_bytes;
+    e->size = size;
     return true;
 }
 
@@ -124,32 +131,45 @@ static void end_event(const watched_event *e)
 }
 
 /* Samples a thread with another size of its stack, if the kernel allows that; a sample may be lost over it. */
-static void resize(watched_event *e, uint32_t stack_bytes)
+static void resize(watched_event *e, uint32_t size)
 {
     const watched_event before = *e;
-    if (begin_event(e, stack_bytes)) {
+    if (begin_event(e, size)) {
         end_event(&before);
     }
+}
+
+/* Samples that needed more than a size. */
+static uint32_t deeper_than(const watched_event *e, uint32_t size)
+{
+    uint32_t count = 0;
+    for (uint32_t larger = size + 1; larger < SIZES; larger++) {
+        count += e->needing[larger];
+    }
+    return count;
 }
 
 /* Looks whether samples of a thread need more or less of its stack than is copied. */
 static void settle(watched_event *e)
 {
-    if (e->needed_bytes > e->stack_bytes && e->stack_bytes < STACK_BYTES) {
-        e->settle *= 16; /* its depth varies: it takes longer to believe that little is enough */
-        resize(e, STACK_BYTES);
+    bool more = deeper_than(e, e->size) > 1 + e->samples / (MOST_DEEPER_PART / 2);
+    if (more) {
+        resize(e, SIZES - 1);
     } else if (e->samples < e->settle) {
         return;
     } else {
-        uint32_t enough = LEAST_STACK_BYTES;
-        while (enough < STACK_BYTES && enough < e->needed_bytes + e->needed_bytes / 2) {
-            enough *= 2;
+        uint32_t enough = 0;
+        while (deeper_than(e, enough) > e->samples / MOST_DEEPER_PART) {
+            enough++;
         }
-        if (enough < e->stack_bytes) {
+        if (enough != e->size) {
             resize(e, enough);
         }
     }
-    e->samples = e->needed_bytes = 0;
+    /* Where its depth varies, it takes longer to believe that little is enough. */
+    e->settle = e->settle * (more ? 8 : 2) < LONGEST_SETTLING ? e->settle * (more ? 8 : 2) : LONGEST_SETTLING;
+    e->samples = 0;
+    memset(e->needing, 0, sizeof e->needing);
 }
 
 static watched_event *event_of(pid_t tid)
@@ -164,7 +184,7 @@ static watched_event *event_of(pid_t tid)
     }
     watched_event *e = &events[event_count++];
     *e = (watched_event){.tid = tid, .fd = -1, .settle = SETTLED_SAMPLES};
-    begin_event(e, STACK_BYTES);
+    begin_event(e, SIZES - 1);
     return e;
 }
 
@@ -208,11 +228,13 @@ static bool read_sample(watched_event *e, const uint8_t *record, size_t size, na
     unwind_frame frames[UNWIND_MAX];
     const unwind_stack stack = {words[3], filled < copied ? filled : copied, record + sizeof words};
     size_t count = unwind((unwind_registers){words[4], words[3], words[2]}, &stack, frames, UNWIND_MAX);
-    uint32_t needed = bytes_needed(&stack, frames, count);
-    e->needed_bytes = needed > e->needed_bytes ? needed : e->needed_bytes;
+    uint32_t needed = bytes_needed(&stack, frames, count), enough = 0;
+    while (enough < SIZES - 1 && bytes_of(enough) < needed) {
+        enough++;
+    }
+    e->needing[enough]++;
     e->samples++;
-    e->has_run = true;
-    if (needed > e->stack_bytes && e->stack_bytes < STACK_BYTES) {
+    if (enough > e->size) {
         return false; /* the rest was read only now, when the thread may be elsewhere */
     }
     sample->time_ns = words[0];
@@ -230,6 +252,8 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
     }
     uint64_t head = __atomic_load_n(&e->ring->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = e->ring->data_tail;
+    e->runs = tail < head;
+    e->has_run = e->has_run || e->runs;
     while (tail < head) {
         struct perf_event_header header;
         copy_out(e, tail, &header, sizeof header);
@@ -256,16 +280,16 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
     return count;
 }
 
-/* What the rings of threads that run have room for. */
+/* What the rings of threads have room for: as many again where one runs, all where it ran and may again. */
 static unsigned most_periods(void)
 {
-    uint32_t largest = LEAST_STACK_BYTES;
+    unsigned most = LEAST_PERIODS << (SIZES - 1);
     for (size_t i = 0; i < event_count; i++) {
-        if (events[i].has_run && events[i].stack_bytes > largest) {
-            largest = events[i].stack_bytes;
-        }
+        unsigned room = LEAST_PERIODS << (SIZES - 1 - events[i].size);
+        room *= events[i].runs ? 1 : 2;
+        most = events[i].has_run && room < most ? room : most;
     }
-    return LEAST_PERIODS * (STACK_BYTES / largest);
+    return most;
 }
 
 static unsigned most_signal_periods(void)
@@ -350,32 +374,21 @@ static void forget_event(pid_t tid)
     }
 }
 
-static void restart_event(pid_t tid)
-{
-    for (size_t i = 0; i < event_count; i++) {
-        if (events[i].tid == tid && events[i].ring) {
-            ioctl(events[i].fd, PERF_EVENT_IOC_PERIOD, &period_ns);
-        }
-    }
-}
-
 static sampler_native by_kernel = {.take = take_samples,
                                    .path_at_rest = path_at_rest,
                                    .forget = forget_event,
-                                   .most_periods = most_periods,
-                                   .restart = restart_event};
+                                   .most_periods = most_periods};
 static sampler_native by_signal = {.take = take_signal_samples,
                                    .path_at_rest = path_at_rest,
                                    .forget = signal_samples_forget,
                                    .most_periods = most_signal_periods};
 
-const char *native_samples_prepare(double rate_hz, bool among_ranks)
+const char *native_samples_prepare(double rate_hz)
 {
     const char *wanted = getenv("SCALANA_NATIVE_SAMPLES");
     page = (size_t)sysconf(_SC_PAGESIZE);
     period_ns = (uint64_t)(1e9 / rate_hz);
     by_kernel.period_ns = by_signal.period_ns = period_ns;
-    by_kernel.among_ranks = among_ranks;
     int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0, STACK_BYTES);
     if (fd >= 0) {
         close(fd);

@@ -4,11 +4,9 @@
 #ifndef SCALANA_NATIVE_SAMPLES_H
 #define SCALANA_NATIVE_SAMPLES_H
 
-#include <stdbool.h>
-
-/* Makes the sampler look at native threads, in step with other ranks if there are any. Returns how: "native", "signal" where the kernel does not allow that
+/* Makes the sampler look at native threads. Returns how: "native", "signal" where the kernel does not allow that
  * (SCALANA_NATIVE_SAMPLES=signal asks for it), or "none" if there is only what threads do at rest. */
-const char *native_samples_prepare(double rate_hz, bool among_ranks);
+const char *native_samples_prepare(double rate_hz);
 /* In the child after fork. */
 void native_samples_after_fork(void);
 

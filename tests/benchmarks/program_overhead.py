@@ -62,10 +62,10 @@ def job_environment(command: list[str], work: Path, cache: Path, rate: float) ->
     """As ``scalana run`` makes it, with a recorder that has the turns in it."""
     compile_sources = build._compile
 
-    def with_turns(compiler: str, sources: list[str], target: str, folder: str, more: list[str]) -> None:
+    def with_turns(compiler: str, sources: list[str], target: str, folder: str) -> None:
         if target.endswith("-preload.so"):
             sources = [*sources, str(TURNS)]
-        compile_sources(compiler, sources, target, folder, more)
+        compile_sources(compiler, sources, target, folder)
 
     env = {**environment(str(work / "run"), rate, os.environ), "SCALANA_CACHE": str(cache)}
     env["SCALANA_BUDGET_BYTES"] = str(1 << 30)

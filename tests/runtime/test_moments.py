@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from .recording import ROOT
 
 MS = 1_000_000
-EPOCH_PERIODS = 16
-"""As in sampler_moments.c."""
 clock = st.integers(0, 10**18)
 steps = st.sampled_from([MS, 5 * MS, 10_101_010, 160 * MS])
 
@@ -28,9 +26,8 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     source = ROOT / "runtime/_core/sampler_moments.c"
     subprocess.run([compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
     loaded = ctypes.CDLL(str(library))
-    for function in (loaded.moments_tick_after, loaded.moments_period_from):
-        function.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
-        function.restype = ctypes.c_uint64
+    loaded.moments_tick_after.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
+    loaded.moments_tick_after.restype = ctypes.c_uint64
     loaded.moments_own_tick_after.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32]
     loaded.moments_own_tick_after.restype = ctypes.c_uint64
     return loaded
@@ -72,18 +69,3 @@ def test_processes_of_one_host_tick_in_turns(moments: ctypes.CDLL, first: int, s
     places = sorted(tick % step for tick in ticks)
     gaps = [later - place for place, later in zip(places, [*places[1:], places[0] + step], strict=True)]
     assert max(gaps) < 0.6 * step  # of even ones an eighth; chance moves each by an eighth either way
-
-
-@given(now=clock, apart=st.integers(0, 100 * MS), period=st.sampled_from([MS, 5 * MS, 10_101_010]))
-def test_periods_begin_together_wherever_one_asks(moments: ctypes.CDLL, now: int, apart: int, period: int) -> None:
-    first, second = moments.moments_period_from(now, period), moments.moments_period_from(now + apart, period)
-    assert now <= first < now + period
-    epoch = EPOCH_PERIODS * period
-    if (now + epoch // 8) // epoch == (now + apart + epoch // 8) // epoch:
-        assert (second - first) % period == 0
-
-
-def test_periods_do_not_begin_at_the_same_moment_for_ever(moments: ctypes.CDLL) -> None:
-    period = 5 * MS
-    begins = {moments.moments_period_from(i * EPOCH_PERIODS * period, period) % period // MS for i in range(100)}
-    assert begins == set(range(5))

@@ -17,7 +17,7 @@ from .conftest import Mpi
 pytestmark = pytest.mark.slow
 
 
-SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-O1", "-fno-lto")
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-O1", "-fno-lto")
 """Optimising all sources together takes twice the time, and hides what they get wrong."""
 
 
