@@ -36,6 +36,9 @@ WORTH_MOVING = 0.03
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
+LONG = 0.05
+"""Part of the run that a place takes a rank which is worth to be told where only that rank goes to it."""
+
 APART = 2.0
 """So many times the middle four fifths of the other ranks' starts a rank must start after them, to be late by itself:
 five standard deviations, of normal ones."""
@@ -84,7 +87,8 @@ def detect(
     findings: list[Finding] = []
     for (candidate, finding, excess), end in zip(found, ends, strict=True):
         finding.saving_s = max(0.0, measured_end - end)
-        if finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded:
+        little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded
+        if little and not _is_long_alone(finding, measured_end):
             continue
         _name_hidden(finding, candidate, table, timeline, psg, replay)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
@@ -104,6 +108,15 @@ def _with_joined_threads(changes: list[Change], timeline: Timeline, replay: Repl
         return changes
     _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
     return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]
+
+
+def _is_long_alone(finding: Finding, run_s: float) -> bool:
+    """Whether a place that only one rank goes to, and steadily, takes it a part of the run that is worth to be told
+    even if other ranks would be waiting for something else instead."""
+    here, steady = finding.evidence.get("seconds_here"), finding.evidence["steady_share"]
+    if not isinstance(here, float) or not isinstance(steady, float):
+        return False
+    return len(finding.ranks) == 1 and alone(finding) and steady >= STEADY and here > LONG * run_s
 
 
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:

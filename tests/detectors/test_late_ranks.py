@@ -118,6 +118,17 @@ def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
     assert behind["lost_s"] == pytest.approx(0.020 * 3 * 40)
 
 
+@pytest.mark.parametrize(("ms", "told"), [(6, ["extra"]), (2, [])])
+def test_what_only_one_rank_does_is_told_though_mending_it_alone_brings_little(ms, told):
+    # Rank 2 is nearly as late as rank 1, in a place of its own: without the one, all would wait for the other.
+    def cost(step, rank):
+        own = {"extra": ms} if rank == 1 else {"shared": 0.9 * ms if rank == 2 else 0.0}
+        return {"kernel": 100 - ms, **own}
+
+    found, _ = analyse(steps(4, 40, cost))
+    assert [name for name, finding in found if finding.ranks == [1]] == told
+
+
 def test_only_work_is_named_behind_a_masked_fault():
     """Behind the work of rank 1 hides that rank 2 takes part in an operation that lasts."""
     step = [
