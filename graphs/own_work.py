@@ -53,6 +53,9 @@ class Places:
     """Whether the innermost frame is library code that waits for other threads or processes ``[paths]``."""
     spins: BoolArray
     """Whether the innermost frame is that of a library whose threads spin while they wait for others ``[paths]``."""
+    computes: BoolArray
+    """Whether the innermost frame is native code of the user's own, which cannot rest: it calls what rests ``[paths]``.
+    """
 
 
 @dataclass(slots=True)
@@ -184,7 +187,7 @@ def active_s(samples: Samples, threads: Threads, places: Places, period_ns: int)
 
     The first sample of a thread stands for a period before it, the last for half a period after it.
     """
-    stretches = _stretches(samples, period_ns)
+    stretches = _stretches(samples, places, period_ns)
     time, half = samples.time_ns, period_ns // 2
     until = np.where(stretches.follows, stretches.border_ns, time + half)
     since = np.empty_like(time)
@@ -209,9 +212,9 @@ class InGaps:
     """CPU time in between ``[samples in gaps]``."""
 
     @classmethod
-    def of(cls, gaps: Gaps, samples: Samples, threads: Threads, period_ns: int) -> InGaps:
+    def of(cls, gaps: Gaps, samples: Samples, threads: Threads, places: Places, period_ns: int) -> InGaps:
         """Find them."""
-        stretches = _stretches(samples, period_ns)
+        stretches = _stretches(samples, places, period_ns)
         gap = _gap_of_samples(gaps, samples, threads)
         rows = np.flatnonzero(gap >= 0)
         gap = gap[rows]
@@ -220,7 +223,7 @@ class InGaps:
         return cls(rows, gap, left, right, cpu)
 
 
-def _stretches(samples: Samples, period_ns: int) -> _Stretches:
+def _stretches(samples: Samples, places: Places, period_ns: int) -> _Stretches:
     """Divide the time between neighbouring samples.
 
     The border is the midpoint, unless the thread did not run in between: then it stayed where the earlier sample
@@ -228,7 +231,8 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
     one stayed there until what it then ran, and waited for a core, began; that is right before the later one, or, if
     it was at rest again, at any time, as likely early as late; who has not run at all has but begun to wait. Who ran in
     the earlier one and was at rest in the later ran, and waited for a core, on the way from one place to the other, and
-    then rested in the later: it would have been found at rest in the earlier.
+    then rested in the later: it would have been found at rest in the earlier. So did who computed in the earlier, and
+    was in a library's function in the later: of many short rests a look finds few.
     """
     time, n = samples.time_ns, len(samples)
     follows = np.zeros(n, np.bool_)
@@ -241,7 +245,9 @@ def _stretches(samples: Samples, period_ns: int) -> _Stretches:
         wait = _carried_back(samples.core_wait_ns[1:], apart - cpu, follows[:-1])
         rested = _RESTING[samples.state[:-1]]
         far = 2 * apart > 3 * period_ns
-        rests = far & ~rested & _RESTING[samples.state[1:]]
+        running, computes = samples.state == STATE_RUNNING, places.computes[samples.path]
+        to_call = (running & computes)[:-1] & (running & ~computes)[1:]
+        rests = far & ~rested & (_RESTING[samples.state[1:]] | to_call)
         held = rested | (far & ~rests & (2 * (cpu + wait) < apart))
         middle = (time[:-1] + time[1:]) // 2
         border[:-1] = np.where(held, np.maximum(middle, time[1:] - period_ns // 2), middle)
@@ -284,7 +290,7 @@ def _sampled(
     in_calls: BoolArray | None,
 ) -> Rows:
     """Rows of the gaps that hold samples, CPU as the samples have it."""
-    stretches = _stretches(samples, period_ns)
+    stretches = _stretches(samples, places, period_ns)
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
     if gaps.unwritten_ns is not None and in_calls is not None:
         gap_of_sample[in_calls[samples.path] & (gaps.unwritten_ns > 0)[gap_of_sample]] = -1

@@ -58,7 +58,7 @@ def begin_with_polling(
     def find(number: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
         gaps = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
-        gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, period_ns)
+        gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, places, period_ns)
         before = gaps.number[gap] < len(part)
         here = gaps.number[gap[before]]
         return here, begin_ns[before], cpu_ns[before], asks[before]
@@ -159,12 +159,12 @@ def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:
 
 
 def polled_until(
-    gaps: Gaps, part: Located, data: Gathered, polls: Polling, period_ns: int
+    gaps: Gaps, part: Located, data: Gathered, polls: Polling, places: Places, period_ns: int
 ) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
     """The gaps that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent in
     the tests themselves."""
     samples = samples_of(data, part.portion)
-    there = InGaps.of(gaps, samples, part.threads, period_ns)
+    there = InGaps.of(gaps, samples, part.threads, places, period_ns)
     gap, left = there.gap, there.left_ns
     nothing = np.zeros(0, np.int64)
     if not len(gap):

@@ -54,7 +54,9 @@ def synthetic(ranks: int, seconds: float, rate_hz: float, calls: int, paths: int
     main = np.arange(threads) % (1 + helpers) == 0
     table = Threads(np.arange(threads), rank, main, main, np.where(main, rank, -1))
     places = Places(
-        rng.integers(0, 300, paths), rng.integers(1, 900, paths), rng.random(paths) < 0.1, rng.random(paths) < 0.1
+        rng.integers(0, 300, paths),
+        rng.integers(1, 900, paths),
+        *(rng.random(paths) < part for part in (0.1, 0.1, 0.5)),
     )
     return gaps, samples, table, places
 

@@ -59,11 +59,11 @@ def _gaps(*rows):
     )
 
 
-def _places(count, waits=(), no_user=(), spins=()):
+def _places(count, waits=(), no_user=(), spins=(), computes=()):
     """Path ``p`` leads to vertex ``p`` and line ``10 p``."""
     paths = np.arange(count, dtype=np.int64)
     line = np.where(np.isin(paths, no_user), 0, 10 * paths)
-    return Places(paths, line, np.isin(paths, waits), np.isin(paths, spins))
+    return Places(paths, line, *(np.isin(paths, of) for of in (waits, spins, computes)))
 
 
 def _table(own, activities, column="seconds"):
@@ -128,6 +128,18 @@ def test_who_was_seen_to_run_and_then_to_rest_rested_in_the_later_place():
     own, activities = own_work(_gaps((0, 5, 85, 9, -1, 7)), samples, _threads((0, 0, 0)), _places(3), PERIOD)
     assert _table(own, activities) == {(0, 1, 10, False): 20, (0, 2, 20, False): 60}
     assert _table(own, activities, "core_wait_s") == {(0, 1, 10, False): 13, (0, 2, 20, False): 13}
+
+
+def test_a_short_rest_that_no_look_found_is_that_of_the_call_after_it_and_not_of_what_computed_before():
+    # It computes in 1 until 12 ms, and rests for 20 ms in 2, which a sample finds when it runs again.
+    samples = _samples((0, 10, 1, 5, STATE_RUNNING), (0, 35, 2, 5, STATE_RUNNING), (0, 40, 2, 5, STATE_RUNNING))
+    of_calls = _gaps((0, 5, 42, 17, -1, 7)), samples, _threads((0, 0, 0))
+    own, activities = own_work(*of_calls, _places(3, computes=(1,)), PERIOD)
+    assert _table(own, activities) == {(0, 1, 10, False): 7.5, (0, 2, 20, False): 29.5}
+    # What computes in both places was off the CPU for another cause; and of what a call may be, it is not known.
+    for computes in ((1, 2), ()):
+        own, activities = own_work(*of_calls, _places(3, computes=computes), PERIOD)
+        assert _table(own, activities) == {(0, 1, 10, False): 27.5, (0, 2, 20, False): 9.5}
 
 
 def test_who_has_not_run_since_it_rested_waited_for_a_core_at_the_end():
