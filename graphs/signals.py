@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scalana.graphs.matching import _numbered, _running_count
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.tables import Events, concatenate, take
-from scalana.graphs.timeline import ROW, Calls, Instances, IntArray
+from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import BY_NAME, OPERATIONS
 
 BoolArray = npt.NDArray[np.bool_]
@@ -289,16 +289,18 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
     entry = instances.first[calls.waits[rows]]
     one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
     receives = rank[waiter] != one
-    # What its sender is done with lies with the receiver.
     asked = np.zeros(len(instances), np.bool_)
-    asked[calls.waits[rows[receives]]] = True
+    asked[calls.waits[rows]] = True
     done = np.flatnonzero(asked[calls.waits])
-    sender = _callers(done, calls)
-    of_sender = rank[sender] == rank[instances.members[instances.first[calls.waits[done]]]]
-    done_s = np.full(len(instances), np.inf)
-    done_s[calls.waits[done[of_sender]]] = calls.exit_s[sender[of_sender]]
-    asks = ~receives | (done_s[calls.waits[rows]] > calls.enter_s[waiter])
-    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank)
+    owner = _callers(done, calls)
+    side = (rank[owner] != rank[instances.members[instances.first[calls.waits[done]]]]).astype(np.int64)
+    done_s = np.full((2, len(instances)), np.inf)  # its sender, its receiver
+    done_s[side, calls.waits[done]] = calls.exit_s[owner]
+    partner_done_s = done_s[np.where(receives, 0, 1), calls.waits[rows]]
+    # What its sender is done with lies with the receiver.
+    asks = ~receives | (partner_done_s > calls.enter_s[waiter])
+    until_s = np.where(receives, np.inf, partner_done_s)
+    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank, until_s[asks])
 
 
 def collective_progress(
@@ -328,12 +330,19 @@ def _callers(rows: IntArray, calls: Calls) -> IntArray:
     return np.searchsorted(calls.wait_first, rows, side="right") - 1
 
 
-def _came_back(rows: IntArray, waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> Signals:
+def _came_back(
+    rows: IntArray,
+    waiter: IntArray,
+    partner: IntArray,
+    calls: Calls,
+    rank: IntArray,
+    until_s: FloatArray | float = np.inf,
+) -> Signals:
     """The signals that partners give by coming back to MPI, to calls that wait for what ``rows`` of ``calls.waits``
-    say."""
+    say. Who comes back after it has had its part (``until_s``) gives none: a waiter that stays lacks a core, say."""
     given = _returns(waiter, partner, calls, rank)
     # Where a partner came back with its part of this operation, that is known already.
-    found = (given >= 0) & (calls.posts[given] != calls.waits[rows])
+    found = (given >= 0) & (calls.posts[given] != calls.waits[rows]) & (calls.enter_s[given] < until_s)
     return _signals(given[found], waiter[found], _FLUSH)
 
 

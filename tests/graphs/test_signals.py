@@ -207,6 +207,11 @@ def test_a_message_that_its_sender_was_done_with_waits_for_no_return():
     assert waits(send(0, 1), recv(10, 20), send(19, 30, seq=1), recv(40, 41, seq=1)) == {}
 
 
+def test_a_send_that_its_receiver_has_waits_for_no_return():
+    # The sender stays in the send while the receiver, which has the message, computes and comes back: it lacks a core.
+    assert waits(recv(0, 10), send(1, 42), recv(41, 50, 1), send(45, 46, 1)) == {(1, 0): (1, 0), (1, 41): (4, 0)}
+
+
 @pytest.mark.parametrize(("returns", "found"), [(30, [(3, 1)]), (20, [])], ids=["back", "back long before"])
 def test_a_collective_that_was_posted_waits_for_the_last_member_to_come_back(returns, found):
     # Calls: rank 0 posts and waits from 1 to 31, rank 1 posts and comes back later.
