@@ -8,7 +8,7 @@ from typing import Any
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
-FORMAT = 7
+FORMAT = 8
 """Of :func:`encode`; to be raised with any change of it, or of what is found in the sources."""
 
 

@@ -303,6 +303,25 @@ def test_a_file_that_is_no_source_at_all(tmp_path: Path) -> None:
     assert psg.warnings and all("main.cpp" in warning for warning in psg.warnings)
 
 
+def test_macros_that_only_the_compiler_was_given_cost_no_loops_and_no_calls(tmp_path: Path) -> None:
+    source = """
+    void put(int *b, int n);
+    int main(int n, char **v) {
+        int *b = 0;
+        for (int i = -RADIUS; i <= RADIUS; i++) put(b, i);
+        put(b, n * GROUP_SIZE);
+    }
+    """
+    psg = graph(tmp_path, source, name="main.c")
+    assert outline(psg) == "loop for (int i = -RADIUS; i <= RADIUS; i++)\n  call put\ncall put"
+    assert psg.warnings == [f"{tmp_path}/main.c: not defined, and read as 1: RADIUS, GROUP_SIZE"]
+
+
+def test_names_that_stand_for_no_number_are_left_as_they_are(tmp_path: Path) -> None:
+    psg = graph(tmp_path, "int main() { for (;;) { } UNKNOWN.step(); }\n")
+    assert len(psg.warnings) == 1 and "undeclared identifier 'UNKNOWN'" in psg.warnings[0]
+
+
 def test_old_c_is_no_error(tmp_path: Path) -> None:
     psg = graph(tmp_path, "main() { hidden(); for (;;) { } }\n", name="main.c")
     assert (psg.warnings, outline(psg)) == ([], "call hidden\nloop for (;;)")
