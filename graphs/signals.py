@@ -289,18 +289,27 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
     entry = instances.first[calls.waits[rows]]
     one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
     receives = rank[waiter] != one
+    until_s = np.empty(len(rows))
+    for these, of_sender in ((receives, True), (~receives, False)):
+        until_s[these] = _done_s(rows[these], of_sender, calls, instances, rank)
+    # What its sender is done with lies with the receiver.
+    asks = ~receives | (until_s > calls.enter_s[waiter])
+    until_s[receives] = np.inf
+    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank, until_s[asks])
+
+
+def _done_s(rows: IntArray, of_sender: bool, calls: Calls, instances: Instances, rank: IntArray) -> FloatArray:
+    """When the sender, or else the receiver, was done with the message of each of ``rows`` of ``calls.waits``, in
+    seconds; infinite where that is not known ``[rows]``."""
     asked = np.zeros(len(instances), np.bool_)
     asked[calls.waits[rows]] = True
     done = np.flatnonzero(asked[calls.waits])
     owner = _callers(done, calls)
-    side = (rank[owner] != rank[instances.members[instances.first[calls.waits[done]]]]).astype(np.int64)
-    done_s = np.full((2, len(instances)), np.inf)  # its sender, its receiver
-    done_s[side, calls.waits[done]] = calls.exit_s[owner]
-    partner_done_s = done_s[np.where(receives, 0, 1), calls.waits[rows]]
-    # What its sender is done with lies with the receiver.
-    asks = ~receives | (partner_done_s > calls.enter_s[waiter])
-    until_s = np.where(receives, np.inf, partner_done_s)
-    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank, until_s[asks])
+    is_sender = rank[owner] == rank[instances.members[instances.first[calls.waits[done]]]]
+    done, owner = done[is_sender == of_sender], owner[is_sender == of_sender]
+    done_s = np.full(len(instances), np.inf)
+    done_s[calls.waits[done]] = calls.exit_s[owner]
+    return np.asarray(done_s[calls.waits[rows]])
 
 
 def collective_progress(
