@@ -125,6 +125,8 @@ def describe(
     if shares is not None:
         evidence["cpu_share"], evidence["core_wait_share"] = shares
         evidence["sleeps"] = excess.asleep
+    if excess.of_pieces:
+        evidence["large_pieces"], evidence["large_pieces_over_s"] = len(excess.over_s), float(excess.over_s.sum())
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     evidence["callers"] = callers(candidate.spot.vertex, psg)

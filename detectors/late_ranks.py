@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 
 from scalana.detectors.advice import advise
@@ -13,6 +15,7 @@ from scalana.detectors.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.findings import Finding, Hop
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.joined_threads import joined_threads
+from scalana.detectors.large_pieces import Pieces
 from scalana.detectors.paths import path_to
 from scalana.detectors.pools import Pool
 from scalana.detectors.replay import Change, Replay
@@ -21,7 +24,7 @@ from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
-from scalana.detectors.whole_calls import measure
+from scalana.detectors.whole_calls import Measured, measure
 from scalana.graphs.portions import each
 from scalana.graphs.psg import PSG
 from scalana.graphs.timeline import FloatArray, Timeline
@@ -62,11 +65,23 @@ def detect(
     judged = significance(table, timeline, replay, table.shares.group[hit])
     crowding = Crowding.of(timeline)
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
-    signal = [candidate for candidate in large if _signal(candidate, table, judged.part) >= 0.5]
-    signal = [candidate for candidate in signal if _starts_apart(candidate, timeline)]
-    for candidate, excess in measure(signal, table, timeline, psg):
-        if excess is not None and is_ordinary(candidate, excess, table, timeline, psg):
-            continue
+    pieces = Pieces.of(table, timeline)
+    large = [candidate for candidate in large if _starts_apart(candidate, timeline)]
+    loud = [_signal(candidate, table, judged.part) >= 0.5 for candidate in large]
+    late: list[Measured] = []
+    others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
+    for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
+        in_turn = _signal(candidate, table, judged.steady) < 0.5
+        if excess is not None and (
+            (in_turn and pieces.excess(candidate, table, timeline) is not None)
+            or is_ordinary(candidate, excess, table, timeline, psg)
+        ):
+            others.append(candidate)
+        else:
+            late.append((candidate, excess))
+    small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
+    late += pieces.causes(others, small, table, timeline, psg, replay)
+    for candidate, excess in sorted(late, key=lambda measured: -measured[0].lost_s):
         if takes_its_share(candidate, excess, table, timeline, psg, pools):
             continue
         finding = _finding(candidate, table, timeline, psg, total, excess)

@@ -95,6 +95,8 @@ class StretchExcess:
     """The same of time runnable without a core ``[rows]``."""
     asleep: bool = False
     """Whether the work there is sleep, for the most part."""
+    of_pieces: bool = False
+    """Whether it is what pieces of work take longer than their like, each of them a row."""
 
     def shares(self) -> tuple[float, float] | None:
         """Parts of the excess on a CPU and without a core, stretch by stretch: over the run all ranks may have done the

@@ -91,6 +91,10 @@ def claim(finding: Finding, ranks: int) -> str:
         text = f"{who} spends {names.seconds(here)} here"
         if several:
             text = f"{who} spend {names.seconds(here)} here on average"
+        large, over = (_number(finding.evidence, key) for key in ("large_pieces", "large_pieces_over_s"))
+        if large is not None and over is not None:
+            longer = f"{names.seconds(over)} longer than is usual for {large:.0f} pieces of work"
+            return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
         if others is None:
             return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
         if others <= NOTHING * here:
