@@ -105,7 +105,7 @@ def detect(
         little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded
         if little and not _is_long_alone(finding, measured_end):
             continue
-        _name_hidden(finding, candidate, table, timeline, psg, replay)
+        _name_hidden(finding, candidate, findings, table, timeline, psg, replay)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
         if excess is not None:
             finding.evidence["stretches"] = stretches_of(candidate, table, timeline, excess)
@@ -147,9 +147,16 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
 
 
 def _name_hidden(
-    finding: Finding, candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, replay: Replay
+    finding: Finding,
+    candidate: Candidate,
+    larger: list[Finding],
+    table: BlameTable,
+    timeline: Timeline,
+    psg: PSG,
+    replay: Replay,
 ) -> None:
-    """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it."""
+    """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
+    none of those that are told before it."""
     waiting = max(timeline.ranks - len(candidate.ranks), 1)
     if finding.saving_s >= HIDDEN * candidate.lost_s / waiting:
         return
@@ -158,6 +165,8 @@ def _name_hidden(
         return
     place = psg[max(behind.spot.vertex, 0)].place
     line = behind.spot.line if behind.spot.line > 0 else place.line
+    if any((told.file, told.line) == (place.file, line) for told in larger):
+        return
     finding.evidence["behind"] = {
         "file": place.file,
         "line": line,

@@ -118,6 +118,18 @@ def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
     assert behind["lost_s"] == pytest.approx(0.020 * 3 * 40)
 
 
+def test_behind_a_cause_hides_none_that_is_told_before_it():
+    # In most steps rank 1 is last, and in the others rank 2; either hides the other.
+    def cost(step, rank):
+        late = {1: ("f", 70 if step % 4 else 50), 2: ("g", 60)}
+        return {"forward": 10, **dict([late[rank]] if rank in late else [])}
+
+    (first, f), (second, g) = analyse(steps(4, 80, cost))[0]
+    assert (first, f.ranks, second, g.ranks) == ("f", [1], "g", [2])
+    assert f.evidence["behind"]["ranks"] == [2]
+    assert "behind" not in g.evidence
+
+
 @pytest.mark.parametrize(("ms", "told"), [(6, ["extra"]), (2, [])])
 def test_what_only_one_rank_does_is_told_though_mending_it_alone_brings_little(ms, told):
     # Rank 2 is nearly as late as rank 1, in a place of its own: without the one, all would wait for the other.
