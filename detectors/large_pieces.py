@@ -57,10 +57,13 @@ class Pieces:
     """Those that are large on a different rank each time; none where sizes of all kinds occur ``[calls]``."""
 
     @classmethod
-    def of(cls, table: BlameTable, timeline: Timeline) -> Pieces:
-        """Compare all pieces that somebody waits for. O(calls log calls)."""
+    def of(cls, table: BlameTable, timeline: Timeline, least_s: float) -> Pieces:
+        """Compare all pieces that somebody waits for, if they wait ``least_s`` for messages. O(calls log calls)."""
         calls, own = timeline.calls, timeline.own
         count = len(calls)
+        # Where few calls are written, it is several pieces that lie between two of them.
+        if timeline.unwritten is not None or float(_waits_for_messages(table, timeline).sum()) < least_s:
+            return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
         cpu_s = weighted_count(own.gap, own.cpu_s, count + len(timeline.locations))[:count]
         before = np.append(-1, calls.vertex)[:count]
         before[calls.first[:-1][np.diff(calls.first) > 0]] = -1
@@ -74,7 +77,7 @@ class Pieces:
         waited_s, apart_s = float(cpu_s[waited].sum()), float(cpu_s[apart].sum())
         between_s = float(cpu_s[known & ~large & ~alike].sum())
         rare = len(apart) < ENOUGH or apart_s < OFTEN * waited_s or between_s > float(cpu_s[large].sum())
-        if rare or timeline.unwritten is not None:  # then it is several pieces that lie between two calls
+        if rare:
             large[:] = False
         return cls(number, alike, large)
 
@@ -182,6 +185,13 @@ def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
     return np.asarray(cpu_s > SHORT * long_s[location])
 
 
+def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
+    """Seconds of waiting of every row of the stretches, 0 where it is for no message ``[rows of stretches]``."""
+    stretches = table.stretches
+    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
+    return np.where(np.repeat(message, np.diff(stretches.first)), stretches.wait_s, 0.0)
+
+
 def _judge(
     table: BlameTable, timeline: Timeline, is_piece: BoolArray, large: BoolArray, cpu_s: FloatArray, usual_s: FloatArray
 ) -> tuple[IntArray, IntArray]:
@@ -189,8 +199,7 @@ def _judge(
     than the last piece of who waits, and its next."""
     calls, stretches = timeline.calls, table.stretches
     lateness = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
-    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
-    rows = np.flatnonzero((stretches.wait_s > 0.0) & message[lateness])
+    rows = np.flatnonzero(_waits_for_messages(table, timeline) > 0.0)
     culprit, waiter = stretches.culprit[lateness[rows]], stretches.call[rows]
     pieces = np.flatnonzero(is_piece)
 

@@ -65,7 +65,7 @@ def detect(
     judged = significance(table, timeline, replay, table.shares.group[hit])
     crowding = Crowding.of(timeline)
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
-    pieces = Pieces.of(table, timeline)
+    pieces = Pieces.of(table, timeline, WORTH * recorded)
     large = [candidate for candidate in large if _starts_apart(candidate, timeline)]
     loud = [_signal(candidate, table, judged.part) >= 0.5 for candidate in large]
     late: list[Measured] = []
