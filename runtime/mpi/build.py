@@ -388,13 +388,13 @@ def _compile_each(
 
     def compile_one(source: str) -> str:
         made = os.path.join(work, f"{os.path.basename(source)}.o")
-        _run([compiler, *_FLAGS, *compiling, f"-I{_HERE}", f"-I{_CORE}", "-c", source, "-o", made])
+        _run([compiler, *compiling, *_FLAGS, f"-I{_HERE}", f"-I{_CORE}", "-c", source, "-o", made])
         return made
 
     with ThreadPoolExecutor(jobs) as pool:
         objects = list(pool.map(compile_one, sources))
     output = os.path.join(work, "library.so")
-    _run([compiler, *_FLAGS, *linking, "-shared", "-o", output, *objects, "-ldl"])
+    _run([compiler, *linking, *_FLAGS, "-shared", "-o", output, *objects, "-ldl"])
     os.replace(output, target)
 
 
