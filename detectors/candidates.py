@@ -40,6 +40,10 @@ class Spot:
     vertex: int
     line: int
 
+    def lines(self, place: Place) -> tuple[int, int]:
+        """First and last line, ``place`` being that of its vertex."""
+        return (self.line, self.line) if self.line > 0 else (place.line, place.end_line)
+
 
 class Container(NamedTuple):
     """What lines without communication lie in."""

@@ -145,7 +145,7 @@ def _gone(table: CostTable) -> list[tuple[PSG, Spot, list[int], str]]:
         if table.origin[row][0] == BEFORE and run.vertex[target] >= 0:
             spot = Spot(TargetKind(int(run.kind[target])), int(run.vertex[target]), int(run.line[target]))
             place = run.psg[spot.vertex].place
-            key = (int(spot.kind), place.file, spot.line if spot.line > 0 else place.line)
+            key = (int(spot.kind), place.file, spot.lines(place)[0])
             groups.setdefault(key, (spot, []))[1].append(row)
     return [(run.psg, spot, rows, "before") for spot, rows in groups.values()]
 
@@ -182,7 +182,7 @@ def _change(
     floor = FLOOR * table.cost_s.sum(axis=0) / table.ranks
     noise = float(np.sqrt((error**2 + assumed**2 + floor**2).sum() + blur))
     place = psg[spot.vertex].place
-    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
+    line, end_line = spot.lines(place)
     is_new = not only and total[BEFORE] == 0.0 and not np.isin(table.vertex[rows], matched).any()
     return Change(
         file=place.file,

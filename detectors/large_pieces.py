@@ -13,7 +13,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import MOST, Candidate, Spot, add
@@ -24,10 +23,10 @@ from scalana.detectors.stretches import MESSAGES
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.tables import BoolArray
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 _NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
-BoolArray = npt.NDArray[np.bool_]
 
 LARGER = 2.0
 """So many times what is ordinary a piece computes that is not like the others."""

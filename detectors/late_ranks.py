@@ -71,7 +71,7 @@ def detect(
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
     for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
-        in_turn = _signal(candidate, table, judged.steady) < 0.5
+        in_turn = _signal(candidate, table, judged.steady) < STEADY
         if excess is not None and (
             (in_turn and pieces.excess(candidate, table, timeline) is not None)
             or is_ordinary(candidate, excess, table, timeline, psg)
@@ -93,7 +93,7 @@ def detect(
         finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
-        if candidate.lost_s >= DEAD_BAND * total or (steady >= 0.5 and alone(finding)):
+        if candidate.lost_s >= DEAD_BAND * total or (steady >= STEADY and alone(finding)):
             found.append((candidate, finding, excess))
     if not found:
         return []
@@ -164,7 +164,7 @@ def _name_hidden(
     if behind is None:
         return
     place = psg[max(behind.spot.vertex, 0)].place
-    line = behind.spot.line if behind.spot.line > 0 else place.line
+    line, _ = behind.spot.lines(place)
     if any((told.file, told.line) == (place.file, line) for told in larger):
         return
     finding.evidence["behind"] = {
@@ -189,7 +189,7 @@ def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Si
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
     one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
-    return WORTH if one or _signal(candidate, table, judged.steady) >= 0.5 else WORTH_MOVING
+    return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
@@ -213,7 +213,7 @@ def _finding(
     evidence = describe(candidate, table, timeline, psg, excess)
     vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
     place = psg[max(vertex, 0)].place
-    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
+    line, end_line = spot.lines(place)
     return Finding(
         kind="",
         vertex=vertex,

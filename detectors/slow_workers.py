@@ -68,7 +68,7 @@ def _finding(
 ) -> Finding:
     spot = candidate.spot
     place = psg[spot.vertex].place
-    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place.line, place.end_line)
+    line, end_line = spot.lines(place)
     ranks = np.asarray(pool.ranks)[slow].tolist()
     function, kind = psg.function_of(spot.vertex), psg[spot.vertex].kind.value
     finding = Finding(

@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from scalana.graphs.tables import Events
+from scalana.graphs.tables import BoolArray, Events
 from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
-
-BoolArray = npt.NDArray[np.bool_]
 
 WAIT = BY_NAME["wait"].code
 STORE = BY_NAME["store"].code

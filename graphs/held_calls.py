@@ -12,15 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from scalana.graphs.own_work import Places
-from scalana.graphs.tables import Samples, Threads, to_ns, to_seconds
+from scalana.graphs.tables import BoolArray, Samples, Threads, to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record_format import STATE_RUNNING
-
-BoolArray = npt.NDArray[np.bool_]
 
 ORDINARY = 0.25
 """Quantile of what operations of one place take, once all are there, that counts as ordinary."""

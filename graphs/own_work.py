@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.tables import Samples, Threads, to_seconds
+from scalana.graphs.tables import BoolArray, Samples, Threads, to_seconds
 from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
 from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, unsampled
 from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
@@ -30,8 +30,6 @@ from scalana.runtime.record_format import (
     STATE_RUNNING,
     STATE_UNKNOWN,
 )
-
-BoolArray = npt.NDArray[np.bool_]
 
 _NS = 1e-9
 _MOST_TICKS = 4096

@@ -16,10 +16,10 @@ from scalana.graphs.call_tree import CallTree
 from scalana.graphs.gather import Gathered
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.located import Located, gaps_of, outside_communication, samples_of
-from scalana.graphs.own_work import BoolArray, InGaps, Places
+from scalana.graphs.own_work import InGaps, Places
 from scalana.graphs.portions import each, rows_of_ranges
 from scalana.graphs.psg import PSG, VertexKind
-from scalana.graphs.tables import to_ns, to_seconds
+from scalana.graphs.tables import BoolArray, to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
 from scalana.graphs.work_rows import Gaps
 from scalana.runtime.operations import BY_NAME

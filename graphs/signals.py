@@ -15,15 +15,12 @@ from typing import Protocol
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from scalana.graphs.matching import _numbered, _running_count
 from scalana.graphs.portions import chunks, each
-from scalana.graphs.tables import Events, concatenate, take
+from scalana.graphs.tables import BoolArray, Events, concatenate, take
 from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import BY_NAME, OPERATIONS
-
-BoolArray = npt.NDArray[np.bool_]
 
 _NEIGHBOURS = BY_NAME["neighbor_collective"].code
 _POST, _START, _COMPLETE, _WAIT = (BY_NAME[f"win_{name}"].code for name in ("post", "start", "complete", "wait"))

@@ -46,7 +46,7 @@ def finding_of(
     caused *= place.caused_s[table.reference] * len(caused) / max(float(caused.sum()), 1e-300)  # without turns on cores
     ranks = float(table.ranks.max())
     kind, by_waiting = _kind(place, table, ideal, work), _loses_by_waiting(place, table)
-    line, end_line = (spot.line, spot.line) if spot.line > 0 else (place_of.line, place_of.end_line)
+    line, end_line = spot.lines(place_of)
     finding = Finding(
         kind=kind,
         vertex=spot.vertex,

@@ -152,16 +152,10 @@ static const char *first_variable(const char *const *names)
     return NULL;
 }
 
-/* NULL where no launcher says. */
-static const char *world_size(void)
-{
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
-    return first_variable(sizes);
-}
-
 static void describe(double rate_hz, const char *sampler)
 {
     static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     static const char *const locals[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     char text[PATH_MAX];
     cpu_set_t cores;
@@ -174,7 +168,7 @@ static void describe(double rate_hz, const char *sampler)
     }
     meta_number("pid", getpid());
     meta_number("ppid", getppid());
-    const char *rank = first_variable(ranks), *size = world_size(), *local = first_variable(locals);
+    const char *rank = first_variable(ranks), *size = first_variable(sizes), *local = first_variable(locals);
     meta("role", rank && size ? "rank" : "process");
     if (rank && size) {
         meta("rank", rank);

@@ -167,7 +167,8 @@ static void settle(watched_event *e)
         }
     }
     /* Where its depth varies, it takes longer to believe that little is enough. */
-    e->settle = e->settle * (more ? 8 : 2) < LONGEST_SETTLING ? e->settle * (more ? 8 : 2) : LONGEST_SETTLING;
+    uint32_t longer = e->settle * (more ? 8u : 2u);
+    e->settle = longer < LONGEST_SETTLING ? longer : LONGEST_SETTLING;
     e->samples = 0;
     memset(e->needing, 0, sizeof e->needing);
 }
