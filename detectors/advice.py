@@ -77,6 +77,8 @@ def advise(finding: Finding) -> str:
     if finding.kind == "serial":
         return "Only this rank works while all others wait: share the work, or move it off the critical path."
     steady = evidence.get("steady_share")
+    if evidence.get("drifts"):
+        return "Which ranks have most to do here changes in the course of the run: balance anew from time to time."
     if len(finding.ranks) > 1 and isinstance(steady, float) and steady < SPREAD:
         return "A different rank is late each time: balance this work within every step, not only over the run."
     if isinstance(cpu, float) and isinstance(core_wait, float):

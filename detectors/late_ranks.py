@@ -36,6 +36,8 @@ WORTH = 0.01
 """Part of all recorded rank-seconds below which waiting is not worth a finding."""
 WORTH_MOVING = 0.03
 """The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
+WORTH_DRIFTING = 0.1
+"""The same for what ranks are late with for a part of the run: others may use their cores for as long."""
 WORTH_ONCE = 0.05
 """The same for what happened too rarely for its noise to be known."""
 
@@ -67,7 +69,7 @@ def detect(
     found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
     pieces = Pieces.of(table, timeline, WORTH * recorded)
     large = [candidate for candidate in large if _starts_apart(candidate, timeline)]
-    loud = [_signal(candidate, table, judged.part) >= 0.5 for candidate in large]
+    loud = [_stands_out(candidate, table, judged, recorded) for candidate in large]
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
     for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
@@ -90,6 +92,8 @@ def detect(
         computing = steady < STEADY or may_compute_more(candidate, table, timeline, psg)
         programs = crowding.programs_part(excess, computing) if excess is not None else 1.0
         finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
+        if steady < STEADY <= _signal(candidate, table, judged.drifting):
+            finding.evidence["drifts"] = True
         finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
         if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
             continue
@@ -188,8 +192,17 @@ def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Si
         return WORTH_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
+    if finding.evidence.get("drifts") and _signal(candidate, table, judged.part) < 0.5:
+        return WORTH_DRIFTING
     one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
     return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
+
+
+def _stands_out(candidate: Candidate, table: BlameTable, judged: Significance, recorded_s: float) -> bool:
+    """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
+    if _signal(candidate, table, judged.part) >= 0.5:
+        return True
+    return candidate.lost_s >= WORTH_DRIFTING * recorded_s and _signal(candidate, table, judged.drifting) >= STEADY
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:

@@ -31,6 +31,12 @@ STANDS_OUT_AT_START = 1.0
 different speeds on a busy machine, and this says little about the program."""
 
 
+EPOCHS, EPOCH = 8, 20
+"""Parts of the run, of which a rank may be late in some, and instances of a place that there must be in one."""
+LATE_FOR_A_WHILE = 0.2
+"""Part of what its stretches ordinarily take by which a rank must then be late (beside a single other one, half as long
+again as that one takes): a core that others use as well may be slow for a while, too."""
+
 STALLED = 0.8
 """Part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine."""
 
@@ -43,6 +49,9 @@ class Significance:
     """Between 0 and 1 ``[wait groups]``."""
     steady: FloatArray
     """Of these, what is due to ranks that are late on average ``[wait groups]``."""
+    drifting: FloatArray
+    """Part that is due to ranks that are far later than the others for a part of the run, on average
+    ``[wait groups]``."""
     repeated: FloatArray
     """Part that comes from places with instances enough to tell ``[wait groups]``."""
 
@@ -75,7 +84,7 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
         at = slice(begins[sites.start], begins[sites.stop])
         return _judge(timeline, seconds, stretches, latenesses[at], site[at] - site[at.start])
 
-    judged = [np.zeros(len(stretches.culprit), dtype=bool) for _ in range(3)]
+    judged = [np.zeros(len(stretches.culprit), dtype=bool) for _ in range(4)]
     for column, parts in zip(judged, zip(*each(judge, portions_of(rows)), strict=True), strict=False):
         column[latenesses] = np.concatenate(parts)
     row = stretches.rows_of(latenesses)
@@ -99,6 +108,10 @@ class _Seconds:
     """Time waiting for a core."""
     carried_s: FloatArray
     """How much later than the first the record of a location begins ``[locations]``."""
+    begin_s: float
+    """When the first record begins."""
+    run_s: float
+    """From then to when the last one ends."""
 
     @classmethod
     def of(cls, timeline: Timeline, replay: Replay, row_of_gap: IntArray) -> _Seconds:
@@ -109,7 +122,9 @@ class _Seconds:
             row_of_gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.helper, replay.gap_s,
             own_s, stall_s, starved_s,
         )  # fmt: skip
-        return cls(own_s, stall_s, starved_s, start_s - start_s.min(initial=np.inf))
+        begin_s = float(start_s.min(initial=np.inf))
+        run_s = float(timeline.locations.end_s.max(initial=-np.inf)) - begin_s
+        return cls(own_s, stall_s, starved_s, start_s - begin_s, begin_s, run_s)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -128,9 +143,10 @@ def _add_up(first, activity, seconds, cpu_s, core_wait_s, helper, gap_s, own, st
 
 def _judge(
     timeline: Timeline, seconds: _Seconds, stretches: Stretches, latenesses: IntArray, site: IntArray
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[npt.NDArray[np.bool_], ...]:
     """Tell of all latenesses of some sites whether they stand above noise, those of these due to ranks that are late on
-    average, and whether the site has instances enough to tell, each ``[latenesses]``."""
+    average, those due to ranks that are so for a part of the run, and whether the site has instances enough to tell,
+    each ``[latenesses]``."""
     calls = timeline.calls
     size = stretches.first[latenesses + 1] - stretches.first[latenesses]
     # Every participant is a row: the members of a lateness, and then its culprit.
@@ -168,7 +184,10 @@ def _judge(
     stalled &= stall_s[culprit] - usual_stall >= STALLED * late_s
     needed = np.where(since[culprit] < 0, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
     signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)
-    return signal, signal & persistent, enough
+    arrived = (calls.enter_s[stretches.culprit[latenesses]] - seconds.begin_s) / max(seconds.run_s, 1e-300)
+    epoch = np.repeat(np.clip((arrived * EPOCHS).astype(np.int64), 0, EPOCHS - 1), size + 1)
+    drifting = in_band & _late_for_a_while(pair, epoch, own_s, over_s)[culprit]
+    return signal, signal & persistent, drifting, enough
 
 
 def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
@@ -195,7 +214,18 @@ def _ordinary_spread(site: IntArray, size: IntArray, pair: IntArray, own_s: Floa
 def _persistently_late(pair: IntArray, late_s: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether the mean lateness of a location at a site is above zero by many standard errors ``[pairs]``."""
     number = np.bincount(pair)
-    mean = weighted_count(pair, late_s, len(number)) / number
+    some = np.maximum(number, 1)
+    mean = weighted_count(pair, late_s, len(number)) / some
     squares = weighted_count(pair, late_s * late_s, len(number))
-    error = np.sqrt(np.maximum(squares / number - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
+    error = np.sqrt(np.maximum(squares / some - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
     return np.asarray((number >= REPEATED) & (mean > PERSISTENT * error))
+
+
+def _late_for_a_while(pair: IntArray, epoch: IntArray, own_s: FloatArray, over_s: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether a location is late on average, and much, at a site in the part of the run that a participant is in
+    ``[participants]``: load that moves from rank to rank makes none of them late over the whole run."""
+    part = pair * EPOCHS + epoch
+    number = np.bincount(part)
+    late_s = weighted_count(part, over_s, len(number))
+    much = late_s >= LATE_FOR_A_WHILE * weighted_count(part, own_s - over_s, len(number))
+    return np.asarray((_persistently_late(part, over_s) & much & (number >= EPOCH))[part])

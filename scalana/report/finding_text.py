@@ -95,6 +95,8 @@ def claim(finding: Finding, ranks: int) -> str:
         if large is not None and over is not None:
             longer = f"{names.seconds(over)} longer than is usual for {large:.0f} pieces of work"
             return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
+        if finding.evidence.get("drifts") and several:
+            return f"{text}, each far more than others for a part of the run."
         if others is None:
             return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
         if others <= NOTHING * here:

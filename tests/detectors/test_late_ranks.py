@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scalana.report.finding_text import claim
 from tests.detectors import examples
 from tests.detectors.jobs import analyse, steps
 from tests.detectors.simulator import simulate
@@ -59,6 +60,30 @@ def test_a_fault_that_moves_is_one_finding_on_all_ranks(ranks, period_s):
     assert (name, finding.ranks) == ("rebuild", list(range(ranks)))
     assert finding.lost_s == pytest.approx(0.040 * 10 * ranks * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(0.040 * 10 * ranks, rel=0.1)
+
+
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_load_that_moves_from_ranks_to_others_over_the_run_is_one_finding(period_s):
+    def cost(step, rank):
+        return {"forward": 20.0 * (1.0 + 0.9 * np.cos(np.pi * (step / 150 - rank)))}
+
+    def mended(step, rank):
+        return {"forward": 20.0 * (1.0 - 0.9 * abs(np.cos(np.pi * step / 150)))}
+
+    program = steps(4, 300, cost, noise=0.1)
+    ((name, finding),) = analyse(program, period_s=period_s)[0]
+    assert (name, finding.ranks, finding.evidence["drifts"]) == ("forward", [0, 1, 2, 3], True)
+    assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(4, 300, mended, noise=0.1)), rel=0.15)
+    assert "each far more than others for a part of the run" in claim(finding, 4)
+    assert "balance anew" in finding.advice
+
+
+@pytest.mark.parametrize("period_s", PERIODS)
+def test_a_core_that_is_slower_for_a_while_is_no_finding(period_s):
+    def cost(step, rank):
+        return {"forward": 30.0 * (1.3 if rank == 2 and 50 <= step < 90 or rank == 0 and step >= 270 else 1.0)}
+
+    assert analyse(steps(4, 300, cost, noise=0.1), period_s=period_s)[0] == []
 
 
 def test_ranks_that_take_turns_in_waiting_for_a_lock_are_a_finding_and_in_computing_noise():
