@@ -7,7 +7,6 @@ frames, for what the compiler inlined has no frame of its own in the process.
 from __future__ import annotations
 
 import os
-import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from scalana.frontend.cpp.demangling import demangled
 from scalana.frontend.cpp.dies import OUTLINED, attribute, chain_of, declared, qualified, ranges, subprograms, text
 from scalana.frontend.cpp.elf import Binary, BinaryError, CompileUnit
 from scalana.frontend.cpp.names import plain_name
@@ -96,7 +96,7 @@ class Symbols:
         at = bisect_right(self._table, (address, 1 << 64, "")) - 1
         if at < 0 or not self._table[at][0] <= address < self._table[at][1]:
             return ()
-        name = plain_name(_demangled(self._table[at][2]))
+        name = plain_name(demangled(self._table[at][2]))
         unit = self._unit(address)
         if unit is not None:  # a function that debug information leaves out, or has in a file of its own
             start = _row(unit, self._table[at][0])
@@ -137,7 +137,7 @@ class Symbols:
         if outlined is not None:
             symbol = outlined.group(1).rpartition("::")[2]
             home = self._binary.unit(where[0]) or unit
-            name, first = self._named(home).get(symbol, (_demangled(symbol), first))
+            name, first = self._named(home).get(symbol, (demangled(symbol), first))
         return NativeFrame(
             self._binary.file(*where) or file, plain_name(name), first, line, column, outlined is not None
         )
@@ -256,23 +256,3 @@ def _containing(functions: list[tuple[int, int, Any]], address: int) -> Any:
 def _row(unit: CompileUnit, address: int) -> tuple[str, int, int]:
     at = bisect_right(unit.addresses, address, key=lambda row: row[0]) - 1
     return unit.addresses[at][1:] if at >= 0 else ("", 0, -1)
-
-
-def _demangled(name: str) -> str:
-    """A readable form of the mangled name of a plain C++ function; other names as they are.
-
-    Only names and nested names are understood, without templates: debug information says it all, where there is any.
-    """
-    match = re.match(r"_Z(?:L|K)?(N[VK]*)?((?:\d+)?.*)", name)
-    if match is None:
-        return name
-    rest, parts = match.group(2), []
-    while rest[:1].isdigit():
-        digits = re.match(r"\d+", rest)
-        assert digits is not None
-        length = int(digits.group(0))
-        parts.append(rest[digits.end() : digits.end() + length])
-        rest = rest[digits.end() + length :]
-        if match.group(1) is None:
-            break
-    return "::".join(part.replace("_GLOBAL__N_1", "(anonymous namespace)") for part in parts) or name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scalana.frontend.cpp import demangling
 from scalana.frontend.cpp.names import bare_name, plain_name
 
 
@@ -35,3 +36,26 @@ def test_plain_names(full: str, plain: str) -> None:
 def test_bare_names() -> None:
     assert bare_name("a::b::c") == "c"
     assert bare_name("c") == "c"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name", "without_runtime"),
+    [
+        ("_ZNSt6thread4joinEv", "std::thread::join", "_ZNSt6thread4joinEv"),
+        ("_ZN4mesh6refineEi", "mesh::refine", "mesh::refine"),
+        ("_ZL5localv", "local", "local"),
+        ("_ZN12_GLOBAL__N_14stepEv", "(anonymous namespace)::step", "(anonymous namespace)::step"),
+        ("_Z5solveIdEvT_", "solve", "solve"),
+        ("_ZNKSt6vectorIiSaIiEE4sizeEv", "std::vector::size", "_ZNKSt6vectorIiSaIiEE4sizeEv"),
+        ("_Zbroken", "_Zbroken", "_Zbroken"),
+        ("main", "main", "main"),
+    ],
+)
+def test_symbols_are_demangled_with_and_without_a_runtime(monkeypatch, symbol, name, without_runtime):
+    assert demangling._runtime() is not None
+    assert plain_name(demangling.demangled(symbol)) == name
+    monkeypatch.setattr(demangling, "_RUNTIMES", ("libnothing.so.0",))
+    demangling._runtime.cache_clear()
+    assert demangling._runtime() is None
+    assert plain_name(demangling.demangled(symbol)) == without_runtime
+    demangling._runtime.cache_clear()
