@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,9 @@ from scalana.runtime.record_format import NO_LINE_TABLE, Code, ProcessRecord
 
 Parse = Callable[[str], FileStructure | None]
 """Gives the structure of a source file, None if there is none to be had."""
-FrontEnd = Callable[[Sequence[str], Sequence[str]], tuple[PSG, Parse]]
-"""From the program files and the library folders of a run to its static structure, and to a parser of more files."""
+FrontEnd = Callable[[Sequence[str], Sequence[str], Collection[str]], tuple[PSG, Parse]]
+"""From the program files and the library folders of a run, and the files in which it was seen, to its static structure,
+and to a parser of more files."""
 
 _LOST = FrameRef("<lost>", "<lost>", 0, 0)
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
@@ -32,7 +33,7 @@ _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
 """Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
 
 
-def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str]) -> tuple[PSG, Parse]:
+def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collection[str]) -> tuple[PSG, Parse]:
     """Functions alone, as sampled paths show them: no source is read."""
     return PSG(" ".join(programs)), lambda file: None
 
@@ -41,7 +42,7 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
     programs = _programs(data, lib_dirs)
-    psg, parse = front_end(programs, lib_dirs)
+    psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
     tree = data.tree
     frames, waits, spins, computes, library = _frames(tree, placer)

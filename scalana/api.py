@@ -177,7 +177,7 @@ def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
 
 
 def _structure(
-    lacking: list[str], programs: Sequence[str], lib_dirs: Sequence[str]
+    lacking: list[str], programs: Sequence[str], lib_dirs: Sequence[str], seen: Collection[str]
 ) -> tuple[PSG, Callable[[str], FileStructure | None]]:
     """The static structure of what a run executed, and a parser for the files that samples lead to. What programs in C
     and C++ lack for it, as their sources, is added to ``lacking``."""
@@ -186,13 +186,15 @@ def _structure(
 
     native = [program for program in programs if is_elf(program)]
     if native:
-        return _native_structure(lacking, native)
+        return _native_structure(lacking, native, seen)
     sources = Sources()
     # What the programs do not call by name is added where samples show it.
     return build_psg(programs, sources=sources, lib_dirs=lib_dirs, uncalled=False), sources.parse
 
 
-def _native_structure(lacking: list[str], programs: Sequence[str]) -> tuple[PSG, Callable[[str], FileStructure | None]]:
+def _native_structure(
+    lacking: list[str], programs: Sequence[str], seen: Collection[str]
+) -> tuple[PSG, Callable[[str], FileStructure | None]]:
     """The structure of programs in C and C++, from the sources that their debug information names."""
     from scalana.frontend.cpp.build import build_cpp_psg
     from scalana.frontend.cpp.clang import ClangMissing
@@ -203,7 +205,7 @@ def _native_structure(lacking: list[str], programs: Sequence[str]) -> tuple[PSG,
     program = Program()
     files = [debug_file(path) for path in programs]
     try:
-        psg = build_cpp_psg(files, program=program, uncalled=False)
+        psg = build_cpp_psg(files, program=program, uncalled=False, seen=seen)
     except ClangMissing as error:
         psg = PSG(" ".join(programs))
         psg.warnings.append(str(error))

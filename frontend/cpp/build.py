@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from scalana.frontend.cpp import clang, flags, mpi_header
 from scalana.frontend.cpp.cache import Cache, key_of
 from scalana.frontend.cpp.elf import Binary, BinaryError, is_elf
-from scalana.frontend.cpp.evidence import compilations_of
+from scalana.frontend.cpp.evidence import compilations_of, units_with
 from scalana.frontend.cpp.pool import run
 from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.skeleton import skeleton
@@ -22,6 +22,9 @@ from scalana.graphs.structure import FunctionStructure, Target
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "CMakeFiles", "node_modules"})
 """Folders that are not looked into unless they are asked for by name."""
+
+LARGE = 40
+"""Translation units of a program past which those are left out in which a run was not seen."""
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of translation units that are done, how many there are, and the file of the latest."""
@@ -56,11 +59,14 @@ def cpp_files(folder: str) -> list[str]:
     return found
 
 
-def plan(paths: Sequence[str | Path], arguments: Sequence[str] | None = None) -> Plan:
+def plan(
+    paths: Sequence[str | Path], arguments: Sequence[str] | None = None, seen: Collection[str] | None = None
+) -> Plan:
     """Find the sources and how each is compiled.
 
     The flags of a source are those of ``arguments`` if these are given, else what a ``compile_commands.json`` at or
-    above it says, else what a program's debug information tells.
+    above it says, else what a program's debug information tells. Of a large program only those are taken that have
+    code of the files ``seen``, if these are given.
     """
     made = Plan()
     databases: dict[str, dict[str, flags.Compilation]] = {}
@@ -94,7 +100,7 @@ def plan(paths: Sequence[str | Path], arguments: Sequence[str] | None = None) ->
             for source in sources:
                 add(source)
         elif is_elf(absolute):
-            _add_binary(made, absolute, add)
+            _add_binary(made, absolute, add, seen)
         elif not os.path.isfile(absolute):
             made.warnings.append(f"{absolute}: cannot be read: no such file")
         else:
@@ -102,10 +108,13 @@ def plan(paths: Sequence[str | Path], arguments: Sequence[str] | None = None) ->
     return made
 
 
-def _add_binary(made: Plan, path: str, add: Callable[[str, flags.Compilation | None], None]) -> None:
+def _add_binary(
+    made: Plan, path: str, add: Callable[[str, flags.Compilation | None], None], seen: Collection[str] | None
+) -> None:
     try:
         with Binary(path) as binary:
-            compiled, missing = compilations_of(binary)
+            wanted = units_with(seen, binary.units) if seen is not None and len(binary.units) > LARGE else None
+            compiled, missing = compilations_of(binary, wanted)
             for compilation in compiled:
                 add(compilation.file, compilation)
             if any(unit.split for unit in binary.units):
@@ -202,6 +211,7 @@ def build_cpp_psg(
     cache: Cache | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    seen: Collection[str] | None = None,
 ) -> PSG:
     """The graph of the programs in sources, folders and executables.
 
@@ -220,13 +230,15 @@ def build_cpp_psg(
         cache: of results; None to use the user's own.
         workers: processes that parse; None for as many as pay, 0 to do it in this one.
         progress: told about each translation unit.
+        seen: files that a run was seen in, None for all. Of a program of more than :data:`LARGE` translation units,
+            only those are read that have code of these.
 
     Raises:
         ClangMissing: there is no libclang, and a source has to be parsed.
     """
     psg = PSG(" ".join(os.fspath(path) for path in paths))
     program = Program() if program is None else program
-    made = plan(paths, arguments)
+    made = plan(paths, arguments, seen)
     psg.warnings += made.warnings
     store = Cache() if cache is None else cache
     without: list[str] = []

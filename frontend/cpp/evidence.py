@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from scalana.frontend.cpp.elf import Binary, CompileUnit
@@ -23,13 +23,27 @@ MOST_FILES = 20_000
 _STANDARD = re.compile(r"GNU (C|C\+\+)(\d\d)\b")
 
 
-def compilations_of(binary: Binary) -> tuple[list[Compilation], list[CompileUnit]]:
-    """How each translation unit was compiled, and those whose source is gone."""
+def units_with(files: Collection[str], units: Sequence[CompileUnit]) -> list[CompileUnit]:
+    """The translation units that code of some files is in: those of which one is the source; and for what else there is
+    (code in headers, sources that include each other), if none of these names it, the first that does."""
+    found = [unit for unit in units if unit.file in files]
+    left = set(files).difference(*(unit.files for unit in found))
+    for unit in units:
+        if not left.isdisjoint(unit.files):
+            left.difference_update(unit.files)
+            found.append(unit)
+    return found
+
+
+def compilations_of(
+    binary: Binary, units: Sequence[CompileUnit] | None = None
+) -> tuple[list[Compilation], list[CompileUnit]]:
+    """How each translation unit, or each of some, was compiled, and those whose source is gone."""
     found: list[Compilation] = []
     missing: list[CompileUnit] = []
     disk = Disk(binary.units)
     mpi = binary.mpi_includes()
-    for unit in binary.units:
+    for unit in binary.units if units is None else units:
         if disk.read(unit.file) is None:
             # Optimisation at link time makes units of its own, whose functions are those of others.
             if not unit.file.startswith(_SYSTEM) and not os.path.basename(unit.file).startswith("<"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,13 @@ def graph(folder: Path, source: str, *flags: str, name: str = "main.cpp", uncall
     return build(sources, flags, uncalled=uncalled)
 
 
-def build(sources: Sequence[Path], flags: Sequence[str] | None = (), *, uncalled: bool = False) -> PSG:
+def build(
+    sources: Sequence[Path],
+    flags: Sequence[str] | None = (),
+    *,
+    uncalled: bool = False,
+    seen: Collection[str] | None = None,
+) -> PSG:
     """The graph of files, without the cache and without other processes."""
     nowhere = Cache("/dev/null/nowhere")
-    return build_cpp_psg(sources, flags, cache=nowhere, workers=0, uncalled=uncalled)
+    return build_cpp_psg(sources, flags, cache=nowhere, workers=0, uncalled=uncalled, seen=seen)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalana import api
+from scalana.frontend.cpp import build as cpp_build
 from scalana.frontend.cpp.build import is_native, plan
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
@@ -171,8 +172,41 @@ def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path, monkeypatch: 
     assert outline(psg) == "loop for (;;)\n  function gone"
     monkeypatch.setenv("SCALANA_CACHE", str(tmp_path / "cache"))
     lacking: list[str] = []  # of which reports tell
-    api._structure(lacking, [str(tmp_path / "app")], [])
+    api._structure(lacking, [str(tmp_path / "app")], [], ())
     assert lacking == psg.warnings and "gone.c cannot be read" in lacking[0]
+
+
+MANY = {
+    "main.cpp": "void run(int);\nint main(int n, char **) { run(n); }\n",
+    "run.cpp": '#include "cell.h"\nvoid idle(int);\nvoid run(int n) { while (n--) cell(n); idle(n); }\n',
+    "idle.cpp": "volatile int s;\nvoid idle(int n) { while (n--) s = n; }\n",
+    "cell.h": "inline int cell(int n) { volatile int s = 0; for (int i = 0; i < n; i++) s += i; return s; }\n",
+    "other.cpp": '#include "cell.h"\nint other(int n) { return cell(n); }\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("large", "seen", "read"),
+    [
+        (3, ("main.cpp", "run.cpp", "cell.h"), ["main.cpp", "run.cpp"]),
+        (3, ("main.cpp", "cell.h"), ["main.cpp", "run.cpp"]),
+        (3, ("idle.cpp", "<libc.so.6>"), ["idle.cpp"]),
+        (4, ("main.cpp",), ["main.cpp", "run.cpp", "idle.cpp", "other.cpp"]),
+        (3, None, ["main.cpp", "run.cpp", "idle.cpp", "other.cpp"]),
+    ],
+)
+def test_of_a_large_program_what_was_seen_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, seen: tuple[str, ...] | None, read: list[str]
+) -> None:
+    monkeypatch.setattr(cpp_build, "LARGE", large)
+    program = compiled(tmp_path, "-O0", sources=MANY)
+    files = None if seen is None else {str(tmp_path / name) for name in seen}
+    made = plan([program], seen=files)
+    assert [Path(file).name for file in made.compilations] == read
+    psg = build([program], None, seen=files)
+    loops = {Path(vertex.place.file).name for vertex in psg.vertices if vertex.kind is VertexKind.LOOP}
+    called = {"run.cpp": {"run.cpp", "cell.h"}, "idle.cpp": {"idle.cpp"}}
+    assert loops == (set().union(*(called.get(name, set()) for name in read)) if "main.cpp" in read else set())
 
 
 def test_code_of_the_system_is_looked_through(tmp_path: Path) -> None:
