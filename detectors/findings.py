@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scalana.detectors.blame import BlameTable
+    from scalana.detectors.candidates import Spot
     from scalana.detectors.waits import WaitStates
     from scalana.graphs.ppg import PPG
+    from scalana.graphs.psg import PSG
 
 
 @dataclass(slots=True)
@@ -51,6 +53,16 @@ class Finding:
     """Symptom first, root last."""
     evidence: dict[str, object] = field(default_factory=dict)
     advice: str = ""
+
+
+def finding_at(spot: Spot, ranks: list[int], lost_s: float, psg: PSG, kind: str = "") -> Finding:
+    """A finding that says where, who and how much, and nothing else yet."""
+    vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
+    here = psg[max(vertex, 0)]
+    line, end_line = spot.lines(here.place)
+    function = psg.function_of(vertex) if vertex >= 0 else ""
+    file = here.place.file
+    return Finding(kind, vertex, file, line, end_line, function, here.kind.value, ranks, lost_s, 0.0, 0.0)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -12,7 +13,7 @@ from scalana.detectors.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.crowding import STEADY, Crowding, alone, stretches_of
 from scalana.detectors.done_alone import join_done_alone
 from scalana.detectors.evidence import computes_more, describe, may_compute_more
-from scalana.detectors.findings import Finding, Hop
+from scalana.detectors.findings import Finding, Hop, finding_at
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.joined_threads import joined_threads
 from scalana.detectors.large_pieces import Pieces
@@ -51,6 +52,29 @@ START_S = 0.2
 """A rank that starts later than the others by less was started later, on cores that others keep busy."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What candidates are judged by."""
+
+    timeline: Timeline
+    psg: PSG
+    table: BlameTable
+    replay: Replay
+    total_s: float
+    """All waiting, in rank-seconds."""
+    recorded_s: float
+    """Of all locations together."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """A candidate that is worth a finding, if mending it brings enough."""
+
+    candidate: Candidate
+    finding: Finding
+    excess: StretchExcess | None
+
+
 def detect(
     timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay, pools: list[Pool]
 ) -> list[Finding]:
@@ -59,17 +83,36 @@ def detect(
     recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     if total <= 0.0 or recorded <= 0.0:
         return []
+    run = _Run(timeline, psg, table, replay, total, recorded)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
-    hit = np.zeros(len(table.shares.group), dtype=bool)
-    for candidate in large:
-        hit |= shares_of(candidate, table)
-    judged = significance(table, timeline, replay, table.shares.group[hit])
+    small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
+    judged = _judged(large, run)
+    late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
     crowding = Crowding.of(timeline)
-    found: list[tuple[Candidate, Finding, StretchExcess | None]] = []
-    pieces = Pieces.of(table, timeline, WORTH * recorded)
-    large = [candidate for candidate in large if _starts_apart(candidate, timeline)]
-    loud = [_stands_out(candidate, table, judged, recorded) for candidate in large]
+    cases = [
+        case
+        for candidate, excess in sorted(late, key=lambda measured: -measured[0].lost_s)
+        if not takes_its_share(candidate, excess, table, timeline, psg, pools)
+        and (case := _case(candidate, excess, judged, crowding, run)) is not None
+    ]
+    return _told(cases, run) if cases else []
+
+
+def _judged(large: list[Candidate], run: _Run) -> Significance:
+    """What stands above noise of the wait groups that some candidates have a share in."""
+    hit = np.zeros(len(run.table.shares.group), dtype=bool)
+    for candidate in large:
+        hit |= shares_of(candidate, run.table)
+    return significance(run.table, run.timeline, run.replay, run.table.shares.group[hit])
+
+
+def _late(large: list[Candidate], small: list[Candidate], judged: Significance, run: _Run) -> list[Measured]:
+    """The candidates that are late by themselves, and what of the others lies in pieces of work that are far larger
+    than their like (with ``small`` ones beside these)."""
+    table, timeline, psg = run.table, run.timeline, run.psg
+    pieces = Pieces.of(table, timeline, WORTH * run.recorded_s)
+    loud = [_stands_out(candidate, judged, run) for candidate in large]
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
     for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
@@ -81,38 +124,45 @@ def detect(
             others.append(candidate)
         else:
             late.append((candidate, excess))
-    small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
-    late += pieces.causes(others, small, table, timeline, psg, replay)
-    for candidate, excess in sorted(late, key=lambda measured: -measured[0].lost_s):
-        if takes_its_share(candidate, excess, table, timeline, psg, pools):
-            continue
-        finding = _finding(candidate, table, timeline, psg, total, excess)
-        steady = _signal(candidate, table, judged.steady)
-        # Who is late on average does more over the run, too; who is late in turn need not.
-        computing = steady < STEADY or may_compute_more(candidate, table, timeline, psg)
-        programs = crowding.programs_part(excess, computing) if excess is not None else 1.0
-        finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
-        if steady < STEADY <= _signal(candidate, table, judged.drifting):
-            finding.evidence["drifts"] = True
-        finding.kind = _kind(candidate, table, timeline, psg, finding, programs)
-        if candidate.lost_s < recorded * _worth(candidate, finding, table, judged):
-            continue
-        if candidate.lost_s >= DEAD_BAND * total or (steady >= STEADY and alone(finding)):
-            found.append((candidate, finding, excess))
-    if not found:
-        return []
-    changes = each(lambda mended: change_of(mended[0], table, timeline, mended[2]), found)
-    measured_end, ends = replay.run_ends_s(_with_joined_threads(changes, timeline, replay))
+    return late + list[Measured](pieces.causes(others, small, table, timeline, psg, run.replay))
+
+
+def _case(
+    candidate: Candidate, excess: StretchExcess | None, judged: Significance, crowding: Crowding, run: _Run
+) -> _Case | None:
+    """A candidate that costs enough, for how sure one can be of it; None for any other."""
+    finding = _finding(candidate, excess, run)
+    steady = _signal(candidate, run.table, judged.steady)
+    # Who is late on average does more over the run, too; who is late in turn need not.
+    computing = steady < STEADY or may_compute_more(candidate, run.table, run.timeline, run.psg)
+    programs = crowding.programs_part(excess, computing) if excess is not None else 1.0
+    finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
+    if steady < STEADY <= _signal(candidate, run.table, judged.drifting):
+        finding.evidence["drifts"] = True
+    finding.kind = _kind(candidate, finding, programs, run)
+    if candidate.lost_s < run.recorded_s * _worth(candidate, finding, run.table, judged):
+        return None
+    if candidate.lost_s < DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
+        return None
+    return _Case(candidate, finding, excess)
+
+
+def _told(cases: list[_Case], run: _Run) -> list[Finding]:
+    """The findings that are left when it is known what mending each would bring, complete."""
+    table, timeline, psg = run.table, run.timeline, run.psg
+    changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
+    measured_end, ends = run.replay.run_ends_s(_with_joined_threads(changes, timeline, run.replay))
     findings: list[Finding] = []
-    for (candidate, finding, excess), end in zip(found, ends, strict=True):
+    for case, end in zip(cases, ends, strict=True):
+        candidate, finding = case.candidate, case.finding
         finding.saving_s = max(0.0, measured_end - end)
-        little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * recorded
+        little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * run.recorded_s
         if little and not _is_long_alone(finding, measured_end):
             continue
-        _name_hidden(finding, candidate, findings, table, timeline, psg, replay)
+        _name_hidden(finding, candidate, findings, run)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
-        if excess is not None:
-            finding.evidence["stretches"] = stretches_of(candidate, table, timeline, excess)
+        if case.excess is not None:
+            finding.evidence["stretches"] = stretches_of(candidate, table, timeline, case.excess)
         finding.advice = advise(finding)
         findings.append(finding)
         if len(findings) == MOST_FINDINGS:
@@ -150,21 +200,13 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     return bool(timeline.locations.start_s[late].max() - usual > max(APART * (last - first), START_S))
 
 
-def _name_hidden(
-    finding: Finding,
-    candidate: Candidate,
-    larger: list[Finding],
-    table: BlameTable,
-    timeline: Timeline,
-    psg: PSG,
-    replay: Replay,
-) -> None:
+def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:
     """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
     none of those that are told before it."""
-    waiting = max(timeline.ranks - len(candidate.ranks), 1)
+    psg, waiting = run.psg, max(run.timeline.ranks - len(candidate.ranks), 1)
     if finding.saving_s >= HIDDEN * candidate.lost_s / waiting:
         return
-    behind = next_cause(candidate, table, timeline, psg, replay)
+    behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
     if behind is None:
         return
     place = psg[max(behind.spot.vertex, 0)].place
@@ -198,11 +240,12 @@ def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Si
     return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
 
 
-def _stands_out(candidate: Candidate, table: BlameTable, judged: Significance, recorded_s: float) -> bool:
+def _stands_out(candidate: Candidate, judged: Significance, run: _Run) -> bool:
     """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
-    if _signal(candidate, table, judged.part) >= 0.5:
+    if _signal(candidate, run.table, judged.part) >= 0.5:
         return True
-    return candidate.lost_s >= WORTH_DRIFTING * recorded_s and _signal(candidate, table, judged.drifting) >= STEADY
+    drifting = _signal(candidate, run.table, judged.drifting) >= STEADY
+    return drifting and candidate.lost_s >= WORTH_DRIFTING * run.recorded_s
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
@@ -214,38 +257,14 @@ def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
     return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
 
 
-def _finding(
-    candidate: Candidate,
-    table: BlameTable,
-    timeline: Timeline,
-    psg: PSG,
-    total_s: float,
-    excess: StretchExcess | None,
-) -> Finding:
-    spot = candidate.spot
-    evidence = describe(candidate, table, timeline, psg, excess)
-    vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
-    place = psg[max(vertex, 0)].place
-    line, end_line = spot.lines(place)
-    return Finding(
-        kind="",
-        vertex=vertex,
-        file=place.file,
-        line=line,
-        end_line=end_line,
-        function=psg.function_of(vertex) if vertex >= 0 else "",
-        vertex_kind=psg[max(vertex, 0)].kind.value,
-        ranks=candidate.ranks,
-        lost_s=candidate.lost_s,
-        lost_share=candidate.lost_s / total_s,
-        saving_s=0.0,
-        evidence=evidence,
-    )
+def _finding(candidate: Candidate, excess: StretchExcess | None, run: _Run) -> Finding:
+    finding = finding_at(candidate.spot, candidate.ranks, candidate.lost_s, run.psg)
+    finding.lost_share = candidate.lost_s / run.total_s
+    finding.evidence = describe(candidate, run.table, run.timeline, run.psg, excess)
+    return finding
 
 
-def _kind(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, finding: Finding, programs: float
-) -> str:
+def _kind(candidate: Candidate, finding: Finding, programs: float, run: _Run) -> str:
     kind = candidate.spot.kind
     if kind == TargetKind.CARRIED_IN:
         return "carried-in"
@@ -255,18 +274,19 @@ def _kind(
         return "slow-transfer"
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if programs < 0.5 and not computes_more(candidate, table, timeline, psg):
+        if programs < 0.5 and not computes_more(candidate, run.table, run.timeline, run.psg):
             return "waiting-for-core"
     evidence = finding.evidence
     here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
     by_itself = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
-    if by_itself and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, table, timeline)):
+    if by_itself and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, run)):
         return "serial"
     return "late-ranks"
 
 
-def _is_root(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+def _is_root(candidate: Candidate, run: _Run) -> bool:
     """Whether most of what waited did so in rooted operations, for their root."""
+    table, timeline = run.table, run.timeline
     shares, groups = table.shares, table.groups
     targets = np.unique(table.target[candidate.entries])
     hit = np.zeros(len(groups.group_wait_s) + 1, dtype=bool)  # the last for no group

@@ -14,7 +14,7 @@ from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries
 from scalana.detectors.evidence import callers
-from scalana.detectors.findings import Finding, Hop
+from scalana.detectors.findings import Finding, Hop, finding_at
 from scalana.detectors.pools import Pool
 from scalana.detectors.segments import weighted_count
 from scalana.graphs.psg import PSG
@@ -66,31 +66,16 @@ def _place(pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, 
 def _finding(
     pool: Pool, slow: np.ndarray, pieces: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
 ) -> Finding:
-    spot = candidate.spot
-    place = psg[spot.vertex].place
-    line, end_line = spot.lines(place)
     ranks = np.asarray(pool.ranks)[slow].tolist()
-    function, kind = psg.function_of(spot.vertex), psg[spot.vertex].kind.value
-    finding = Finding(
-        kind=KIND,
-        vertex=spot.vertex,
-        file=place.file,
-        line=line,
-        end_line=end_line,
-        function=function,
-        vertex_kind=kind,
-        ranks=ranks,
-        lost_s=lost_s,
-        lost_share=0.0,
-        saving_s=lost_s / len(pool.ranks),
-        path=[Hop(ranks[0], place.file, line, function, kind, "", 0.0)],
-        evidence={
-            "piece_s_here": float(pool.mean_s[slow].mean()),
-            "piece_s_others": float(pool.mean_s[~slow].mean()),
-            "pieces_here": float(pieces[slow].mean()),
-            "pieces_others": float(pieces[~slow].mean()),
-            "callers": callers(spot.vertex, psg),
-        },
-    )
+    finding = finding_at(candidate.spot, ranks, lost_s, psg, KIND)
+    finding.saving_s = lost_s / len(pool.ranks)
+    finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
+    finding.evidence = {
+        "piece_s_here": float(pool.mean_s[slow].mean()),
+        "piece_s_others": float(pool.mean_s[~slow].mean()),
+        "pieces_here": float(pieces[slow].mean()),
+        "pieces_others": float(pieces[~slow].mean()),
+        "callers": callers(candidate.spot.vertex, psg),
+    }
     finding.advice = advise(finding)
     return finding
