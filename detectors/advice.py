@@ -86,6 +86,10 @@ def advise(finding: Finding) -> str:
             return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
         if cpu + core_wait > 0.7:
             return _computing(finding)
+        return (
+            f"Of this, {cpu + core_wait:.0%} is computing, and the rest I/O, sleeping or a lock: do both less "
+            "often, or share them with the others."
+        )
     return ""
 
 

@@ -45,6 +45,11 @@ def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
     assert _computes(4.0, 0.001, [1, 2]).startswith("Only these ranks spend time here")
 
 
+def test_the_advice_on_what_computes_and_rests_names_both() -> None:
+    both = _computes(4.0, 0.0, [1], cpu_share=0.4, core_wait_share=0.1)
+    assert both.startswith("Of this, 50% is computing, and the rest I/O, sleeping or a lock")
+
+
 def test_no_core_is_to_blame_for_many_times_as_long() -> None:
     assert "check this core" in _computes(4.0, 2.0, [1])
     assert "check this core" not in _computes(4.0, 0.4, [1])
