@@ -244,8 +244,9 @@ def _stands_out(candidate: Candidate, judged: Significance, run: _Run) -> bool:
     """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
     if _signal(candidate, run.table, judged.part) >= 0.5:
         return True
-    drifting = _signal(candidate, run.table, judged.drifting) >= STEADY
-    return drifting and candidate.lost_s >= WORTH_DRIFTING * run.recorded_s
+    if candidate.lost_s < WORTH_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.timeline.ranks:
+        return False  # where it is always the same few ranks, they are late on average over the run as well
+    return _signal(candidate, run.table, judged.drifting) >= STEADY
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
