@@ -106,32 +106,36 @@ class Pool:
 
 def find_pools(timeline: Timeline) -> list[Pool]:
     """Find all pools. O(calls), and O(pieces log pieces)."""
-    calls, own, ranks = timeline.calls, timeline.own, timeline.ranks
+    calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
     giver = _givers(timeline)
     gap = np.flatnonzero(giver != NOBODY)
     if not len(gap):
         return []
-    gaps = len(calls) + len(timeline.locations)
-    seconds = weighted_count(own.gap, own.seconds - own.core_wait_s, gaps)[: len(calls)]
-    # What each rank does before each call of the program, and by whom most of it was handed out.
-    caller, _, number = distinct(calls.vertex.astype(np.int64) * ranks + timeline.locations.rank[calls.location])
+    seconds = weighted_count(own.gap, own.seconds - own.core_wait_s, len(calls) + locations)[: len(calls)]
+    # What each thread does before each call of the program, and by whom most of it was handed out.
+    caller, _, number = distinct(calls.vertex.astype(np.int64) * locations + calls.location)
     before_s = weighted_count(number, seconds, len(caller))
     piece_of = number[gap]
     handed, one = number_columns(piece_of, giver[gap])
     most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
     members: dict[tuple[int, int], list[int]] = {}
     for who, by in zip(piece_of[one][most].tolist(), giver[gap[one]][most].tolist(), strict=True):
-        members.setdefault((int(caller[who]) // ranks, by), []).append(who)
+        members.setdefault((int(caller[who]) // locations, by), []).append(who)
     order = np.argsort(piece_of, kind="stable")
     first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
+    rank = timeline.locations.rank
     pools = []
     for (vertex, by), pool in members.items():
-        low, high = np.searchsorted(caller, (vertex * ranks, (vertex + 1) * ranks))
+        low, high = np.searchsorted(caller, (vertex * locations, (vertex + 1) * locations))
         others = np.setdiff1d(np.arange(low, high), pool)
-        if len(pool) > 1 and before_s[others].max(initial=0.0) <= IDLE * before_s[pool].mean():
-            pool.sort()
-            pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in pool])]
-            pools.append(_pool(vertex, by, pieces, [int(caller[who]) % ranks for who in pool], seconds, timeline))
+        if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
+            other = caller[others] % locations
+            others = others[(other == by) | (rank[other] != rank[by])]
+        ranks = np.unique(rank[caller[pool] % locations])
+        if len(ranks) > 1 and before_s[others].max(initial=0.0) <= IDLE * before_s[pool].mean():
+            pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(pool)])]
+            giver_rank = int(rank[by]) if by != COUNTER else COUNTER
+            pools.append(_pool(vertex, giver_rank, pieces, ranks.tolist(), seconds, timeline))
     return pools
 
 
@@ -149,8 +153,8 @@ def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: Flo
 
 
 def _givers(timeline: Timeline) -> IntArray:
-    """Who handed out what is done before each call: the sender of the message that the call before it received, or a
-    counter that this asked ``[calls]``."""
+    """Who handed out what is done before each call: the thread that sent the message which the call before it received,
+    or a counter that this asked ``[calls]``."""
     calls, instances = timeline.calls, timeline.instances
     count = len(calls)
     last = calls.wait_first[1:] - 1
@@ -161,7 +165,7 @@ def _givers(timeline: Timeline) -> IntArray:
         message &= np.isin(instances.operation[waited], MESSAGES)
         sender = calls.location[instances.members[instances.first[waited]]]
         message &= sender != calls.location
-        giver[message] = timeline.locations.rank[sender[message]]
+        giver[message] = sender[message]
     giver[np.isin(calls.operation, _WINDOW)] = COUNTER
     result = np.full(count, NOBODY)
     same = np.flatnonzero(np.diff(calls.location) == 0)

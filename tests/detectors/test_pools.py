@@ -110,6 +110,17 @@ def test_pieces_that_are_dealt_out_beforehand_and_not_evenly_are_found():
     assert 3 in finding.ranks
 
 
+def test_what_another_thread_of_the_manager_does_meanwhile_is_beside_the_pool():
+    """Its main thread waits for the results, and tells the workers at last that there is no more."""
+    program = [*farm(lambda piece, worker: 20.0), [("work", "results", 2000.0), *[("send", w) for w in (1, 2, 3)]]]
+    program[1:4] = [[*steps, ("recv", WORKERS + 1)] for steps in program[1:4]]
+    timeline, names = simulate(program)
+    assert not [pool for pool in find_pools(timeline) if names[pool.vertex] == "send"]
+    timeline.locations.rank[:] = (0, 1, 2, 3, 0)
+    (pool,) = [pool for pool in find_pools(timeline) if names[pool.vertex] == "send"]
+    assert (pool.giver, pool.ranks, len(pool.gap)) == (0, [1, 2, 3], PIECES)
+
+
 def slow(program, period_s=0.0):
     timeline, names = simulate(program)
     if period_s:
