@@ -124,19 +124,43 @@ def find_pools(timeline: Timeline) -> list[Pool]:
     order = np.argsort(piece_of, kind="stable")
     first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
     rank = timeline.locations.rank
+    of_rank = np.argsort(rank, kind="stable")
+    working = _Working(caller // locations, before_s)
     pools = []
     for (vertex, by), pool in members.items():
-        low, high = np.searchsorted(caller, (vertex * locations, (vertex + 1) * locations))
-        others = np.setdiff1d(np.arange(low, high), pool)
-        if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
-            other = caller[others] % locations
-            others = others[(other == by) | (rank[other] != rank[by])]
         ranks = np.unique(rank[caller[pool] % locations])
-        if len(ranks) > 1 and before_s[others].max(initial=0.0) <= IDLE * before_s[pool].mean():
+        if len(ranks) < 2:
+            continue
+        beside = np.array(pool)
+        if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
+            threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
+            key = vertex * locations + threads[threads != by]
+            at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
+            beside = np.union1d(pool, at[caller[at] == key])
+        if working.only(vertex, beside, IDLE * float(before_s[pool].mean())):
             pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(pool)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
             pools.append(_pool(vertex, giver_rank, pieces, ranks.tolist(), seconds, timeline))
     return pools
+
+
+class _Working:
+    """Who works before each call of the program. Built once, since every rank of a halo exchange hands out to others.
+
+    Args:
+        vertex: of the call, ascending ``[callers]``.
+        before_s: what this caller does before it ``[callers]``.
+    """
+
+    def __init__(self, vertex: IntArray, before_s: FloatArray) -> None:
+        order = np.lexsort((before_s, vertex))
+        self._vertex, self._before_s, self._ascending_s = vertex, before_s, before_s[order]
+
+    def only(self, vertex: int, callers: IntArray, least_s: float) -> bool:
+        """Whether none but some callers do more than so much before a call. O(callers named), and O(log callers)."""
+        low, high = np.searchsorted(self._vertex, (vertex, vertex + 1))
+        more = high - low - np.searchsorted(self._ascending_s[low:high], least_s, side="right")
+        return bool(more == np.count_nonzero(self._before_s[callers] > least_s))
 
 
 def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: FloatArray, timeline: Timeline) -> Pool:
