@@ -138,15 +138,22 @@ def describe(
 
 
 def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg: PSG) -> tuple[float, float] | None:
-    """How often the ranks ``here`` ran what is around a place, and how often the others did, on average.
+    """How often the ranks ``here`` ran what is around a place, and how often the others did, on average. None where the
+    others make no call of communication there."""
+    runs = runs_of_ranks(vertex, timeline, psg)
+    return (float(runs[here].mean()), float(runs[~here].mean())) if runs[~here].any() else None
+
+
+def runs_of_ranks(vertex: int, timeline: Timeline, psg: PSG) -> FloatArray:
+    """How often every rank ran what is around a place ``[ranks]``.
 
     Told by the calls of communication that the innermost loop or function with any makes in each round: of every rank
-    those of the call that it makes most often. None where the others make none of them.
+    those of the call that it makes most often. 0 where it makes none of them.
     """
     above = (v.index for v in psg.ancestors(vertex) if v.kind in _REPEATED and psg.communicates(v.index))
     around = next(above, -1)
     if around <= 0:
-        return None
+        return np.zeros(timeline.ranks)
     beside = np.zeros(len(psg), dtype=bool)
     stack = [around]
     while stack:
@@ -162,8 +169,7 @@ def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg:
     which, rank = np.cumsum(beside)[calls.vertex[rows]] - 1, timeline.locations.rank[calls.location[rows]]
     weight = np.ones(len(rows)) if timeline.unwritten is None else timeline.unwritten.stands_for[rows]
     count = weighted_count(which * timeline.ranks + rank, weight, int(beside.sum()) * timeline.ranks)
-    most = count.reshape(-1, timeline.ranks).max(axis=0, initial=0.0)
-    return (float(most[here].mean()), float(most[~here].mean())) if most[~here].any() else None
+    return np.asarray(count.reshape(-1, timeline.ranks).max(axis=0, initial=0.0))
 
 
 def callers(vertex: int, psg: PSG) -> list[str]:

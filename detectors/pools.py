@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.segments import weighted_count
+from scalana.detectors.segments import median_by_key, weighted_count
 from scalana.detectors.stretches import MESSAGES
 from scalana.graphs.hashing import distinct, number_columns
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -95,13 +95,12 @@ class Pool:
 
     def even(self, ranks: list[int]) -> bool:
         """Whether no pieces of some ranks are far larger than most of the same rank."""
-        larger_s = whole_s = 0.0
-        for rank in ranks:
-            seconds = self.seconds[self.rank == rank]
-            usual_s = float(np.median(seconds))
-            larger_s += float((seconds[seconds > LARGER * usual_s] - usual_s).sum())
-            whole_s += float(seconds.sum())
-        return larger_s <= SOME * whole_s
+        own = np.isin(self.rank, ranks)
+        seconds, rank = self.seconds[own], self.rank[own]
+        keys, median_s = median_by_key(rank, seconds)
+        usual_s = median_s[np.searchsorted(keys, rank)]
+        larger = seconds > LARGER * usual_s
+        return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
 
 
 def find_pools(timeline: Timeline) -> list[Pool]:

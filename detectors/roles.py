@@ -11,7 +11,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable, propagate
 from scalana.detectors.candidates import Candidate, shares_of
-from scalana.detectors.evidence import place_time, times_run
+from scalana.detectors.evidence import place_time, runs_of_ranks
 from scalana.detectors.pools import COUNTER, Pool
 from scalana.detectors.savings import StretchExcess, comparisons_blamed
 from scalana.detectors.segments import weighted_count
@@ -143,15 +143,14 @@ def _done_every_time(
     wanted = np.zeros(len(timeline.activities), dtype=bool)
     wanted[table.target[candidate.entries]] = True
     rows = np.flatnonzero(wanted[own.activity] & (own.gap < len(calls)))
-    spent_s = np.bincount(own.gap[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
+    spent_s = weighted_count(own.gap[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
     rank = timeline.locations.rank[calls.location]
-    every = []
-    for one in candidate.ranks:
-        runs = times_run(candidate.spot.vertex, np.arange(timeline.ranks) == one, timeline, psg)
-        each_s = spent_s[rank == one]
-        squares = (runs[0] if runs is not None else np.inf) * float((each_s * each_s).sum())
-        every.append(squares > 0.0 and float(each_s.sum()) ** 2 >= EVERY_TIME * squares)
-    return 2 * sum(every) > len(every)
+    whole_s, squares = (weighted_count(rank, seconds, timeline.ranks) for seconds in (spent_s, spent_s * spent_s))
+    runs = runs_of_ranks(candidate.spot.vertex, timeline, psg)
+    if np.count_nonzero(runs) < 2:
+        return False
+    every = (runs * squares > 0.0) & (whole_s**2 >= EVERY_TIME * runs * squares)
+    return bool(2 * np.count_nonzero(every[candidate.ranks]) > len(candidate.ranks))
 
 
 def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
