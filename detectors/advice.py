@@ -73,7 +73,10 @@ def advise(finding: Finding) -> str:
         if calls.search(line):
             return sentence
     if _by_helpers(finding):
-        return "The rank waits for this work of its own background thread or worker: make it faster, or add workers."
+        return (
+            "The rank waits for this work of its own background threads or workers: make it faster, or let more of "
+            "them share it that do not wait for each other, as behind one lock."
+        )
     if finding.kind == "serial":
         return "Only this rank works while all others wait: share the work, or move it off the critical path."
     steady = evidence.get("steady_share")
