@@ -9,6 +9,7 @@ import numpy as np
 from scalana.detectors.blame import BlameTable, blame
 from scalana.detectors.candidates import Candidate, join_entries
 from scalana.detectors.crowding import Crowding
+from scalana.detectors.joined_threads import JoinedThreads, joined_threads
 from scalana.detectors.replay import Change, Replay
 from scalana.detectors.savings import excess_of, stretch_excess
 from scalana.detectors.targets import TargetKind
@@ -22,6 +23,8 @@ WORTH = 0.25
 """Part of the first cause's seconds from which the one behind it is named."""
 EXPLAINED = 1.5
 """Times that a cause may cost what its work lets all others wait, to be a cause by its work."""
+AT_REST = 0.5
+"""Part of what is done at a place from which it is rest until another thread is done."""
 
 
 def next_cause(
@@ -30,16 +33,19 @@ def next_cause(
     """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
 
     The run is replayed without the candidate's excess, and blamed anew. Only work is a cause that one can mend, and
-    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing.
+    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing,
+    nor does a thread that rests until another one is done.
     """
     mended = without(candidate, table, timeline, replay)
     waits = find_waits(mended)
     behind = blame(mended, waits)
     before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
-    crowding = Crowding.of(timeline)
+    crowding, joined = Crowding.of(timeline), joined_threads(timeline)
     for other in join_entries(behind, mended, psg):
         grown = other.lost_s - before.get(other.spot, 0.0)
         if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
+            continue
+        if _rests(other, behind, timeline, joined):
             continue
         excess = stretch_excess(other, behind, mended)
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
@@ -47,6 +53,16 @@ def next_cause(
         if grown <= EXPLAINED * most_s and crowding.programs_part(excess) * grown >= WORTH * candidate.lost_s:
             return other
     return None
+
+
+def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: JoinedThreads) -> bool:
+    """Whether a candidate's ranks but rest there until another of their threads is done: that ends earlier, too, where
+    the other one does."""
+    if not len(joined):
+        return False
+    own = timeline.own
+    here = np.isin(own.activity, table.target[candidate.entries])
+    return float(own.seconds[here & np.isin(own.gap, joined.gap)].sum()) > AT_REST * float(own.seconds[here].sum())
 
 
 def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:

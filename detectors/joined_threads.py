@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.replay import Change
+from scalana.detectors.replay import Change, Replay
 from scalana.detectors.segments import weighted_count
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -77,3 +77,12 @@ def joined_threads(timeline: Timeline) -> JoinedThreads:
     if not found:
         return JoinedThreads(none, np.zeros(0), none)
     return JoinedThreads(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+def with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:
+    """The same changes, with what they take from rests until other threads are done."""
+    joined = joined_threads(timeline)
+    if not len(joined):
+        return changes
+    _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
+    return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]

@@ -16,6 +16,7 @@ import numpy as np
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import MOST, Candidate, Spot, add
+from scalana.detectors.joined_threads import with_joined_threads
 from scalana.detectors.replay import Replay
 from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.segments import quantiles, weighted_count
@@ -108,7 +109,7 @@ class Pieces:
                 add(joined, candidate)
             excess = self.excess(joined, table, timeline)
             if excess is not None:
-                change = change_of(joined, table, timeline, excess)
+                (change,) = with_joined_threads([change_of(joined, table, timeline, excess)], timeline, replay)
                 measured_s, mended_s = replay.ends_s([None, change])
                 less_s = float((measured_s - mended_s).sum() - change.removed_s.sum())
                 joined.lost_s = min(max(less_s, 0.0), joined.lost_s)

@@ -15,11 +15,11 @@ from scalana.detectors.done_alone import join_done_alone
 from scalana.detectors.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.findings import Finding, Hop, finding_at
 from scalana.detectors.hidden import HIDDEN, next_cause
-from scalana.detectors.joined_threads import joined_threads
+from scalana.detectors.joined_threads import with_joined_threads
 from scalana.detectors.large_pieces import Pieces
 from scalana.detectors.paths import path_to
 from scalana.detectors.pools import Pool
-from scalana.detectors.replay import Change, Replay
+from scalana.detectors.replay import Replay
 from scalana.detectors.roles import is_ordinary, takes_its_share
 from scalana.detectors.savings import StretchExcess, change_of
 from scalana.detectors.significance import DEAD_BAND, Significance, significance
@@ -151,7 +151,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     """The findings that are left when it is known what mending each would bring, complete."""
     table, timeline, psg = run.table, run.timeline, run.psg
     changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
-    measured_end, ends = run.replay.run_ends_s(_with_joined_threads(changes, timeline, run.replay))
+    measured_end, ends = run.replay.run_ends_s(with_joined_threads(changes, timeline, run.replay))
     findings: list[Finding] = []
     for case, end in zip(cases, ends, strict=True):
         candidate, finding = case.candidate, case.finding
@@ -168,15 +168,6 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
         if len(findings) == MOST_FINDINGS:
             break
     return findings
-
-
-def _with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:
-    """The same changes, with what they take from rests until other threads are done."""
-    joined = joined_threads(timeline)
-    if not len(joined):
-        return changes
-    _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
-    return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]
 
 
 def _is_long_alone(finding: Finding, run_s: float) -> bool:

@@ -9,7 +9,11 @@ import pytest
 
 from scalana.detectors import slow_workers
 from scalana.detectors.blame import blame
+from scalana.detectors.candidates import join_entries
+from scalana.detectors.hidden import next_cause
+from scalana.detectors.late_ranks import detect
 from scalana.detectors.pools import find_pools
+from scalana.detectors.replay import prepare
 from scalana.detectors.waits import find_waits
 from tests.detectors.jobs import analyse, structure
 from tests.detectors.simulator import sampled, simulate
@@ -119,6 +123,28 @@ def test_what_another_thread_of_the_manager_does_meanwhile_is_beside_the_pool():
     timeline.locations.rank[:] = (0, 1, 2, 3, 0)
     (pool,) = [pool for pool in find_pools(timeline) if names[pool.vertex] == "send"]
     assert (pool.giver, pool.ranks, len(pool.gap)) == (0, [1, 2, 3], PIECES)
+
+
+def test_large_pieces_are_found_where_another_thread_of_the_manager_waits_for_the_results():
+    """In each round one piece takes ten times as long; the others are done before it is."""
+    program = farm(lambda piece, worker: 200.0 if piece == 5 else 20.0, 12, 12)
+    plain = farm(lambda piece, worker: 20.0, 12, 12)
+    whole_ms = float(simulate(program)[0].locations.end_s.max()) * 1e3
+    program.append([("work", "results", whole_ms), *[("send", worker) for worker in (1, 2, 3)]])
+    program[1:4] = [[*steps, ("recv", WORKERS + 1)] for steps in program[1:4]]
+    timeline, names = simulate(program)
+    timeline.locations.rank[:] = (0, 1, 2, 3, 0)
+    timeline.own.cpu_s[timeline.own.activity == names.index("results")] = 0.0
+    waits, replay = find_waits(timeline), prepare(timeline)
+    table = blame(timeline, waits)
+    (finding,) = detect(timeline, structure(names), waits, table, replay, find_pools(timeline))
+    assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
+    assert finding.evidence["large_pieces"] == 12
+    assert finding.evidence["large_pieces_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
+    saved_s = whole_ms / 1e3 - float(simulate(plain)[0].locations.end_s.max())
+    assert finding.saving_s == pytest.approx(saved_s, rel=0.3)
+    chunk = next(c for c in join_entries(table, timeline, structure(names)) if c.ranks == [1, 2, 3])
+    assert next_cause(chunk, table, timeline, structure(names), replay) is None
 
 
 def slow(program, period_s=0.0):
