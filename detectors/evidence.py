@@ -36,7 +36,8 @@ class PlaceTime:
 
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
     """Sum the own work of every rank in the activities of a candidate; nothing of ranks never seen in them, whose time
-    there is but inferred from what others did in like stretches.
+    there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it is
+    the one that is waited for.
 
     A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
     """
@@ -50,15 +51,25 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     after = gap >= len(calls.location)  # the last call of its location
     location = np.where(after, gap - len(calls.location), 0)
     location[~after] = calls.location[gap[~after]]
-    rank = timeline.locations.rank[location]
+    locations = timeline.locations
 
-    def by_rank(seconds: FloatArray) -> FloatArray:
-        return weighted_count(rank, seconds, timeline.ranks)
+    def by_location(seconds: FloatArray) -> FloatArray:
+        return weighted_count(location, seconds, len(locations.rank))
 
-    seen = by_rank(own.samples[rows].astype(np.float64)) > 0.0
+    seen = by_location(own.samples[rows].astype(np.float64)) > 0.0
     helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
-    parts = (np.where(seen, by_rank(part), 0.0) for part in (seconds, helper, own.cpu_s[rows]))
-    return PlaceTime(*parts)
+    parts = [np.where(seen, by_location(part), 0.0) for part in (seconds, helper, own.cpu_s[rows])]
+    blamed_s = weighted_count(table.location[candidate.entries], table.seconds[candidate.entries], len(locations.rank))
+    # The others may do it for this one, which would then count twice.
+    order = np.lexsort((parts[0], blamed_s, locations.rank))
+    most = order[np.append(np.diff(locations.rank[order]) != 0, True)]
+    # What another of them that communicates does itself is no background work.
+    own_s = parts[0] - parts[1]
+    beside_s = weighted_count(locations.rank, own_s, timeline.ranks)[locations.rank] - own_s
+    parts[1] = np.maximum(parts[1] - beside_s, 0.0)
+    result = np.zeros((len(parts), timeline.ranks))
+    result[:, locations.rank[most]] = [part[most] for part in parts]
+    return PlaceTime(*result)
 
 
 def _alike(vertex: int, psg: PSG) -> list[int]:

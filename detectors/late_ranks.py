@@ -157,7 +157,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
         candidate, finding = case.candidate, case.finding
         finding.saving_s = max(0.0, measured_end - end)
         little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * run.recorded_s
-        if little and not _is_long_alone(finding, measured_end):
+        if little and not _is_long_alone(finding, measured_end, timeline):
             continue
         _name_hidden(finding, candidate, findings, run)
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
@@ -170,13 +170,16 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     return findings
 
 
-def _is_long_alone(finding: Finding, run_s: float) -> bool:
+def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
     """Whether a place that only one rank goes to, and steadily, takes it a part of the run that is worth to be told
-    even if other ranks would be waiting for something else instead."""
+    even if other ranks would be waiting for something else instead. A thread beside others may but look again and again
+    whether these have something for it to do."""
     here, steady = finding.evidence.get("seconds_here"), finding.evidence["steady_share"]
     if not isinstance(here, float) or not isinstance(steady, float):
         return False
-    return len(finding.ranks) == 1 and alone(finding) and steady >= STEADY and here > LONG * run_s
+    if len(finding.ranks) != 1 or np.count_nonzero(timeline.locations.rank == finding.ranks[0]) > 1:
+        return False
+    return alone(finding) and steady >= STEADY and here > LONG * run_s
 
 
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:

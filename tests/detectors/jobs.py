@@ -49,9 +49,14 @@ def _vertex(index, kind, place, parent):
     return Vertex(index, kind, place, parent, index)
 
 
-def analyse(program, *, period_s=0.0, on_cpu=True, **options):
-    """Findings of a program, with the names of the places instead of lines; sampled if a period is given."""
+def analyse(program, *, period_s=0.0, on_cpu=True, rank_of=None, **options):
+    """Findings of a program, with the names of the places instead of lines; sampled if a period is given.
+
+    Some of its ranks may be threads of others, by ``rank_of``.
+    """
     timeline, names = simulate(program, **options)
+    if rank_of is not None:
+        timeline.locations.rank[:] = rank_of
     if not on_cpu:
         timeline.own.cpu_s[:] = 0.0
     if period_s:

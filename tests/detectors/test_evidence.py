@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from scalana.detectors.advice import advise
-from scalana.detectors.evidence import _alike, callers, times_run
+from scalana.detectors.candidates import Candidate, Spot
+from scalana.detectors.evidence import _alike, callers, place_time, times_run
 from scalana.detectors.findings import Finding
+from scalana.detectors.targets import TargetKind
 from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
 
@@ -106,3 +108,27 @@ def test_what_threads_of_a_rank_do_more_at_a_place_is_told_as_theirs() -> None:
     assert "background thread" in _computes(1.8, 0.8, [1], helper_share=0.45)
     assert "background thread" not in _computes(1.8, 0.8, [1], helper_share=0.1)
     assert "background thread" not in _computes(8.0, 0.8, [1], helper_share=0.3)
+
+
+def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
+    """Rank 0's second thread communicates, and waits for its first to sum up; rank 1 waits for the second."""
+    psg = PSG()
+    spot = Spot(TargetKind.OWN, psg.add(VertexKind.COMP, Place("a.py", 7, 7, 0, "total += x"), 0), 7)
+    timeline: Any = SimpleNamespace(
+        ranks=2,
+        own=SimpleNamespace(
+            gap=np.array([0, 1, 2]),
+            activity=np.array([0, 1, 0]),
+            seconds=np.array([4.0, 3.0, 0.1]),
+            cpu_s=np.array([3.9, 2.9, 0.1]),
+            samples=np.array([800, 600, 20]),
+        ),
+        calls=SimpleNamespace(location=np.zeros(0, np.int64)),
+        locations=SimpleNamespace(rank=np.array([0, 0, 1])),
+        activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, spot.vertex)),
+    )
+    table: Any = SimpleNamespace(target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]))
+    time = place_time(Candidate(spot, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
+    np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
+    np.testing.assert_allclose(time.cpu_s, [2.9, 0.1])
+    np.testing.assert_allclose(time.helper_s, [0.0, 0.0])

@@ -166,6 +166,18 @@ def test_what_only_one_rank_does_is_told_though_mending_it_alone_brings_little(m
     assert [name for name, finding in found if finding.ranks == [1]] == told
 
 
+def test_what_one_of_several_threads_does_alone_is_not_told_for_its_length():
+    """It may but look whether the others have something for it to do."""
+
+    def cost(step, rank):
+        own = {"extra": 6} if rank == 1 else {"shared": 5.4 if rank == 2 else 0.0}
+        return {"kernel": 94, **own}
+
+    program = [*steps(4, 40, cost), [("work", "main", 4000.0)]]
+    assert "extra" in [name for name, _ in analyse(program)[0]]
+    assert "extra" not in [name for name, _ in analyse(program, rank_of=(0, 1, 2, 3, 1))[0]]
+
+
 def test_only_work_is_named_behind_a_masked_fault():
     """Behind the work of rank 1 hides that rank 2 takes part in an operation that lasts."""
     step = [
