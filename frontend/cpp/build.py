@@ -36,6 +36,8 @@ class Plan:
 
     compilations: dict[str, flags.Compilation] = field(default_factory=dict)
     """By absolute path of the source."""
+    only: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By absolute path of the source the files of whose functions alone there is need; of others that of all."""
     units: list[Unit] = field(default_factory=list)
     """What is known without its source."""
     warnings: list[str] = field(default_factory=list)
@@ -66,7 +68,7 @@ def plan(
 
     The flags of a source are those of ``arguments`` if these are given, else what a ``compile_commands.json`` at or
     above it says, else what a program's debug information tells. Of a large program only those are taken that have
-    code of the files ``seen``, if these are given.
+    code of the files ``seen``, if these are given, and of their headers only these.
     """
     made = Plan()
     databases: dict[str, dict[str, flags.Compilation]] = {}
@@ -115,6 +117,9 @@ def _add_binary(
         with Binary(path) as binary:
             wanted = units_with(seen, binary.units) if seen is not None and len(binary.units) > LARGE else None
             compiled, missing = compilations_of(binary, wanted)
+            for unit in wanted or ():
+                # Headers may be most of a unit: what is in them is read where the run was there.
+                made.only.setdefault(unit.file, frozenset({unit.file, *set(unit.files).intersection(seen or ())}))
             for compilation in compiled:
                 add(compilation.file, compilation)
             if any(unit.split for unit in binary.units):
@@ -169,12 +174,20 @@ def read_units(
         except OSError:
             content = b""
         key = key_of([str(FORMAT), library, file, str(compilation.openmp), *words, content])
-        unit = _kept(cache, key)
-        if unit is not None:
+        unit, only = _kept(cache, key), made.only.get(file)
+        if unit is not None and _covers(unit, only):
             finished(file, unit)
             continue
+        if only is not None and unit is not None and unit.only is not None:
+            only = only.union(unit.only)  # so that runs that were in different files do not take turns
         jobs.append(
-            {"file": file, "arguments": words, "directory": compilation.directory, "openmp": compilation.openmp}
+            {
+                "file": file,
+                "arguments": words,
+                "directory": compilation.directory,
+                "openmp": compilation.openmp,
+                "only": None if only is None else sorted(only),
+            }
         )
         keys.append(key)
 
@@ -197,6 +210,11 @@ def _kept(cache: Cache | None, key: str) -> Unit | None:
         return decode(kept)
     except ValueError:
         return None
+
+
+def _covers(unit: Unit, only: Collection[str] | None) -> bool:
+    """Whether a unit has the functions of some files, None for all."""
+    return unit.only is None or (only is not None and set(only).issubset(unit.only))
 
 
 def build_cpp_psg(
@@ -231,7 +249,7 @@ def build_cpp_psg(
         workers: processes that parse; None for as many as pay, 0 to do it in this one.
         progress: told about each translation unit.
         seen: files that a run was seen in, None for all. Of a program of more than :data:`LARGE` translation units,
-            only those are read that have code of these.
+            only those are read that have code of these, and of their headers only these.
 
     Raises:
         ClangMissing: there is no libclang, and a source has to be parsed.

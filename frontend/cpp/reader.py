@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp import clang
@@ -45,11 +45,20 @@ class Reader:
         file: its absolute path.
         directory: in which the compiler was run.
         openmp: whether directives of OpenMP count.
+        only: absolute paths of the files whose functions are read, None for all.
     """
 
-    def __init__(self, unit: TranslationUnit, file: str, directory: str, openmp: bool) -> None:
+    def __init__(
+        self,
+        unit: TranslationUnit,
+        file: str,
+        directory: str,
+        openmp: bool,
+        only: Collection[str] | None = None,
+    ) -> None:
         self.unit = unit
-        self.result = Unit(file)
+        self.only = only
+        self.result = Unit(file, only=None if only is None else tuple(sorted(only)))
         self.texts = Texts(directory, openmp, lambda path: list(clang.skipped_lines(unit, path)))
         self.builder = Builder(self)
         self.virtual: set[str] = set()
@@ -114,7 +123,7 @@ class Reader:
         """Look for functions in a declaration."""
         kind = kind_of(cursor)
         if kind in FUNCTIONS:
-            if cursor.is_definition() and not self.is_foreign(cursor):
+            if cursor.is_definition() and not self.is_foreign(cursor) and self._is_wanted(cursor):
                 self.function(cursor)
         elif kind in _AROUND:
             if not self.is_foreign(cursor):
@@ -134,6 +143,13 @@ class Reader:
             self._foreign[path] = known
         return known
 
+    def _is_wanted(self, definition: Cursor) -> bool:
+        """Whether a function's file is one of those whose functions are read."""
+        if self.only is None:
+            return True
+        file = definition.location.file
+        return file is not None and self.texts.path_of(file) in self.only
+
     # functions
 
     def function(self, cursor: Cursor) -> str | None:
@@ -145,7 +161,7 @@ class Reader:
             if kind_of(found) in _MEMBERS and self._is_implicit(found):
                 return None
             identity = self._identify(found)
-            if definition is not None and not self.is_foreign(definition):
+            if definition is not None and not self.is_foreign(definition) and self._is_wanted(definition):
                 self._enqueue(identity, definition, definition)
         return identity
 

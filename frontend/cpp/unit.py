@@ -8,7 +8,7 @@ from typing import Any
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
-FORMAT = 8
+FORMAT = 9
 """Of :func:`encode`; to be raised with any change of it, or of what is found in the sources."""
 
 
@@ -62,6 +62,8 @@ class Unit:
     """Whether nothing was missing (headers, mostly), so that the result is worth keeping."""
     headers: list[tuple[str, bool]] = field(default_factory=list)
     """Files that were included, and whether each belongs to the system."""
+    only: tuple[str, ...] | None = None
+    """Files whose functions were read, the others' were left out; None where all were."""
     seconds: float = 0.0
 
 
@@ -108,6 +110,7 @@ def encode(unit: Unit) -> dict[str, Any]:
         "warnings": unit.warnings,
         "complete": unit.complete,
         "headers": unit.headers,
+        "only": unit.only,
         "seconds": unit.seconds,
         "files": list(files),
     }
@@ -157,6 +160,7 @@ def decode(data: dict[str, Any]) -> Unit:
             list(data["warnings"]),
             bool(data["complete"]),
             [(path, bool(system)) for path, system in data["headers"]],
+            tuple(data["only"]) if data["only"] is not None else None,
             float(data["seconds"]),
         )
     except (KeyError, TypeError, IndexError, ValueError) as error:

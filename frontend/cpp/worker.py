@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalana.frontend.cpp import clang, mpi_header
@@ -25,8 +25,11 @@ MOST_ROUNDS = 3
 """Parses in which macros are looked for that the compiler was given, each of which may uncover more of them."""
 
 
-def parse(file: str, arguments: Sequence[str], directory: str, openmp: bool) -> Unit:
-    """What one translation unit holds. A source that cannot be parsed at all is a warning in an empty unit.
+def parse(
+    file: str, arguments: Sequence[str], directory: str, openmp: bool, only: Collection[str] | None = None
+) -> Unit:
+    """What one translation unit holds, of functions those in some files if these are given. A source that cannot be parsed
+    at all is a warning in an empty unit.
 
     Raises:
         ClangMissing: there is no libclang.
@@ -51,7 +54,7 @@ def parse(file: str, arguments: Sequence[str], directory: str, openmp: bool) -> 
         return Unit(file, warnings=[f"{file}: cannot be read: {error.strerror or error}"], complete=False)
     except cindex.TranslationUnitLoadError:
         return Unit(file, warnings=[f"{file}: cannot be parsed with {' '.join(arguments)}"], complete=False)
-    unit = Reader(parsed, file, directory, openmp).read()
+    unit = Reader(parsed, file, directory, openmp, only).read()
     if assumed:
         unit.warnings.append(f"{file}: not defined, and read as 1: {', '.join(assumed)}")
     unit.seconds = time.perf_counter() - started
@@ -79,7 +82,7 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
     """The encoded unit for a job; an error of ours is a warning in it."""
     try:
         sys.setrecursionlimit(20_000)
-        return encode(parse(job["file"], job["arguments"], job["directory"], job["openmp"]))
+        return encode(parse(job["file"], job["arguments"], job["directory"], job["openmp"], job["only"]))
     except clang.ClangMissing as error:
         return {"missing": str(error)}
     except Exception as error:  # one source must not cost the others

@@ -10,7 +10,9 @@ import pytest
 
 from scalana import api
 from scalana.frontend.cpp import build as cpp_build
+from scalana.frontend.cpp import worker
 from scalana.frontend.cpp.build import is_native, plan
+from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.symbols import Symbols
@@ -207,6 +209,32 @@ def test_of_a_large_program_what_was_seen_is_read(
     loops = {Path(vertex.place.file).name for vertex in psg.vertices if vertex.kind is VertexKind.LOOP}
     called = {"run.cpp": {"run.cpp", "cell.h"}, "idle.cpp": {"idle.cpp"}}
     assert loops == (set().union(*(called.get(name, set()) for name in read)) if "main.cpp" in read else set())
+
+
+@needs_libclang
+def test_of_headers_what_was_seen_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = {
+        "main.cpp": '#include "cell.h"\n#include "text.h"\nint main(int n, char **) { text(n); return cell(n); }\n',
+        "cell.h": MANY["cell.h"],
+        "text.h": "inline void text(int n) { volatile int s; while (n--) s = n; }\n",
+    }
+    monkeypatch.setattr(cpp_build, "LARGE", 0)
+    program, cache = compiled(tmp_path, "-O0", sources=sources), Cache(str(tmp_path / "cache"))
+
+    def loops(*seen: str) -> list[str]:
+        files = {str(tmp_path / name) for name in seen} or None
+        psg = cpp_build.build_cpp_psg([program], cache=cache, workers=0, uncalled=False, seen=files)
+        return [Path(vertex.place.file).name for vertex in psg.walk() if vertex.kind is VertexKind.LOOP]
+
+    assert loops("main.cpp", "cell.h") == ["cell.h"]
+    assert loops("main.cpp", "text.h") == ["text.h", "cell.h"]  # what was read before is kept
+    monkeypatch.setattr(worker, "parse", None)  # cannot be called
+    assert loops("main.cpp", "cell.h") == ["text.h", "cell.h"]
+    monkeypatch.undo()
+    assert loops() == ["text.h", "cell.h"]
+    monkeypatch.setattr(worker, "parse", None)
+    monkeypatch.setattr(cpp_build, "LARGE", 0)
+    assert loops("main.cpp") == ["text.h", "cell.h"]
 
 
 def test_code_of_the_system_is_looked_through(tmp_path: Path) -> None:
