@@ -28,8 +28,8 @@ MOST_ROUNDS = 3
 def parse(
     file: str, arguments: Sequence[str], directory: str, openmp: bool, only: Collection[str] | None = None
 ) -> Unit:
-    """What one translation unit holds, of functions those in some files if these are given. A source that cannot be parsed
-    at all is a warning in an empty unit.
+    """What one translation unit holds, of functions those in some files if these are given. A source that cannot be
+    parsed at all is a warning in an empty unit.
 
     Raises:
         ClangMissing: there is no libclang.
