@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
-from scalana.frontend.cpp.line_table import Row, sequences
+from scalana.frontend.cpp.line_table import Row, sequences, unsigned
 
 LANGUAGES_C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 """DWARF's numbers of the versions of C."""
 LANGUAGES_CPP = frozenset({0x04, 0x1A, 0x21, 0x2B, 0x3A})
 """DWARF's numbers of the versions of C++."""
+_IMPLICIT_CONST = 0x21
+"""The form of attributes whose value stands in the abbreviation."""
 
 
 class BinaryError(Exception):
@@ -121,7 +123,8 @@ class Binary:
             self.elf = ELFFile(self._file)
             if not self.elf.has_dwarf_info(strict=True):
                 raise BinaryError(f"{path}: has no debug information; compile with -g, or pass the sources")
-            self.dwarf = self.elf.get_dwarf_info(follow_links=False)
+            self.dwarf = cast(Any, self.elf.get_dwarf_info(follow_links=False))
+            self.dwarf.get_abbrev_table = lru_cache(maxsize=None)(partial(_Abbreviations, self.dwarf))
             self.units = self._units()
         except BinaryError:
             self._file.close()
@@ -226,6 +229,53 @@ class Binary:
                 if os.path.isfile(os.path.join(candidate, "mpi.h")) and candidate not in found:
                     found.append(candidate)
         return found
+
+
+class _Abbreviations:
+    """A unit's table of abbreviations, of which only what is asked for is more than a position.
+
+    Stands in for pyelftools' own, which takes most of the time that opening a large program needs.
+    """
+
+    def __init__(self, dwarf: Any, offset: int) -> None:
+        self._structs, self._stream = dwarf.structs, dwarf.debug_abbrev_sec.stream
+        self._at = _abbreviations(self._stream.getvalue(), offset)
+        self._known: dict[int, Any] = {}
+
+    def get_abbrev(self, code: int) -> Any:
+        """The declaration with a code; KeyError if there is none."""
+        from elftools.common.utils import struct_parse
+        from elftools.dwarf.abbrevtable import AbbrevDecl
+
+        if code not in self._known:
+            declaration = struct_parse(self._structs.Dwarf_abbrev_declaration, self._stream, self._at[code])
+            self._known[code] = AbbrevDecl(code, declaration)
+        return self._known[code]
+
+
+def _abbreviations(data: bytes, at: int) -> dict[int, int]:
+    """Where in the section of abbreviations each of a table stands, behind its code. O(size of the table).
+
+    Raises:
+        ValueError: the table is cut off.
+    """
+    found: dict[int, int] = {}
+    try:
+        code, at = unsigned(data, at)
+        while code:
+            found[code] = at
+            _, at = unsigned(data, at)
+            at += 1  # whether it has children
+            name, form = 1, 1
+            while name or form:
+                name, at = unsigned(data, at)
+                form, at = unsigned(data, at)
+                if form == _IMPLICIT_CONST:
+                    _, at = unsigned(data, at)
+            code, at = unsigned(data, at)
+    except IndexError as error:
+        raise ValueError("its abbreviations are cut off") from error
+    return found
 
 
 def _join(directory: str, name: str) -> str:

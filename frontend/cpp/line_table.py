@@ -48,7 +48,7 @@ def sequences(data: bytes, start: int, end: int, header: Mapping[str, Any], litt
             if line:
                 rows.append((address, file, line, column))
         elif code == _SET_COLUMN:
-            column, at = _unsigned(data, at)
+            column, at = unsigned(data, at)
         elif code == _ADVANCE_LINE:
             lines, at = _signed(data, at)
             line += lines
@@ -56,7 +56,7 @@ def sequences(data: bytes, start: int, end: int, header: Mapping[str, Any], litt
             if line:
                 rows.append((address, file, line, column))
         elif code == 0:
-            size, at = _unsigned(data, at)
+            size, at = unsigned(data, at)
             code = data[at] if size else 0
             if code == _SET_ADDRESS:
                 address = int.from_bytes(data[at + 1 : at + size], order)
@@ -67,22 +67,22 @@ def sequences(data: bytes, start: int, end: int, header: Mapping[str, Any], litt
                 address, file, line, column = 0, 1, 1, 0
             at += size
         elif code == _ADVANCE_PC:
-            more, at = _unsigned(data, at)
+            more, at = unsigned(data, at)
             address += more * step
         elif code == _CONST_ADD_PC:
             address += whole
         elif code == _SET_FILE:
-            file, at = _unsigned(data, at)
+            file, at = unsigned(data, at)
         elif code == _FIXED_ADVANCE_PC:
             address += int.from_bytes(data[at : at + 2], order)
             at += 2
         else:  # what it means does not matter
             for _ in range(operands[code - 1]):
-                _, at = _unsigned(data, at)
+                _, at = unsigned(data, at)
     return found
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def unsigned(data: bytes, at: int) -> tuple[int, int]:
     """A number of variable length (LEB128), and where the next thing begins."""
     byte = data[at]
     at += 1
@@ -99,6 +99,6 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
 
 def _signed(data: bytes, at: int) -> tuple[int, int]:
     start = at
-    value, at = _unsigned(data, at)
+    value, at = unsigned(data, at)
     bits = 7 * (at - start)
     return (value - (1 << bits) if value >> (bits - 1) else value), at

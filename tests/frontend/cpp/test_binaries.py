@@ -10,7 +10,7 @@ import pytest
 
 from scalana import api
 from scalana.frontend.cpp import build as cpp_build
-from scalana.frontend.cpp import worker
+from scalana.frontend.cpp import elf, worker
 from scalana.frontend.cpp.build import is_native, plan
 from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.elf import Binary, BinaryError
@@ -22,7 +22,7 @@ from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.cpp.test_symbols import addresses
 from tests.frontend.outline import expect, outline, write
 
-pytest.importorskip("elftools", reason="pyelftools is not installed")
+ELFFile = pytest.importorskip("elftools.elf.elffile", reason="pyelftools is not installed").ELFFile
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no compiler")
 
@@ -243,6 +243,26 @@ def test_code_of_the_system_is_looked_through(tmp_path: Path) -> None:
     with Binary(str(program)) as binary:
         (unit,) = skeleton(binary, [str(tmp_path / "a.cpp")])
     assert [function.place.name for function in unit.functions] == ["main"]
+
+
+@pytest.mark.parametrize("standard", ["-gdwarf-3", "-gdwarf-4", "-gdwarf-5"])
+def test_abbreviations_are_those_of_pyelftools(tmp_path: Path, standard: str) -> None:
+    program = compiled(tmp_path, "-O2", standard=standard)
+    with Binary(str(program)) as binary, open(program, "rb") as file:
+        for unit in ELFFile(file).get_dwarf_info().iter_CUs():
+            table, offset = unit.get_abbrev_table(), unit["debug_abbrev_offset"]
+            for die in unit.iter_DIEs():
+                if die.abbrev_code:
+                    own = binary.dwarf.get_abbrev_table(offset).get_abbrev(die.abbrev_code)
+                    assert own.decl == table.get_abbrev(die.abbrev_code).decl
+            with pytest.raises(KeyError):
+                binary.dwarf.get_abbrev_table(offset).get_abbrev(10_000)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 8])
+def test_abbreviations_that_are_cut_off(size: int) -> None:
+    with pytest.raises(ValueError, match="cut off"):
+        elf._abbreviations(bytes([1, 0x11, 1, 0x25, 0x0E, 0x13, 0x21, 0x85, 0x01, 0, 0, 0])[:size], 0)
 
 
 def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None:
