@@ -92,7 +92,7 @@ def add_signals(
             neighbour_signals(calls, instances, rank, communicators),
             epoch_signals(events, call, rank[call], _windows(communicators), communicators),
             lock_signals(events, call, rank[call], calls),
-            access_progress(events, call, rank[call], calls, rank),
+            access_progress(events, call, rank[call], calls, rank, communicators),
         ]
     return _added(calls, instances, rank, concatenate(found, Signals))
 
@@ -149,6 +149,13 @@ def _windows(communicators: Sequence[Members]) -> IntArray:
     return np.array([numbers.setdefault(name, len(numbers)) for name in owner], np.int64)
 
 
+def _members(communicators: Sequence[Members]) -> tuple[IntArray, IntArray]:
+    """World ranks of all communicators, one behind the other, and where those of each begin ``[communicators + 1]``."""
+    size = np.array([len(communicator.ranks) for communicator in communicators], np.int64)
+    first = np.r_[0, np.cumsum(size)].astype(np.int64)
+    return first, np.array([member for communicator in communicators for member in communicator.ranks], np.int64)
+
+
 def epoch_signals(
     events: Events, call: IntArray, rank: IntArray, windows: IntArray, communicators: Sequence[Members]
 ) -> Signals:
@@ -166,9 +173,7 @@ def epoch_signals(
     count = np.empty(len(rows), np.int64)
     count[order] = _running_count(key[order])
     lacks = np.isin(window, window[begins & (events.seq[rows] != count)])
-    size = np.array([len(communicator.ranks) for communicator in communicators], np.int64)
-    first = np.r_[0, np.cumsum(size)].astype(np.int64)
-    members = np.array([member for communicator in communicators for member in communicator.ranks], np.int64)
+    first, members = _members(communicators)
 
     def partners(*codes: int) -> tuple[IntArray, IntArray, IntArray]:
         """(window, own rank, partner, which) as rows, event rows, and their codes, for some operations."""
@@ -356,11 +361,19 @@ def _is_of_mpi(name: str) -> bool:
     return name == "world" or name.startswith("comm:")
 
 
-def access_progress(events: Events, call: IntArray, rank: IntArray, calls: Calls, rank_of_call: IntArray) -> Signals:
+def access_progress(
+    events: Events,
+    call: IntArray,
+    rank: IntArray,
+    calls: Calls,
+    rank_of_call: IntArray,
+    communicators: Sequence[Members],
+) -> Signals:
     """Locks of, and accesses to, a target that was outside of MPI wait until it enters MPI, where they last until then.
 
     Where the library needs no help of the target they return at once, and have not waited. Accesses are taken to be
-    waited for in the call that completes them: an unlock or a flush.
+    waited for in the call that completes them: an unlock or a flush. An unlock of all targets may need the help of
+    all, accessed or not.
     """
     asks = np.isin(events.operation, (_LOCK, _UNLOCK, _FLUSH)) & (events.communicator >= 0)
     single = np.flatnonzero(asks & (events.peer >= 0))
@@ -370,7 +383,12 @@ def access_progress(events: Events, call: IntArray, rank: IntArray, calls: Calls
         access = np.flatnonzero((events.operation == _ACCESS) & (events.peer >= 0) & (events.communicator >= 0))
         owner = _next_of_its_own(events, rank, access, several)
         pairs = np.unique(np.stack((call[owner[owner >= 0]], events.peer[access[owner >= 0]])), axis=1)
-        waiter, target = np.concatenate((waiter, pairs[0])), np.concatenate((target, pairs[1]))
+        first, members = _members(communicators)
+        ends = several[events.operation[several] == _UNLOCK]
+        group = events.communicator[ends]
+        entry, of_end = _expand(first[group], first[group + 1], ends)
+        waiter = np.concatenate((waiter, pairs[0], call[of_end]))
+        target = np.concatenate((target, pairs[1], members[entry]))
     given = _returns(waiter, target, calls, rank_of_call)
     found = given >= 0
     return _signals(given[found], waiter[found], _FLUSH)

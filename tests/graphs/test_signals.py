@@ -183,6 +183,19 @@ def test_a_flush_of_all_waits_for_those_that_were_accessed():
     assert waits(*rows) == {(0, 5): (24, 2)}
 
 
+def test_an_unlock_of_all_waits_for_whoever_comes_back_last_if_it_lasts_until_then():
+    def job(leave):
+        return [
+            lock(0, "lock", 0, 1, False, target=-1), (0, "one_sided", 2, 3, {"peer": 2}),
+            lock(0, "unlock", 5, leave, False, target=-1),
+            (2, "barrier", 6, 60, {"communicator": RING, "seq": 0}),
+            (1, "barrier", 40, 60, {"communicator": RING, "seq": 0}),
+        ]  # fmt: skip
+
+    assert waits(*job(41))[0, 5] == (35, 1)
+    assert (0, 5) not in waits(*job(8))
+
+
 def send(enter, leave, seq=0, **more):
     return 0, "blocking_send", enter, leave, {"communicator": RING, "peer": 1, "seq": seq, **more}
 
