@@ -196,7 +196,7 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
 
 def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:
     """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
-    none of those that are told before it."""
+    neither at the same line nor one of those that are told before it."""
     psg, waiting = run.psg, max(run.timeline.ranks - len(candidate.ranks), 1)
     if finding.saving_s >= HIDDEN * candidate.lost_s / waiting:
         return
@@ -205,7 +205,7 @@ def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], 
         return
     place = psg[max(behind.spot.vertex, 0)].place
     line, _ = behind.spot.lines(place)
-    if any((told.file, told.line) == (place.file, line) for told in larger):
+    if any((told.file, told.line) == (place.file, line) for told in (finding, *larger)):
         return
     finding.evidence["behind"] = {
         "file": place.file,

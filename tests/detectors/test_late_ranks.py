@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scalana.detectors import late_ranks
 from scalana.report.finding_text import claim
 from tests.detectors import examples
 from tests.detectors.jobs import analyse, steps
@@ -153,6 +154,13 @@ def test_behind_a_cause_hides_none_that_is_told_before_it():
     assert (first, f.ranks, second, g.ranks) == ("f", [1], "g", [2])
     assert f.evidence["behind"]["ranks"] == [2]
     assert "behind" not in g.evidence
+
+
+def test_behind_a_cause_hides_nothing_at_its_own_line(monkeypatch):
+    monkeypatch.setattr(late_ranks, "next_cause", lambda candidate, *_: candidate)
+    ((name, finding), *_) = analyse([rank * 40 for rank in examples.masked()])[0]
+    assert (name, finding.ranks) == ("f", [1])
+    assert "behind" not in finding.evidence
 
 
 @pytest.mark.parametrize(("ms", "told"), [(6, ["extra"]), (2, [])])
