@@ -72,19 +72,19 @@ class Pool:
     first_s: float
     """When the first was done."""
 
-    def slow(self) -> npt.NDArray[np.bool_]:
-        """Which ranks take much longer for a piece, and do fewer as whoever is free takes the next
+    def slow(self, by: float = SLOWER) -> npt.NDArray[np.bool_]:
+        """Which ranks take longer for a piece by some part, and do fewer as whoever is free takes the next
         ``[ranks of the pool]``."""
         count = np.bincount(self.rank)[self.ranks]
-        slow = self.mean_s - ERRORS * self.error_s > (1.0 + SLOWER) * np.median(self.mean_s)
+        slow = self.mean_s - ERRORS * self.error_s > (1.0 + by) * np.median(self.mean_s)
         if len(self.ranks) < LEAST or slow.all():
             return np.zeros(len(slow), dtype=bool)
         return np.asarray(slow & (count <= FEWER * np.median(count[~slow])))
 
     def alike(self, ranks: list[int]) -> bool:
-        """Whether none of some ranks takes longer for a piece than is usual, but for those that are slow."""
+        """Whether none of some ranks takes longer for a piece than is usual, but for those that do fewer for that."""
         usual_s = float(np.median(self.mean_s))
-        own = np.isin(self.ranks, ranks) & ~self.slow()
+        own = np.isin(self.ranks, ranks) & ~self.slow(ALIKE)
         return bool((self.mean_s[own] - ERRORS * self.error_s[own] <= (1.0 + ALIKE) * usual_s).all())
 
     def end_together(self, ranks: list[int]) -> bool:

@@ -87,11 +87,21 @@ def test_pieces_that_are_handed_out_one_after_the_other_are_found(period_s):
     assert (name, finding.ranks) == ("chunk", [1, 2, 3])
 
 
+@pytest.mark.parametrize("slow_ms", [28.0, 60.0])
 @pytest.mark.parametrize("period_s", [0.0, 0.005])
-def test_workers_that_do_more_because_another_is_slow_are_not_late(period_s):
-    """Nor is the slow one, which is told by itself."""
-    findings = analyse(farm(lambda piece, worker: 60.0 if worker == 2 else 20.0, 20, 12), period_s=period_s)[0]
+def test_workers_that_do_more_because_another_is_slow_are_not_late(period_s, slow_ms):
+    """Nor is the slow one, which is told by itself if it is much slower."""
+    findings = analyse(farm(lambda piece, worker: slow_ms if worker == 2 else 20.0, 20, 12), period_s=period_s)[0]
     assert "chunk" not in [name for name, _ in findings]
+
+
+@pytest.mark.parametrize(("even", "alike"), [(False, True), (True, False)])
+def test_who_is_a_little_slower_and_does_fewer_pieces_is_like_the_others(even, alike):
+    """As it would not be if it did as many."""
+    program = farm(lambda piece, worker: 28.0 if worker == 2 else 20.0, *((80, 3) if even else (1, PIECES)))
+    pool = max(find_pools(simulate(program)[0]), key=lambda pool: pool.seconds.sum())
+    assert not pool.slow().any()
+    assert pool.alike([1, 2, 3]) == alike
 
 
 def test_a_piece_for_which_all_others_wait_is_found():
