@@ -35,6 +35,8 @@ _BURST = 16
 """Calls that a partner may have begun since it came back."""
 _EXCLUSIVE = 2
 """Tag of an exclusive lock in the record; others are shared."""
+MOST_PAIRS = 10_000_000
+"""Unlocks of all targets times targets up to which all of these are looked at."""
 
 
 class Members(Protocol):
@@ -373,7 +375,7 @@ def access_progress(
 
     Where the library needs no help of the target they return at once, and have not waited. Accesses are taken to be
     waited for in the call that completes them: an unlock or a flush. An unlock of all targets may need the help of
-    all, accessed or not.
+    all, accessed or not (where there are more than :data:`MOST_PAIRS` of both, only of those accessed).
     """
     asks = np.isin(events.operation, (_LOCK, _UNLOCK, _FLUSH)) & (events.communicator >= 0)
     single = np.flatnonzero(asks & (events.peer >= 0))
@@ -386,6 +388,8 @@ def access_progress(
         first, members = _members(communicators)
         ends = several[events.operation[several] == _UNLOCK]
         group = events.communicator[ends]
+        if float((first[group + 1] - first[group]).sum()) > MOST_PAIRS:
+            group, ends = group[:0], ends[:0]
         entry, of_end = _expand(first[group], first[group + 1], ends)
         waiter = np.concatenate((waiter, pairs[0], call[of_end]))
         target = np.concatenate((target, pairs[1], members[entry]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.waits import find_waits
+from scalana.graphs import signals
 from scalana.graphs.gather import Communicator
 from scalana.graphs.matching import match
 from scalana.graphs.signals import add_signals, collective_progress
@@ -183,7 +184,7 @@ def test_a_flush_of_all_waits_for_those_that_were_accessed():
     assert waits(*rows) == {(0, 5): (24, 2)}
 
 
-def test_an_unlock_of_all_waits_for_whoever_comes_back_last_if_it_lasts_until_then():
+def test_an_unlock_of_all_waits_for_whoever_comes_back_last_if_it_lasts_until_then(monkeypatch):
     def job(leave):
         return [
             lock(0, "lock", 0, 1, False, target=-1), (0, "one_sided", 2, 3, {"peer": 2}),
@@ -194,6 +195,8 @@ def test_an_unlock_of_all_waits_for_whoever_comes_back_last_if_it_lasts_until_th
 
     assert waits(*job(41))[0, 5] == (35, 1)
     assert (0, 5) not in waits(*job(8))
+    monkeypatch.setattr(signals, "MOST_PAIRS", 1)
+    assert (0, 5) not in waits(*job(41))
 
 
 def send(enter, leave, seq=0, **more):
