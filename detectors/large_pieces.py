@@ -62,7 +62,8 @@ class Pieces:
         calls, own = timeline.calls, timeline.own
         count = len(calls)
         # Where few calls are written, it is several pieces that lie between two of them.
-        if timeline.unwritten is not None or float(_waits_for_messages(table, timeline).sum()) < least_s:
+        wait_s = _waits_for_messages(table, timeline)
+        if timeline.unwritten is not None or float(wait_s.sum()) < least_s:
             return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
         cpu_s = weighted_count(own.gap, own.cpu_s, count + len(timeline.locations))[:count]
         before = np.append(-1, calls.vertex)[:count]
@@ -73,7 +74,7 @@ class Pieces:
         known = is_piece & (np.bincount(number)[number] >= ENOUGH)
         alike = known & (cpu_s <= ALIKE * usual_s)
         large = known & (cpu_s > LARGER * usual_s)
-        waited, apart = _judge(table, timeline, is_piece, large, cpu_s, usual_s)
+        waited, apart = _judge(table, timeline, wait_s, is_piece, large, cpu_s, usual_s)
         waited_s, apart_s = float(cpu_s[waited].sum()), float(cpu_s[apart].sum())
         between_s = float(cpu_s[known & ~large & ~alike].sum())
         rare = len(apart) < ENOUGH or apart_s < OFTEN * waited_s or between_s > float(cpu_s[large].sum())
@@ -193,13 +194,20 @@ def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
 
 
 def _judge(
-    table: BlameTable, timeline: Timeline, is_piece: BoolArray, large: BoolArray, cpu_s: FloatArray, usual_s: FloatArray
+    table: BlameTable,
+    timeline: Timeline,
+    wait_s: FloatArray,
+    is_piece: BoolArray,
+    large: BoolArray,
+    cpu_s: FloatArray,
+    usual_s: FloatArray,
 ) -> tuple[IntArray, IntArray]:
-    """Of large pieces those that end with a message that somebody waits for; and of these, those that are far larger
-    than the last piece of who waits, and its next."""
+    """Of large pieces those that end with a message that somebody waits for, ``wait_s`` being
+    :func:`_waits_for_messages`; and of these, those that are far larger than the last piece of who waits, and its next.
+    """
     calls, stretches = timeline.calls, table.stretches
     lateness = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
-    rows = np.flatnonzero(_waits_for_messages(table, timeline) > 0.0)
+    rows = np.flatnonzero(wait_s > 0.0)
     culprit, waiter = stretches.culprit[lateness[rows]], stretches.call[rows]
     pieces = np.flatnonzero(is_piece)
 

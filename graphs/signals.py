@@ -152,7 +152,7 @@ def _windows(communicators: Sequence[Members]) -> IntArray:
 
 
 def _members(communicators: Sequence[Members]) -> tuple[IntArray, IntArray]:
-    """World ranks of all communicators, one behind the other, and where those of each begin ``[communicators + 1]``."""
+    """Where the world ranks of each communicator begin ``[communicators + 1]``, and these, one behind the other."""
     size = np.array([len(communicator.ranks) for communicator in communicators], np.int64)
     first = np.r_[0, np.cumsum(size)].astype(np.int64)
     return first, np.array([member for communicator in communicators for member in communicator.ranks], np.int64)
