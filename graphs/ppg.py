@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from scalana.runtime.record_format import RunFolder
+    from scalana.graphs.run_folder import RunFolder
 
 _NS = 1e-9
 _INTERVAL_TYPES = ("", "region", "step", "phase", "module", "device", "pipeline action")

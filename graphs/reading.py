@@ -16,7 +16,8 @@ from typing import Any, cast
 import numpy as np
 
 from scalana.graphs.parts import Ints
-from scalana.runtime.record_format import EventColumns, ProcessRecord, RunFolder, SampleColumns
+from scalana.graphs.run_folder import RunFolder
+from scalana.runtime.record_format import EventColumns, ProcessRecord, SampleColumns
 
 _SPARE = 1.1
 """Room for so many times the rows that those read so far let expect."""

@@ -14,7 +14,8 @@ from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
     from scalana.graphs.call_tree import CallTree
-    from scalana.runtime.record_format import ProcessRecord, RunFolder
+    from scalana.graphs.run_folder import RunFolder
+    from scalana.runtime.record_format import ProcessRecord
 
 _SHOWN = 3
 """Files that could not be read that are named one by one."""

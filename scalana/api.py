@@ -127,7 +127,8 @@ def analyze(
     from scalana import detectors
     from scalana.detectors.kernels import compiling_ahead
     from scalana.graphs.ppg import build_ppg, read_here
-    from scalana.runtime.record_format import RecordError, RunFolder
+    from scalana.graphs.run_folder import RunFolder
+    from scalana.runtime.record_format import RecordError
 
     changed: list[str] = []
     lacking: list[str] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scalana.graphs.gather import Gathered
     from scalana.graphs.load import RankRecords
     from scalana.graphs.native_frames import Frames, Symbols
-    from scalana.runtime.record_format import RunFolder
+    from scalana.graphs.run_folder import RunFolder
 
 CONNECT_S = 10.0
 """How long to wait for a scheduler to answer, and for its first worker."""
@@ -75,7 +75,8 @@ class Cluster:
         from scalana.graphs.gather import on_one_axis
         from scalana.graphs.load import choose_records
         from scalana.graphs.native_frames import source_frames
-        from scalana.runtime.record_format import RecordError, in_order
+        from scalana.graphs.run_folder import in_order
+        from scalana.runtime.record_format import RecordError
 
         done("reading records")
         self._check_workers()

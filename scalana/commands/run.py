@@ -108,7 +108,7 @@ def _finish(
 def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> str:
     """Why there are no records; empty if there are some."""
     from scalana import nothing_recorded
-    from scalana.runtime.record_format import RunFolder
+    from scalana.graphs.run_folder import RunFolder
 
     records = RunFolder(folder)
     return "" if records.record_files() else nothing_recorded.explain(command, [*missing, *records.notes()])
@@ -182,7 +182,7 @@ def _create_folder(wanted: str | None) -> str:
 
 
 def _write_info(folder: str, info: dict[str, object]) -> None:
-    from scalana.runtime.record_format import write_run_info
+    from scalana.graphs.run_folder import write_run_info
 
     write_run_info(folder, info)
 

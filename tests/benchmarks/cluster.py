@@ -20,7 +20,7 @@ import scalana
 from scalana.cluster import Cluster
 from scalana.graphs import blocks
 from scalana.graphs.ppg import read_here
-from scalana.runtime.record_format import RunFolder
+from scalana.graphs.run_folder import RunFolder
 
 
 def cpu_s() -> float:

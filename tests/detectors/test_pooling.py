@@ -12,7 +12,7 @@ from scalana.detectors import analyze, grouping
 from scalana.detectors.findings import Analysis
 from scalana.graphs.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
-from scalana.runtime.record_format import RunFolder
+from scalana.graphs.run_folder import RunFolder
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalana.graphs import run_folder
 from scalana.graphs.gather import gather
 from scalana.graphs.load import choose_records
 from scalana.graphs.reading import Rows, Shelves, as_one, put, read_records
+from scalana.graphs.run_folder import RunFolder
 from scalana.runtime import record_format
 from scalana.runtime.codes import Code, Codes
-from scalana.runtime.record_format import EventColumns, RunFolder, SampleColumns
+from scalana.runtime.record_format import EventColumns, SampleColumns
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 
@@ -37,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("at_once", [1, 3, 64])
 def test_records_have_the_same_columns(folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_format, "_AT_ONCE", at_once)
+    monkeypatch.setattr(run_folder, "_AT_ONCE", at_once)
     alone, together = RunFolder(folder).processes(), read_records(RunFolder(folder))
     assert [record.file for record in alone] == [record.file for record in together]
     for one, other in zip(alone, together, strict=True):
@@ -122,7 +124,7 @@ def test_a_table_may_have_a_column_of_its_own() -> None:
 
 @pytest.mark.parametrize(("where", "what"), [(Shelves, "place"), (record_format.ProcessRecord, "read")])
 def test_a_failure_holds_nothing_up(where: type, what: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_format, "_AT_ONCE", 1)
+    monkeypatch.setattr(run_folder, "_AT_ONCE", 1)
 
     def fail(*_: object) -> None:
         raise MemoryError("none left")

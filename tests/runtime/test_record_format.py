@@ -15,15 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.run_folder import RunFolder, write_run_info
 from scalana.runtime import _core, record_format
-from scalana.runtime.record_format import (
-    ProcessRecord,
-    RecordError,
-    RunFolder,
-    new_record_path,
-    position,
-    write_run_info,
-)
+from scalana.runtime.record_format import ProcessRecord, RecordError, position
 from scalana.runtime.record_writer import RecordWriter
 
 
@@ -380,9 +374,9 @@ def test_run_folder(tmp_path: Path) -> None:
     write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
     assert folder.info["exit_code"] == 4
     assert sorted(os.listdir(tmp_path)) == ["run.json"], "nothing temporary is left"
+    (tmp_path / "records").mkdir()
     for rank in (1, 0, -1):
-        file = new_record_path(tmp_path)
-        with RecordWriter(file) as writer:
+        with RecordWriter(tmp_path / "records" / f"{rank}.rec") as writer:
             if rank >= 0:
                 writer.meta("rank", str(rank))
     (tmp_path / "records" / "bad.rec").write_bytes(b"x")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import scalana
 from scalana.graphs.ppg import build_ppg
+from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
 from .test_native import calls_by_operation, lines_of, pytestmark

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.runtime.record_format import RunFolder
+from scalana.graphs.run_folder import RunFolder
 
 from .conftest import PROGRAMS, Mpi
 from .test_native import calls_by_operation

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import scalana
+from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
 from .test_native import lines_of

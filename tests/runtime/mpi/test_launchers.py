@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime.record_format import ProcessRecord, RunFolder
+from scalana.graphs.run_folder import RunFolder
+from scalana.runtime.record_format import ProcessRecord
 
 from .conftest import Mpi
 

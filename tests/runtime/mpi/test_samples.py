@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import scalana
+from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.mpi import build
-from scalana.runtime.record_format import RunFolder
 
 from .conftest import Mpi
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scalana.graphs.load import choose_records
-from scalana.runtime.record_format import RunFolder
+from scalana.graphs.run_folder import RunFolder
 
 from .conftest import Mpi
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.runtime.record_format import RunFolder
+from scalana.graphs.run_folder import RunFolder
 
 from .conftest import Mpi
 from .test_native import calls_by_operation
