@@ -225,7 +225,7 @@ def _of_rooted(timeline: Timeline, known: _Members, call: IntArray, instance: In
         rule[rows] = Rule.ONE
         on[rows] = instances.members[member[rows]]
 
-    # Of an instance that is a signal (graphs/signals.py) the root is who gives it.
+    # Of an instance that is a signal (graphs/signals/) the root is who gives it.
     depend(np.isin(kind, (Waits.ROOT, Waits.NEIGHBOURS, Waits.NAMED)) & ~is_root, root)
     # Where messages are not buffered, who hands its part to a root waits until the root is there to take it: told, as
     # for a send below, by its leaving only then.

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from scalana.detectors.waits import find_waits
-from scalana.graphs import signals
 from scalana.graphs.gather import Communicator
 from scalana.graphs.matching import match
-from scalana.graphs.signals import add_signals, collective_progress
+from scalana.graphs.signals import add_signals, returns
+from scalana.graphs.signals.returns import collective_progress
 from scalana.graphs.timeline import Activities, Calls, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 from tests.graphs.tables import make_events
@@ -195,7 +195,7 @@ def test_an_unlock_of_all_waits_for_whoever_comes_back_last_if_it_lasts_until_th
 
     assert waits(*job(41))[0, 5] == (35, 1)
     assert (0, 5) not in waits(*job(8))
-    monkeypatch.setattr(signals, "MOST_PAIRS", 1)
+    monkeypatch.setattr(returns, "MOST_PAIRS", 1)
     assert (0, 5) not in waits(*job(41))
 
 

@@ -1,0 +1,233 @@
+"""Progress: what goes on only while both sides are in MPI ends when the partner comes back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+from scalana.graphs.matching import _numbered
+from scalana.graphs.portions import chunks, each
+from scalana.graphs.signals.rows import (
+    ACCESS,
+    FLUSH,
+    LOCK,
+    SIGNALLING,
+    UNLOCK,
+    Members,
+    MemberTable,
+    Signals,
+    expand,
+    signals_of,
+)
+from scalana.graphs.tables import Events
+from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
+from scalana.runtime.operations import OPERATIONS
+
+_SENDS = [row.code for row in OPERATIONS if row.name.endswith("send")]
+_PROGRESS_S = 1e-4
+"""Partners that are away for less than this do not count."""
+_BURST = 16
+"""Calls that a partner may have begun since it came back."""
+MOST_PAIRS = 10_000_000
+"""Unlocks of all targets times targets up to which all of these are looked at."""
+
+
+def message_progress(calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]) -> Signals:
+    """Calls for messages that ended when their partner came back to MPI, though it had posted its part before.
+
+    A large message, or one for which there is no room, goes on only while both sides are in MPI.
+    """
+    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
+    message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & by_mpi[instances.communicator]
+    if not message.any():
+        return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
+
+    def staying(at: slice) -> IntArray:
+        """Rows of ``calls.waits`` of some calls that stay in MPI for a message."""
+        of = np.diff(calls.wait_first[at.start : at.stop + 1])
+        first, last = int(calls.wait_first[at.start]), int(calls.wait_first[at.stop])
+        stays = np.repeat(calls.exit_s[at] - calls.enter_s[at] >= _PROGRESS_S, of)
+        return first + np.flatnonzero(stays & message[calls.waits[first:last]])
+
+    rows = np.concatenate(each(staying, chunks(len(calls))))
+    waiter = _callers(rows, calls)
+    entry = instances.first[calls.waits[rows]]
+    one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
+    receives = rank[waiter] != one
+    until_s = np.empty(len(rows))
+    for these, of_sender in ((receives, True), (~receives, False)):
+        until_s[these] = _done_s(rows[these], of_sender, calls, instances, rank)
+    # What its sender is done with lies with the receiver.
+    asks = ~receives | (until_s > calls.enter_s[waiter])
+    until_s[receives] = np.inf
+    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank, until_s[asks])
+
+
+def _done_s(rows: IntArray, of_sender: bool, calls: Calls, instances: Instances, rank: IntArray) -> FloatArray:
+    """When the sender, or else the receiver, was done with the message of each of ``rows`` of ``calls.waits``, in
+    seconds; infinite where that is not known ``[rows]``."""
+    asked = np.zeros(len(instances), np.bool_)
+    asked[calls.waits[rows]] = True
+    done = np.flatnonzero(asked[calls.waits])
+    owner = _callers(done, calls)
+    is_sender = rank[owner] == rank[instances.members[instances.first[calls.waits[done]]]]
+    done, owner = done[is_sender == of_sender], owner[is_sender == of_sender]
+    done_s = np.full(len(instances), np.inf)
+    done_s[calls.waits[done]] = calls.exit_s[owner]
+    return np.asarray(done_s[calls.waits[rows]])
+
+
+def collective_progress(
+    calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]
+) -> Signals:
+    """Calls that complete a collective posted before, and ended when the last member came back to MPI to complete it.
+
+    All had posted it, but what a member passes on to others it may pass on only while it is in MPI.
+    """
+    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
+    wanted = by_mpi[instances.communicator] & ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
+    if not wanted.any():
+        return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
+    completes = np.repeat(calls.posts, np.diff(calls.wait_first)) != calls.waits
+    rows = np.flatnonzero(completes & wanted[calls.waits])
+    owner, instance = _callers(rows, calls), calls.waits[rows]
+    latest_s, last = np.full(len(instances), -np.inf), np.full(len(instances), -1, np.int64)
+    np.maximum.at(latest_s, instance, calls.enter_s[owner])
+    is_last = calls.enter_s[owner] == latest_s[instance]
+    last[instance[is_last]] = rank[owner[is_last]]
+    asks = ~is_last & (calls.exit_s[owner] - calls.enter_s[owner] >= _PROGRESS_S)
+    return _came_back(rows[asks], owner[asks], last[instance[asks]], calls, rank)
+
+
+def _callers(rows: IntArray, calls: Calls) -> IntArray:
+    """The calls that wait for what some rows of ``calls.waits`` say."""
+    return np.searchsorted(calls.wait_first, rows, side="right") - 1
+
+
+def _came_back(
+    rows: IntArray,
+    waiter: IntArray,
+    partner: IntArray,
+    calls: Calls,
+    rank: IntArray,
+    until_s: FloatArray | float = np.inf,
+) -> Signals:
+    """The signals that partners give by coming back to MPI, to calls that wait for what ``rows`` of ``calls.waits``
+    say. Who comes back after it has had its part (``until_s``) gives none: a waiter that stays lacks a core, say."""
+    given = _returns(waiter, partner, calls, rank)
+    # Where a partner came back with its part of this operation, that is known already.
+    found = (given >= 0) & (calls.posts[given] != calls.waits[rows]) & (calls.enter_s[given] < until_s)
+    return signals_of(given[found], waiter[found], FLUSH)
+
+
+def _is_of_mpi(name: str) -> bool:
+    return name == "world" or name.startswith("comm:")
+
+
+def access_progress(
+    events: Events,
+    call: IntArray,
+    rank: IntArray,
+    calls: Calls,
+    rank_of_call: IntArray,
+    table: MemberTable,
+) -> Signals:
+    """Locks of, and accesses to, a target that was outside of MPI wait until it enters MPI, where they last until then.
+
+    Where the library needs no help of the target they return at once, and have not waited. Accesses are taken to be
+    waited for in the call that completes them: an unlock or a flush. An unlock of all targets may need the help of
+    all, accessed or not (where there are more than :data:`MOST_PAIRS` of both, only of those accessed).
+    """
+    asks = np.isin(events.operation, (LOCK, UNLOCK, FLUSH)) & (events.communicator >= 0)
+    single = np.flatnonzero(asks & (events.peer >= 0))
+    waiter, target = call[single], events.peer[single]
+    several = np.flatnonzero(asks & (events.peer < 0) & (events.operation != LOCK))
+    if len(several):
+        access = np.flatnonzero((events.operation == ACCESS) & (events.peer >= 0) & (events.communicator >= 0))
+        owner = _next_of_its_own(events, rank, access, several)
+        pairs = np.unique(np.stack((call[owner[owner >= 0]], events.peer[access[owner >= 0]])), axis=1)
+        first, members = table
+        ends = several[events.operation[several] == UNLOCK]
+        group = events.communicator[ends]
+        if float((first[group + 1] - first[group]).sum()) > MOST_PAIRS:
+            group, ends = group[:0], ends[:0]
+        entry, of_end = expand(first[group], first[group + 1], ends)
+        waiter = np.concatenate((waiter, pairs[0], call[of_end]))
+        target = np.concatenate((target, pairs[1], members[entry]))
+    given = _returns(waiter, target, calls, rank_of_call)
+    found = given >= 0
+    return signals_of(given[found], waiter[found], FLUSH)
+
+
+def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
+    """The call with which the partner of each waiter came back to MPI and so let it end, -1 where it did not."""
+    result = np.full(len(waiter), -1, np.int64)
+    if not len(waiter):
+        return result
+
+    def turns_back(at: slice) -> bool:
+        at = slice(max(at.start - 1, 0), at.stop)
+        step = np.diff(rank[at])
+        return bool(((step < 0) | ((step == 0) & (np.diff(calls.enter_s[at]) < 0))).any())
+
+    order, by_rank = np.arange(len(rank), dtype=ROW), rank
+    if any(each(turns_back, chunks(len(rank)))):  # several threads of a rank
+        order = np.lexsort((calls.enter_s, rank)).astype(ROW)
+        by_rank = rank[order]
+    first = np.searchsorted(by_rank, np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
+    reach = np.empty(len(order))
+    _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S, reach, result)
+    return result
+
+
+def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: IntArray) -> IntArray:
+    """The call for all targets that completes each access: the next of its rank on its window, -1 if none is."""
+    key = _numbered(events.communicator, rank)
+    begin_ns = int(events.enter_ns.min())
+    moment = key * (int(events.enter_ns.max()) - begin_ns + 1) + events.enter_ns - begin_ns
+    later = several[np.argsort(moment[several], kind="stable")]
+    position = np.searchsorted(moment[later], moment[access])
+    result = np.full(len(access), -1, np.int64)
+    inside = position < len(later)
+    result[inside] = later[position[inside]]
+    result[inside] = np.where(key[result[inside]] == key[access[inside]], result[inside], -1)
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _last_return(  # type: ignore[no-untyped-def]  # pragma: no cover
+    waiter, partner, order, first, rank, enter_s, exit_s, least_s, reach, result
+):
+    """The call with which a partner came back during each waiter, after it was away, and soon before the waiter ended.
+
+    Away: for at least half of the time from the waiter's entry on. Soon: within half of the time that it was away.
+    ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on. ``reach`` is room ``[calls]``,
+    ``result`` what comes out ``[waiters]``, -1 everywhere before.
+    """
+    for here in range(len(first) - 1):
+        latest = -np.inf
+        for place in range(first[here], first[here + 1]):
+            latest = max(latest, exit_s[order[place]])
+            reach[place] = latest
+    for row in range(len(waiter)):
+        since, until = enter_s[waiter[row]], exit_s[waiter[row]]
+        if until - since < least_s or rank[waiter[row]] == partner[row]:
+            continue
+        begin = first[partner[row]]
+        low, high = begin, first[partner[row] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if enter_s[order[middle]] <= until:
+                low = middle + 1
+            else:
+                high = middle
+        for place in range(low - 1, max(begin, low - 1 - _BURST) - 1, -1):
+            came = enter_s[order[place]]
+            away = came - (max(since, reach[place - 1]) if place > begin else since)
+            if away >= least_s and 2 * away >= came - since and 2 * (until - came) <= away:
+                result[row] = order[place]
+                break
+            if came <= since:
+                break
