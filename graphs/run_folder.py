@@ -13,8 +13,7 @@ import gc
 import json
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,21 +131,3 @@ def _with_numbers(name: str) -> list[tuple[int, str]]:
 def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:
     """Records of ranks first, by rank, and then by the name of their file."""
     return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))
-
-
-def write_run_info(folder: str | os.PathLike[str], info: Mapping[str, Any]) -> None:
-    """Writes ``run.json``, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    descriptor, temporary = tempfile.mkstemp(prefix=".run-", suffix=".json", dir=folder)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(dict(info), file, indent=1)
-            file.write("\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, Path(folder) / "run.json")
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numba
 import numpy as np
 
-from scalana.graphs.tables import to_seconds
 from scalana.graphs.timeline import FloatArray, IntArray
 
 
@@ -79,27 +79,39 @@ def grouped(rows: Rows) -> Rows:
 def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
     """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
 
-    What a row was off the CPU remains divided into waits for a core and rests as its samples have it.
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. ``rows`` are
+    sorted by gap, ``cpu_ns`` ``[gaps]`` is -1 where no clock was read.
     """
-    if len(rows) == 0:
-        return
-    first = np.flatnonzero(np.r_[True, rows.gap[1:] != rows.gap[:-1]])
-    size = np.diff(np.r_[first, len(rows)])
-    length = np.add.reduceat(rows.seconds, first)
-    known = cpu_ns[rows.gap[first]] >= 0
-    rows.cpu_s = np.minimum(rows.cpu_s, rows.seconds)
-    off = rows.seconds - rows.cpu_s
-    told = np.add.reduceat(rows.cpu_s, first)
-    total = np.where(known, np.minimum(to_seconds(cpu_ns[rows.gap[first]]), length), told)
-    scale = np.divide(total, told, out=np.zeros_like(total), where=told > 0)
-    cpu = np.minimum(rows.cpu_s * np.repeat(scale, size), rows.seconds)
-    # What the samples' CPU cannot hold spreads over the seconds that are left.
-    rest = total - np.add.reduceat(cpu, first)
-    room = np.add.reduceat(rows.seconds - cpu, first)
-    fill = np.divide(rest, room, out=np.zeros_like(rest), where=room > 1e-12)
-    rows.cpu_s = np.minimum(cpu + (rows.seconds - cpu) * np.repeat(np.clip(fill, 0.0, 1.0), size), rows.seconds)
-    waiting = np.divide(np.minimum(rows.core_wait_s, off), off, out=np.zeros_like(off), where=off > 1e-12)
-    rows.core_wait_s = waiting * (rows.seconds - rows.cpu_s)
+    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns)
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns):  # type: ignore[no-untyped-def]  # pragma: no cover
+    first = 0
+    while first < len(gap):
+        end, length, told = first, 0.0, 0.0
+        while end < len(gap) and gap[end] == gap[first]:
+            length += seconds[end]
+            told += min(cpu_s[end], seconds[end])
+            end += 1
+        exact_ns = cpu_ns[gap[first]]
+        total = min(exact_ns * 1e-9, length) if exact_ns >= 0 else told
+        scale = total / told if told > 0.0 else 0.0
+        rest, room = total, 0.0
+        for row in range(first, end):
+            cpu = min(min(cpu_s[row], seconds[row]) * scale, seconds[row])
+            rest -= cpu
+            room += seconds[row] - cpu
+        # What the samples' CPU cannot hold spreads over the seconds that are left.
+        fill = min(max(rest / room, 0.0), 1.0) if room > 1e-12 else 0.0
+        for row in range(first, end):
+            sampled = min(cpu_s[row], seconds[row])
+            cpu = min(sampled * scale, seconds[row])
+            cpu_s[row] = min(cpu + (seconds[row] - cpu) * fill, seconds[row])
+            off = seconds[row] - sampled
+            waiting = min(core_wait_s[row], off) / off if off > 1e-12 else 0.0
+            core_wait_s[row] = waiting * (seconds[row] - cpu_s[row])
+        first = end
 
 
 def concatenated(parts: Sequence[Rows]) -> Rows:

@@ -8,11 +8,13 @@ recorded (:func:`environment`).
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 
@@ -48,6 +50,24 @@ def create_run_folder(wanted: str | None) -> str:
     raise FileExistsError(stem)
 
 
+def write_run_info(folder: str | os.PathLike[str], info: Mapping[str, object]) -> None:
+    """Writes ``run.json``, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor, temporary = tempfile.mkstemp(prefix=".run-", suffix=".json", dir=folder)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(dict(info), file, indent=1)
+            file.write("\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, os.path.join(folder, "run.json"))
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
 def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a job that is to be recorded into ``folder``.
 
@@ -73,7 +93,7 @@ def mpi_environment(command: Sequence[str], environ: Mapping[str, str]) -> tuple
 
     The first time that an MPI is used, the recorder for it is compiled.
     """
-    from scalana.runtime.mpi.build import prepare
+    from scalana.runtime.mpi.prepare import prepare
 
     prepared = prepare(command, environ)
     return {**environ, **prepared.environment}, prepared.notes

@@ -12,7 +12,6 @@ from functools import partial
 
 from scalana import __version__, console, launch
 from scalana.errors import CommandError, UsageError
-from scalana.runtime import torch_build
 
 
 class RunCommand:
@@ -92,7 +91,7 @@ def _finish(
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
         else:
             _report(folder, args.format)
-        torch_build.start(os.environ)  # for the next run
+        _compile_for_the_next_run()
     except KeyboardInterrupt:
         console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
     except BrokenPipeError:
@@ -105,13 +104,21 @@ def _finish(
         console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
 
 
+def _compile_for_the_next_run() -> None:
+    from scalana.runtime import torch_build
+
+    torch_build.start(os.environ)
+
+
 def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> str:
     """Why there are no records; empty if there are some."""
+    with contextlib.suppress(OSError):
+        if any(name.endswith(".rec") for name in os.listdir(os.path.join(folder, "records"))):
+            return ""
     from scalana import nothing_recorded
     from scalana.graphs.run_folder import RunFolder
 
-    records = RunFolder(folder)
-    return "" if records.record_files() else nothing_recorded.explain(command, [*missing, *records.notes()])
+    return nothing_recorded.explain(command, [*missing, *RunFolder(folder).notes()])
 
 
 def _report(folder: str, form: str) -> None:
@@ -182,9 +189,7 @@ def _create_folder(wanted: str | None) -> str:
 
 
 def _write_info(folder: str, info: dict[str, object]) -> None:
-    from scalana.graphs.run_folder import write_run_info
-
-    write_run_info(folder, info)
+    launch.write_run_info(folder, info)
 
 
 def _remove_unused(folder: str) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.run_folder import RunFolder, write_run_info
+from scalana.graphs.run_folder import RunFolder
+from scalana.launch import write_run_info
 from scalana.runtime import _core, record_format
 from scalana.runtime.record_format import ProcessRecord, RecordError, position
 from scalana.runtime.record_writer import RecordWriter

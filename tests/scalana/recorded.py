@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.graphs.run_folder import write_run_info
+from scalana.launch import write_run_info
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_writer import RecordWriter
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from scalana.graphs.native_frames import is_foreign
-from scalana.runtime.mpi import build, generate, slots
+from scalana.runtime.mpi import generate, slots
+from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi
+from scalana.runtime.mpi.kept import cache_folder, wrappers_name
+from scalana.runtime.mpi.prepare import prepare
 from scalana.runtime.mpi.prototypes import prototypes
+
+from .conftest import Mpi
 
 HEADER = """
 typedef int MPI_Comm; typedef int MPI_Request; typedef int MPI_Datatype;
@@ -68,7 +74,7 @@ def test_which_jobs_use_mpi(words: list[str], uses: bool, tmp_path: Path, monkey
     (tmp_path / "app.py").write_text("from mpi4py import MPI\n")
     (tmp_path / "train.py").write_text("import torch\n")
     environ = {"PATH": str(tmp_path)}
-    assert build.uses_mpi(build.programs(words, environ), environ) is uses
+    assert uses_mpi(programs(words, environ), environ) is uses
 
 
 def test_the_compiler_of_a_launcher_that_only_a_script_names(tmp_path: Path) -> None:
@@ -79,21 +85,21 @@ def test_the_compiler_of_a_launcher_that_only_a_script_names(tmp_path: Path) -> 
     job = executable(tmp_path / "job.sh", f"#!/bin/sh\nexec {launcher} -n 2 ./app\n")
     environ = {"PATH": "/nowhere"}
     for words in ([str(job)], ["sh", "-c", str(job)], ["sh", "-c", f"{launcher} -n 2 ./app"]):
-        assert build.mpi_compilers(build.programs(words, environ), environ) == [str(compiler)]
+        assert mpi_compilers(programs(words, environ), environ) == [str(compiler)]
 
 
 def test_other_jobs_get_nothing(tmp_path: Path) -> None:
-    prepared = build.prepare(["true"], {"PATH": str(tmp_path)})
+    prepared = prepare(["true"], {"PATH": str(tmp_path)})
     assert prepared.environment == {} and prepared.notes == []
 
 
 def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:
     executable(tmp_path / "mpirun", "#!/bin/sh\n")
     environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
-    assert "no mpicc" in build.prepare(["mpirun", "app"], environ).notes[0]
+    assert "no mpicc" in prepare(["mpirun", "app"], environ).notes[0]
     compiler = executable(tmp_path / "mpicc", f"#!/bin/sh\ncase $1 in -show) echo cc -L{tmp_path};; *) exit 1;; esac\n")
     (tmp_path / "libmpi.so.40").write_bytes(b"library")
-    prepared = build.prepare(["mpirun", "app"], environ)
+    prepared = prepare(["mpirun", "app"], environ)
     assert prepared.environment == {}
     assert str(compiler) in prepared.notes[0] and "not recorded" in prepared.notes[0]
 
@@ -101,23 +107,23 @@ def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> No
 def test_where_the_user_has_no_folder_the_run_keeps_the_recorder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     environ = {"SCALANA_CACHE": str(tmp_path / "file"), "SCALANA_RUN_DIR": str(tmp_path / "run")}
-    assert build.cache_folder(environ) == str(tmp_path / "run" / "mpi")
+    assert cache_folder(environ) == str(tmp_path / "run" / "mpi")
     assert (tmp_path / "run" / "mpi").is_dir()
-    assert build.cache_folder({**environ, "SCALANA_CACHE": str(tmp_path)}).startswith(str(tmp_path / "mpi"))
+    assert cache_folder({**environ, "SCALANA_CACHE": str(tmp_path)}).startswith(str(tmp_path / "mpi"))
 
 
 def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:
     library = tmp_path / "libmpi.so"
     library.write_bytes(b"one")
-    first = build.wrappers_name(str(library))
-    assert build.wrappers_name(str(library)) == first
+    first = wrappers_name(str(library))
+    assert wrappers_name(str(library)) == first
     os.utime(library, ns=(1, 1))
-    second = build.wrappers_name(str(library))
+    second = wrappers_name(str(library))
     library.write_bytes(b"larger")
-    assert len({first, second, build.wrappers_name(str(library))}) == 3
+    assert len({first, second, wrappers_name(str(library))}) == 3
     link = tmp_path / "link.so"
     link.symlink_to(library)
-    assert build.wrappers_name(str(link)) == build.wrappers_name(str(library))
+    assert wrappers_name(str(link)) == wrappers_name(str(library))
     assert is_foreign(f"/cache/{second}") and is_foreign(f"/cache/{second.removesuffix('.so')}-preload.so")
 
 
@@ -134,6 +140,42 @@ def test_an_mpi_inside_of_the_program_is_told(tmp_path: Path) -> None:
         source.write_text("int main(void) { return 0; }\n")
     executable(tmp_path / "mpirun", "#!/bin/sh\n")
     environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
-    notes = build.prepare(["mpirun", "-n", "2", str(tmp_path / "whole")], environ).notes
+    notes = prepare(["mpirun", "-n", "2", str(tmp_path / "whole")], environ).notes
     assert "linked statically" in notes[-1] and str(tmp_path / "whole") in notes[-1]
-    assert not any("statically" in note for note in build.prepare(["mpirun", str(tmp_path / "plain")], environ).notes)
+    assert not any("statically" in note for note in prepare(["mpirun", str(tmp_path / "plain")], environ).notes)
+
+
+def test_a_program_that_only_its_libraries_tell_of(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "bin").mkdir()
+    mpicc = executable(tmp_path / "bin" / "mpicc", "#!/bin/sh\n")
+    (tmp_path / "mpi.c").write_text("int MPI_Init(void) { return 0; }\n")
+    (tmp_path / "main.c").write_text("int MPI_Init(void);\nint main(void) { return MPI_Init(); }\n")
+    library, app = tmp_path / "lib" / "libmpi.so.40", tmp_path / "app"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "mpi.c", "-o", library], cwd=tmp_path, check=True
+    )
+    subprocess.run([compiler, "main.c", library, f"-Wl,-rpath,{library.parent}", "-o", app], cwd=tmp_path, check=True)
+    environ = {"PATH": "/nowhere"}
+    assert uses_mpi([str(app)], environ)
+    assert mpi_compilers([str(app)], environ) == [str(mpicc)]
+    cut = tmp_path / "cut"
+    cut.write_bytes(app.read_bytes()[:70])
+    assert not uses_mpi([str(cut)], environ), "half a program is no reason to fail"
+
+
+def test_a_job_does_not_wait_for_what_compiles(mpi: Mpi) -> None:
+    program = (
+        "import os, sys\n"
+        "from scalana.runtime.mpi.prepare import prepare\n"
+        f"assert prepare(['{mpi.folder}/mpirun', 'app'], os.environ).environment\n"
+        "print(*sys.modules)\n"
+    )
+    words = [sys.executable, "-c", program]
+    subprocess.run(words, env=mpi.environment(), check=True, capture_output=True)  # where it is not there yet
+    loaded = subprocess.run(words, env=mpi.environment(), check=True, capture_output=True, text=True).stdout.split()
+    heavy = {"scalana.runtime.mpi.build", "scalana.runtime.mpi.generate", "concurrent.futures", "dataclasses", "numpy"}
+    assert not heavy & set(loaded)

@@ -11,6 +11,7 @@ import pytest
 
 from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.mpi import build
+from scalana.runtime.mpi.prepare import prepare
 
 from .conftest import Mpi
 
@@ -35,7 +36,7 @@ def test_nothing_is_found(mpi: Mpi, words: tuple[str, ...], monkeypatch: pytest.
     monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, *SANITIZE))
     program = mpi.compile(f"{words[0]}.c", "-pthread")
     environ = mpi.environment(SCALANA_CACHE=str(mpi.work.parent / f"sanitized-{Path(mpi.folder).parent.name}"))
-    prepared = build.prepare([f"{mpi.folder}/mpirun", str(program)], environ)
+    prepared = prepare([f"{mpi.folder}/mpirun", str(program)], environ)
     assert not prepared.notes
     folder = mpi.work / "run"
     folder.mkdir()

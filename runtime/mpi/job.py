@@ -1,0 +1,144 @@
+"""What a command is: whether it starts MPI programs, and of which MPI."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+_LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
+_MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
+_ABSOLUTE = re.compile(rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b")
+LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$")
+"""File names of MPI libraries."""
+_LARGEST_SCRIPT = 1 << 16
+_PT_INTERP = 3
+
+
+def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words of a command, those of commands within them (``bash -c "mpirun ..."``), and the launchers that scripts
+    name by their whole paths."""
+    found: dict[str, None] = {}
+    for word in command:
+        found[word] = None
+        if any(character.isspace() for character in word) and not os.path.exists(word):
+            found |= dict.fromkeys(_shell_words(word))
+    for word in list(found):
+        found |= dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(_script(word, environ)))
+    return list(found)
+
+
+def _shell_words(text: str) -> list[str]:
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    try:
+        return list(words)
+    except ValueError:  # quotes that do not match
+        return text.split()
+
+
+def _script(word: str, environ: Mapping[str, str]) -> bytes:
+    """The beginning of a file that a word names; of programs nothing."""
+    path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_LARGEST_SCRIPT)
+    except (OSError, ValueError):
+        return b""
+    return b"" if start.startswith(b"\x7fELF") else start
+
+
+def uses_mpi(command: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether a command starts MPI programs: by a launcher, or what its files mention."""
+    return any(_LAUNCHERS.match(os.path.basename(word)) or _mentions_mpi(word, environ) for word in command)
+
+
+def _mentions_mpi(word: str, environ: Mapping[str, str]) -> bool:
+    path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+    if path and _is_elf(path):
+        return any(LIBRARY.match(os.path.basename(library)) for library in _needed(path))
+    return bool(_MENTIONS.search(_script(word, environ)))
+
+
+@cache
+def _needed(program: str) -> tuple[str, ...]:
+    """Libraries that the loader would load for a program; of one without a loader, none."""
+    try:
+        loader = _loader(program)
+        if not loader:
+            return ()
+        # What ldd does in the end, without its shell.
+        output = subprocess.run(
+            [loader, "--list", program], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
+        ).stdout
+    except (OSError, struct.error, subprocess.SubprocessError):
+        return ()
+    return tuple(line.split("=>")[-1].split("(")[0].strip() for line in output.splitlines())
+
+
+def _loader(program: str) -> str:
+    """The loader that an ELF file for 64 bits names in its program headers; empty if it names none.
+
+    Raises:
+        OSError: it cannot be read.
+        struct.error: it ends too early.
+    """
+    with open(program, "rb") as file:
+        header = file.read(64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            return ""
+        (table,) = struct.unpack_from("<Q", header, 32)
+        size, count = struct.unpack_from("<HH", header, 54)
+        for number in range(count):
+            file.seek(table + number * size)
+            kind, _, place, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
+            if kind == _PT_INTERP:
+                file.seek(place)
+                return os.fsdecode(file.read(length).rstrip(b"\0"))
+    return ""
+
+
+def with_static_mpi(command: Sequence[str]) -> list[str]:
+    """Programs of a command that define MPI's functions themselves, by the names in their symbol tables."""
+    found = []
+    for word in command:
+        if _LAUNCHERS.match(os.path.basename(word)) or not _is_elf(word):
+            continue
+        if any(LIBRARY.match(os.path.basename(library)) for library in _needed(word)):
+            continue
+        with open(word, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+            if program.find(b"\0PMPI_Init\0") >= 0 or program.find(b"\0PMPI_Init_thread\0") >= 0:
+                found.append(word)
+    return found
+
+
+def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The ``mpicc`` of each MPI that a command may use: its launcher's, its programs', and the first in PATH."""
+    folders: list[str] = []
+    for word in command:
+        path = word if os.sep in word else shutil.which(word, path=environ.get("PATH")) or ""
+        if not path or not os.path.isfile(path):
+            continue
+        folders += [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]
+        for library in _needed(path) if _is_elf(path) else ():
+            if LIBRARY.match(os.path.basename(library)):
+                above = os.path.dirname(os.path.dirname(os.path.abspath(library)))
+                folders += [os.path.join(above, "bin"), os.path.join(os.path.dirname(above), "bin")]
+    found = [os.path.join(folder, "mpicc") for folder in folders]
+    found.append(shutil.which("mpicc", path=environ.get("PATH")) or "")
+    return list(dict.fromkeys(path for path in found if path and os.access(path, os.X_OK)))
+
+
+def _is_elf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False

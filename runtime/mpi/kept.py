@@ -1,0 +1,117 @@
+"""What is compiled for an MPI, and where it is kept.
+
+That depends on the sources here (a folder per version) and, for the wrappers, on the file of the MPI library they were
+compiled for: its path, size and time are in their name, so that another library gets its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from scalana.runtime.mpi.job import LIBRARY
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CORE = os.path.join(os.path.dirname(HERE), "_core")
+
+
+class BuildError(Exception):
+    """The recorder for an MPI cannot be made; says why."""
+
+
+class Kept(NamedTuple):
+    """The files of the recorder for the MPI of an ``mpicc``, made or not."""
+
+    compiler: str
+    wrappers: list[str]
+    """One for each file of the MPI library, all with the same contents."""
+    preloaded: str
+
+    @property
+    def missing(self) -> list[str]:
+        """Files that are not there."""
+        return [file for file in (*self.wrappers, self.preloaded) if not os.path.exists(file)]
+
+
+def kept_for(compiler: str, folder: str) -> Kept:
+    """The files for an ``mpicc`` in the folder where they are kept.
+
+    Raises:
+        BuildError: the MPI's library is not found.
+    """
+    libraries = mpi_libraries(compiler)
+    if not libraries:
+        raise BuildError(f"{compiler} does not say where its library is")
+    wrappers = [os.path.join(folder, wrappers_name(library)) for library in libraries]
+    return Kept(compiler, wrappers, wrappers[0].removesuffix(".so") + "-preload.so")
+
+
+def cache_folder(environ: Mapping[str, str]) -> str:
+    """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
+    base = environ.get("SCALANA_CACHE") or os.path.join(
+        environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "scalana"
+    )
+    folder = os.path.join(base, "mpi", _version())
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.access(folder, os.W_OK) or os.listdir(folder) or "SCALANA_RUN_DIR" not in environ:
+            return folder
+    except OSError:
+        if "SCALANA_RUN_DIR" not in environ:
+            raise
+    folder = os.path.join(environ["SCALANA_RUN_DIR"], "mpi")
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+@cache
+def _version() -> str:
+    digest = hashlib.sha256()
+    for base in (HERE, CORE):
+        for name in sorted(os.listdir(base)):
+            if name.endswith((".c", ".h", ".py")):
+                with open(os.path.join(base, name), "rb") as file:
+                    digest.update(name.encode() + b"\0" + file.read())
+    with open(os.path.join(os.path.dirname(HERE), "operations.py"), "rb") as file:
+        digest.update(file.read())
+    return digest.hexdigest()[:16]
+
+
+def wrappers_name(library: str) -> str:
+    """File name of the wrappers for an MPI library; the preloaded library looks for the same."""
+    whole = os.path.realpath(library)
+    status = os.stat(whole)
+    value = 0xCBF29CE484222325
+    for byte in os.fsencode(whole):
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}-{status.st_size:x}-{status.st_mtime_ns:x}.so"
+
+
+def mpi_libraries(compiler: str) -> list[str]:
+    """The files of the MPI library that programs compiled by an ``mpicc`` load."""
+    folders = [word[2:] for word in _show(compiler) if word.startswith("-L")]
+    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(compiler))), "lib"))
+    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(compiler))), "lib"))
+    found: dict[str, None] = {}
+    for folder in folders:
+        if os.path.isdir(folder):
+            for name in sorted(os.listdir(folder)):
+                if LIBRARY.match(name) and not name.startswith("libmpi_abi"):
+                    found[os.path.realpath(os.path.join(folder, name))] = None
+    return list(found)
+
+
+@cache
+def _show(compiler: str) -> tuple[str, ...]:
+    try:
+        output = subprocess.run(
+            [compiler, "-show"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(shlex.split(output))

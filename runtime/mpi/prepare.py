@@ -1,0 +1,54 @@
+"""What a job that uses MPI needs in its environment to be recorded.
+
+All that a job has to wait for before it starts: what compiles is only imported where something is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
+from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for
+
+
+class Prepared(NamedTuple):
+    """What a job needs in its environment to be recorded."""
+
+    environment: dict[str, str]
+    notes: list[str]
+    """What will not be recorded, and why."""
+
+
+def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
+    """The variables that preload the recorder into an MPI job; none for other jobs. Compiles what is missing."""
+    command = programs(command, environ)
+    if not uses_mpi(command, environ):
+        return Prepared({}, [])
+    inside = [
+        f"{program} has an MPI inside of it (linked statically), whose calls cannot be recorded: link a shared one"
+        for program in with_static_mpi(command)
+    ]
+    compilers = mpi_compilers(command, environ)
+    if not compilers:
+        return Prepared({}, ["MPI calls are not recorded: no mpicc beside the launcher or in PATH", *inside])
+    made: list[Kept] = []
+    refused = []
+    for compiler in compilers:
+        try:
+            kept = kept_for(compiler, cache_folder(environ))
+            if kept.missing:
+                from scalana.runtime.mpi.build import build
+
+                build(kept)
+            made.append(kept)
+        except (BuildError, OSError) as error:
+            refused.append(f"MPI calls of {compiler} are not recorded: {error}")
+    if not made:
+        return Prepared({}, [*refused, *inside])
+    preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))
+    environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": cache_folder(environ)}
+    notes = []
+    if any(word.startswith("LD_PRELOAD=") for word in command):
+        notes.append("the command sets LD_PRELOAD anew, without the recorder of MPI: set it before scalana run instead")
+    return Prepared(environment, [*notes, *inside])
