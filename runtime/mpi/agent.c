@@ -378,7 +378,7 @@ static void bind_slots(void)
         }
     }
     if (wrappers) {
-        layers_redirect(wrappers, &tools);
+        layers_redirect(wrappers, found.path, &tools);
     }
     errno = error;
 }

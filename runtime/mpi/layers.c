@@ -14,6 +14,7 @@ typedef struct {
     size_t counts[2];
     const ElfW(Sym) *symbols;
     const char *strings;
+    bool needs_mpi; /* it was linked with an MPI library */
 } imports;
 
 static const char *const libraries[] = {"libmpi_mpifh", "libmpi_usempi", "libmpifort", "libmpichfort", "libmpichf90"};
@@ -42,10 +43,19 @@ static void *wrapper_of(const agent_wrapper *wrappers, const char *name)
     return NULL;
 }
 
-static imports read_imports(const ElfW(Dyn) *entry)
+static imports read_imports(const struct dl_phdr_info *info)
 {
-    imports found = {{NULL, NULL}, {0, 0}, NULL, NULL};
-    for (; entry->d_tag != DT_NULL; entry++) {
+    imports found = {{NULL, NULL}, {0, 0}, NULL, NULL, false};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        }
+    }
+    if (dynamic == NULL) {
+        return found;
+    }
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
         switch (entry->d_tag) {
         case DT_JMPREL: found.rows[0] = (const void *)entry->d_un.d_ptr; break;
         case DT_PLTRELSZ: found.counts[0] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
@@ -54,6 +64,11 @@ static imports read_imports(const ElfW(Dyn) *entry)
         case DT_SYMTAB: found.symbols = (const void *)entry->d_un.d_ptr; break;
         case DT_STRTAB: found.strings = (const void *)entry->d_un.d_ptr; break;
         default: break;
+        }
+    }
+    for (const ElfW(Dyn) *entry = dynamic; found.strings && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_NEEDED && strncmp(found.strings + entry->d_un.d_val, "libmpi", 6) == 0) {
+            found.needs_mpi = true;
         }
     }
     return found;
@@ -87,35 +102,47 @@ static void redirect(const struct dl_phdr_info *info, void **slot, void *target)
 
 typedef struct {
     const agent_wrapper *wrappers;
+    const char *library; /* of MPI */
     const mpi_tools *tools;
 } search;
 
-static bool is_tool(const struct dl_phdr_info *info, const mpi_tools *tools)
+static bool contains(const struct dl_phdr_info *info, const void *address)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + p->p_vaddr;
-        for (size_t k = 0; p->p_type == PT_LOAD && k < tools->count; k++) {
-            if ((uintptr_t)tools->functions[k] - start < p->p_memsz) {
-                return true;
-            }
+        if (p->p_type == PT_LOAD && (uintptr_t)address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz) {
+            return true;
         }
     }
     return false;
+}
+
+static bool is_tool(const struct dl_phdr_info *info, const mpi_tools *tools)
+{
+    for (size_t k = 0; k < tools->count; k++) {
+        if (contains(info, tools->functions[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The program and its libraries: what is linked with MPI, and is neither in the folder of MPI's library, nor ours. */
+static bool is_of_program(const struct dl_phdr_info *info, const imports *found, const search *s)
+{
+    const char *slash = strrchr(s->library, '/');
+    size_t folder = slash ? (size_t)(slash - s->library) + 1 : 0;
+    bool of_mpi = folder && info->dlpi_name && strncmp(info->dlpi_name, s->library, folder) == 0;
+    return found->needs_mpi && !of_mpi && !contains(info, s->wrappers);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
     const search *s = data;
     (void)size;
-    if (!is_of_fortran(info->dlpi_name) && !is_tool(info, s->tools)) {
+    imports found = read_imports(info);
+    if (!is_of_fortran(info->dlpi_name) && !is_tool(info, s->tools) && !is_of_program(info, &found, s)) {
         return 0;
-    }
-    imports found = {{NULL, NULL}, {0, 0}, NULL, NULL};
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            found = read_imports((const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
-        }
     }
     for (int kind = 0; kind < 2 && found.symbols && found.strings; kind++) {
         for (size_t i = 0; found.rows[kind] && i < found.counts[kind]; i++) {
@@ -149,8 +176,8 @@ void layers_add_tool(mpi_tools *tools, const void *function)
     }
 }
 
-void layers_redirect(const agent_wrapper *wrappers, const mpi_tools *tools)
+void layers_redirect(const agent_wrapper *wrappers, const char *library, const mpi_tools *tools)
 {
-    search s = {wrappers, tools};
+    search s = {wrappers, library, tools};
     dl_iterate_phdr(visit, &s);
 }

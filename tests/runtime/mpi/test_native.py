@@ -154,6 +154,23 @@ def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     assert first.ranks == [2]
 
 
+@pytest.mark.parametrize("how", ["program", "library"])
+def test_a_program_that_calls_the_profiling_interface_itself(mpi: Mpi, how: str) -> None:
+    names = [f"-D{name}=P{name}" for name in ("MPI_Init", "MPI_Sendrecv", "MPI_Allreduce", "MPI_Finalize")]
+    if how == "program":
+        program = mpi.compile("slow_rank.c", "-O2", *names)
+    else:
+        mpi.compile("slow_rank.c", "-O2", *names, "-Dmain=run", "-shared", "-fPIC", name="librun.so")
+        starts = mpi.work / "starts.c"
+        starts.write_text("int run(int, char **);\nint main(int argc, char **argv) { return run(argc, argv); }\n")
+        program = mpi.compile(str(starts), f"-L{mpi.work}", "-Wl,--no-as-needed", "-lrun", f"-Wl,-rpath,{mpi.work}")
+    folder = mpi.record(4, program)
+    for record in RunFolder(folder).processes():
+        assert calls_by_operation(record) == {"init": 1, "sendrecv": 30, "allreduce": 30, "finalize": 1}
+    first = scalana.analyze(folder).findings[0]
+    assert first.line in lines_of("slow_rank.c", "/* slow */") and first.ranks == [2]
+
+
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fomit-frame-pointer")])
 def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tuple[str, ...]) -> None:
     (record,) = RunFolder(mpi.record(1, mpi.compile("many_paths.c", *flags))).processes()

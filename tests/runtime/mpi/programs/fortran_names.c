@@ -23,7 +23,7 @@ int main(void)
         mpi_sendrecv_(&out, &one, &type, &right, &tag, &in, &one, &type, &left, &tag, &comm, status, &error);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    PMPI_Barrier(MPI_COMM_WORLD); /* a tool's: not recorded */
+    PMPI_Barrier(MPI_COMM_WORLD); /* recorded all the same */
     printf("%g\n", in);
     mpi_finalize_(&error);
     return 0;
