@@ -199,19 +199,17 @@ def _native_structure(
     """The structure of programs in C and C++, from the sources that their debug information names."""
     from scalana.frontend.cpp.build import build_cpp_psg
     from scalana.frontend.cpp.clang import ClangMissing
-    from scalana.frontend.cpp.debug_files import debug_file
     from scalana.frontend.cpp.resolve import Program
     from scalana.graphs.psg import PSG
 
     program = Program()
-    files = [debug_file(path) for path in programs]
     try:
-        psg = build_cpp_psg(files, program=program, uncalled=False, seen=seen)
+        psg = build_cpp_psg(programs, program=program, uncalled=False, seen=seen)
     except ClangMissing as error:
         psg = PSG(" ".join(programs))
         psg.warnings.append(str(error))
         lacking.append(str(error))
-    about = tuple(f"{file}: " for file in files)  # and not about lines of their sources
+    about = tuple(f"{file}: " for file in programs)  # and not about lines of their sources
     lacking += [warning for warning in psg.warnings if warning.startswith(about)]
     return psg, program.parse
 

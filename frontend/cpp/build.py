@@ -10,6 +10,7 @@ from typing import Any
 
 from scalana.frontend.cpp import clang, flags, mpi_header
 from scalana.frontend.cpp.cache import Cache, key_of
+from scalana.frontend.cpp.debug_files import debug_file
 from scalana.frontend.cpp.elf import Binary, BinaryError, is_elf
 from scalana.frontend.cpp.evidence import compilations_of, units_with
 from scalana.frontend.cpp.pool import run
@@ -114,7 +115,7 @@ def _add_binary(
     made: Plan, path: str, add: Callable[[str, flags.Compilation | None], None], seen: Collection[str] | None
 ) -> None:
     try:
-        with Binary(path) as binary:
+        with Binary(debug_file(path)) as binary:
             wanted = units_with(seen, binary.units) if seen is not None and len(binary.units) > LARGE else None
             compiled, missing = compilations_of(binary, wanted)
             for unit in wanted or ():

@@ -270,6 +270,22 @@ def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None
     assert plan([program]).warnings == [f"{program}: has no debug information; compile with -g, or pass the sources"]
 
 
+@needs_libclang
+@pytest.mark.skipif(shutil.which("objcopy") is None, reason="there is no objcopy")
+def test_debug_information_in_a_file_of_its_own(tmp_path: Path) -> None:
+    program = compiled(tmp_path)
+    whole = outline(build([program], None))
+    for words in (
+        ["objcopy", "--only-keep-debug", program, "app.debug"],
+        ["objcopy", "--strip-all", "--add-gnu-debuglink=app.debug", program],
+    ):
+        subprocess.run(words, cwd=tmp_path, check=True)
+    assert outline(build([program], None)) == whole != ""
+    (tmp_path / "src/util/solve.cpp").unlink()
+    (told,) = build([program], None).warnings
+    assert told.startswith(f"{program}: ") and "solve.cpp cannot be read" in told
+
+
 @pytest.mark.parametrize("keep", [5, 64, 700, 5000])
 def test_broken_programs_are_warnings(tmp_path: Path, keep: int) -> None:
     program = compiled(tmp_path)
