@@ -97,23 +97,26 @@ class _Walk:
                     made.end_line = row_line
         return made
 
-    def _inside(self, die: Any, function: _Function) -> None:
-        """What stands in a function; what it has of the system's is looked through."""
+    def _inside(self, die: Any, function: _Function, through: tuple[int, int] | None = None) -> None:
+        """What stands in a function; what it has of the system's is looked through: what that calls is called where
+        the system's is (``through``: line and column)."""
         for child in die.iter_children():
             if child.tag == "DW_TAG_inlined_subroutine":
                 called = self._function(child)
-                if called is not None and called.foreign:
-                    self._inside(child, function)
-                elif called is not None:
-                    line = attribute([child], "DW_AT_call_line")
-                    self._call(function, line, attribute([child], "DW_AT_call_column") - 1, called)
+                if called is None:
+                    continue
+                at = through or (attribute([child], "DW_AT_call_line"), attribute([child], "DW_AT_call_column") - 1)
+                if called.foreign:
+                    self._inside(child, function, at)
+                else:
+                    self._call(function, *at, called)
                     self._inside(child, called)
             elif child.tag in _CALLS:
-                self._call_site(child, function)
+                self._call_site(child, function, through)
             elif child.tag == "DW_TAG_lexical_block":
-                self._inside(child, function)
+                self._inside(child, function, through)
 
-    def _call_site(self, die: Any, function: _Function) -> None:
+    def _call_site(self, die: Any, function: _Function, through: tuple[int, int] | None) -> None:
         origin = "DW_AT_call_origin" if "DW_AT_call_origin" in die.attributes else "DW_AT_abstract_origin"
         if origin not in die.attributes:
             return
@@ -123,7 +126,9 @@ class _Walk:
         if called is None or row < 0:
             return
         _, file, line, _ = self.unit.addresses[row]
-        if file == function.file:
+        if through is not None:
+            self._call(function, *through, called)
+        elif file == function.file:
             self._call(function, line, -1, called)
 
     def _call(self, function: _Function, line: int, column: int, called: _Function) -> None:

@@ -270,6 +270,28 @@ def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None
     assert plan([program]).warnings == [f"{program}: has no debug information; compile with -g, or pass the sources"]
 
 
+def test_what_the_library_calls_back_is_called_where_the_library_is(tmp_path: Path) -> None:
+    source = """
+        #include <algorithm>
+        volatile int sink;
+        __attribute__((noinline)) void far(int x) { sink = x; }
+        static inline __attribute__((always_inline)) void near(int x) { sink = x + 1; }
+        int main(int n, char **v) {
+            int all[4] = {1, 2, 3, n};
+            std::for_each(all, all + 4, [](int x) { near(x); far(x); });
+            std::for_each(all, all + n, far);
+            return 0;
+        }
+    """
+    program = compiled(tmp_path, "-O2", sources={"a.cpp": source})
+    with Binary(str(program)) as binary:
+        (unit,) = skeleton(binary, [str(tmp_path / "a.cpp")])
+    (main,) = (function for function in unit.functions if function.place.name == "main")
+    assert main.place.end_line <= 11
+    calls = {(node.call.name, node.place.line) for node in main.nodes if node.call is not None}
+    assert {line for _, line in calls} == {8, 9} and ("far", 9) in calls
+
+
 @needs_libclang
 @pytest.mark.skipif(shutil.which("objcopy") is None, reason="there is no objcopy")
 def test_debug_information_in_a_file_of_its_own(tmp_path: Path) -> None:
