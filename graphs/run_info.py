@@ -199,13 +199,17 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
 
 
 def _lacking(timeline: Timeline) -> int:
-    """Operations that somebody must have taken part in whose call is not known. A receive that nothing completes is
-    none of them: it was cancelled, or nobody sent."""
+    """Operations that somebody must have taken part in whose call is not known.
+
+    A receive that nothing completes is none of them: it was cancelled, or nobody sent. Nor is the end of MPI: Python's
+    is behind that of its record, where it ends MPI at all.
+    """
     instances, calls = timeline.instances, timeline.calls
     waited = np.zeros(len(instances.complete), dtype=bool)
     waited[calls.waits] = True
     withdrawn = ~waited & (instances.operation == BY_NAME["recv"].code)
-    return int(np.count_nonzero(~instances.complete & ~withdrawn))
+    ends = instances.operation == BY_NAME["finalize"].code
+    return int(np.count_nonzero(~instances.complete & ~withdrawn & ~ends))
 
 
 def _listed(ranks: list[int]) -> str:
