@@ -53,6 +53,7 @@ static const recorder_api own_recorder = {
 };
 
 static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);
+static bool launched_as(int *rank, int *size);
 
 static void forget_totals(native_thread *thread)
 {
@@ -73,6 +74,7 @@ static agent_api api = {
     .recorder = &own_recorder,
     .thread_self = thread_self,
     .forget_totals = forget_totals,
+    .launched_as = launched_as,
     .version = AGENT_VERSION,
 };
 static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
@@ -152,10 +154,19 @@ static const char *first_variable(const char *const *names)
     return NULL;
 }
 
+static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
+static const char *const size_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+
+static bool launched_as(int *rank, int *size)
+{
+    const char *own = first_variable(rank_variables), *all = first_variable(size_variables);
+    *rank = own ? atoi(own) : 0;
+    *size = all ? atoi(all) : 0;
+    return own && *rank >= 0 && *rank < *size;
+}
+
 static void describe(double rate_hz, const char *sampler)
 {
-    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     static const char *const locals[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     char text[PATH_MAX];
     cpu_set_t cores;
@@ -168,7 +179,7 @@ static void describe(double rate_hz, const char *sampler)
     }
     meta_number("pid", getpid());
     meta_number("ppid", getppid());
-    const char *rank = first_variable(ranks), *size = first_variable(sizes), *local = first_variable(locals);
+    const char *rank = first_variable(rank_variables), *size = first_variable(size_variables), *local = first_variable(locals);
     meta("role", rank && size ? "rank" : "process");
     if (rank && size) {
         meta("rank", rank);

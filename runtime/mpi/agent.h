@@ -11,7 +11,7 @@
 #include "recorder_api.h"
 #include "threads.h"
 
-#define AGENT_VERSION 4u
+#define AGENT_VERSION 5u
 
 /* What every call needs comes first. */
 typedef struct {
@@ -27,6 +27,8 @@ typedef struct {
     const recorder_api *recorder;
     native_thread *(*thread_self)(void);
     void (*forget_totals)(native_thread *thread);
+    /* What the launcher says of this process, before MPI can: its rank, and how many there are. False if it does not. */
+    bool (*launched_as)(int *rank, int *size);
     uint32_t version;
 } agent_api;
 

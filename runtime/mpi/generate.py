@@ -135,7 +135,7 @@ def _body(w: Wrapper) -> Iterator[str]:
         yield "begin_session_finalize(&s, HANDLE(*a0));"
         yield from (f"int result = {w.forwarded()};", "leave_plain(&s);", "return result;")
     elif operation.name == "init":
-        yield from (f"int result = {w.forwarded()};", "leave_init(&s);", "return result;")
+        yield from ("begin_init(&s);", f"int result = {w.forwarded()};", "leave_init(&s);", "return result;")
     elif operation.name == "finalize":
         yield from ("begin_finalize(&s);", f"int result = {w.forwarded()};", "leave_collective(&s);", "return result;")
     elif call.role is Role.COMPLETE:

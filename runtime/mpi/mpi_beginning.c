@@ -1,5 +1,6 @@
 /* Begin and end of MPI, and who this process is in it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calls_internal.h"
@@ -77,6 +78,28 @@ static void say_who_we_are(int rank, int size, bool is_child, const char *source
     recorder()->flush();
 }
 
+/* The world as the launcher tells it: of a process that never comes out of its first call nothing else is known. */
+static struct {
+    uint32_t group; /* in the record, 0: none */
+    int rank, size;
+} foreseen;
+
+void begin_init(call_state *s)
+{
+    s->call.operation = INIT;
+    s->call.flags = EVENT_BLOCKING;
+    uint32_t *ranks = agent.launched_as(&foreseen.rank, &foreseen.size) ? malloc((size_t)foreseen.size * sizeof *ranks) : NULL;
+    if (ranks) {
+        for (int i = 0; i < foreseen.size; i++) {
+            ranks[i] = (uint32_t)i;
+        }
+        foreseen.group = recorder()->group("world", strlen("world"), (uint32_t)foreseen.rank, (uint32_t)foreseen.size, ranks);
+        s->call.group = foreseen.group;
+        free(ranks);
+    }
+    show(s);
+}
+
 void leave_init(call_state *s)
 {
     int level = MPI_THREAD_MULTIPLE, rank = 0, size = 1;
@@ -85,14 +108,17 @@ void leave_init(call_state *s)
     PMPI_Query_thread(&level);
     requests_shared(level == MPI_THREAD_MULTIPLE);
     may_only_count = level != MPI_THREAD_MULTIPLE;
-    s->call.operation = INIT;
-    s->call.flags = EVENT_BLOCKING;
+    s->call.group = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     PMPI_Comm_get_parent(&parent);
     say_who_we_are(rank, size, parent != MPI_COMM_NULL, "MPI_Init");
     s->on = communicator_of(MPI_COMM_WORLD);
     if (s->on) {
+        if (foreseen.group && foreseen.rank == rank && foreseen.size == size && parent == MPI_COMM_NULL) {
+            s->on->group = foreseen.group;
+            s->on->generation = s->thread->generation;
+        }
         s->call.group = recorded_group(s->on);
         s->call.seq = s->on->collectives++;
     }

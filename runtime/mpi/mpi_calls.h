@@ -79,6 +79,7 @@ void begin_plain(call_state *s, uint32_t operation, uint32_t group, int64_t peer
 void leave_plain(call_state *s);
 void leave_counted(call_state *s);
 
+void begin_init(call_state *s);
 void leave_init(call_state *s);
 void begin_finalize(call_state *s);
 /* Of MPI without MPI_Init: the world is what the session calls so. Its group is given away. */

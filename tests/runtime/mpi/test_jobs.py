@@ -59,6 +59,23 @@ def test_a_killed_rank_leaves_what_it_did(mpi: Mpi) -> None:
     assert barrier in list(records[0].open.operation)  # rank 0 was inside the eleventh
 
 
+def test_a_rank_that_never_begins_mpi_is_told(mpi: Mpi) -> None:
+    program = mpi.compile("never_begins.c")
+    words = [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--", "timeout", "8", "mpirun"]
+    done = subprocess.run(
+        [*words, *mpi.options, "-n", "3", program],
+        capture_output=True,
+        timeout=120,
+        cwd=mpi.work,
+        env=mpi.environment(),
+    )
+    assert done.returncode == 124
+    (finding,) = scalana.analyze(mpi.work / "run").findings
+    assert (finding.kind, finding.ranks) == ("hang", [1])
+    assert finding.line in lines_of("never_begins.c", "/* here */")
+    assert (finding.evidence["operation"], finding.evidence["waiting_ranks"]) == ("init", [0, 2])
+
+
 def test_debug_information_in_a_file_of_its_own(mpi: Mpi) -> None:
     program = mpi.compile("slow_rank.c")
     for words in (
