@@ -8,6 +8,7 @@ loops (tests/frontend/cpp/referee.py). Counted is what stands in files below FOL
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import sys
@@ -26,12 +27,12 @@ from tests.frontend.cpp import referee
 
 def main(words: list[str]) -> int:
     """Print what is missing, and the figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", help="below which files count")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE")
     cut = words.index("--") if "--" in words else len(words)
-    below, sources, flags = (
-        os.path.abspath(words[0]),
-        [os.path.abspath(word) for word in words[1:cut]],
-        words[cut + 1 :],
-    )
+    options, flags = parser.parse_args(words[:cut]), words[cut + 1 :]
+    below, sources = os.path.abspath(options.folder), [os.path.abspath(source) for source in options.sources]
     loops: Counter[referee.Line] = Counter()
     functions: dict[referee.Line, str] = {}
     for source in sources:
