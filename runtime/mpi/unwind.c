@@ -146,6 +146,36 @@ static bool step_by_frame_pointer(unwind_registers *at, const unwind_stack *stac
     return true;
 }
 
+/* Whether an address is where a call instruction returns to: `call rel32`, or `call` by register or memory. */
+static bool follows_call(uintptr_t address)
+{
+    uint8_t code[7];
+    if (!is_code(address - 1) || !memory_read(access_kind, code, address - sizeof code, sizeof code)) {
+        return false;
+    }
+    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+    for (size_t i = 0; i < sizeof lengths; i++) {
+        const uint8_t *at = code + sizeof code - lengths[i];
+        if (at[0] == 0xff && (at[1] & 0x38) == 0x10) {
+            return true;
+        }
+    }
+    return code[sizeof code - 5] == 0xe8;
+}
+
+/* Leaves code that has no tables and has put nothing on the stack: glibc's clone, in which a thread stays while it
+ * starts a program. */
+static bool step_out_of_leaf(unwind_registers *at, const unwind_stack *stack, uintptr_t *slot)
+{
+    uintptr_t ra;
+    if (!stack_word(stack, at->sp, &ra) || !follows_call(ra)) {
+        return false;
+    }
+    *slot = at->sp;
+    *at = (unwind_registers){ra, at->sp + 8, at->fp};
+    return true;
+}
+
 static const frame_rule *rule_at(uintptr_t pc)
 {
     frame_rule *rule = &rules[(pc / RULE_BYTES * UINT64_C(0x9E3779B97F4A7C15) >> 40) & (RULES - 1)];
@@ -165,7 +195,7 @@ static bool step(unwind_registers *at, bool innermost, const unwind_stack *stack
     const frame_rule *rule = rule_at(innermost ? at->pc : at->pc - 1);
     *signal_frame = false;
     if (!rule->known) {
-        return step_by_frame_pointer(at, stack, slot);
+        return step_by_frame_pointer(at, stack, slot) || (innermost && step_out_of_leaf(at, stack, slot));
     }
     uintptr_t cfa, ra, fp, unused;
     unwind_registers from = *at;

@@ -68,3 +68,12 @@ def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: 
     worked_ns = events.cpu_enter_ns[len(events) - 1] - events.cpu_enter_ns[last + 1]
     assert inside["cpu_s"].sum() > 0.8e-9 * worked_ns
     assert max(len(record.steps(path)) for path in set(record.samples.path)) >= 12
+
+
+def test_a_thread_that_starts_programs_is_seen_where_it_does(mpi: Mpi) -> None:
+    """The library's code for it (clone) has no unwind table where the thread waits for the other program to begin."""
+    folder = mpi.record(1, mpi.compile("starts_others.c", "-O2"))
+    frame = scalana.analyze(folder).frame()
+    work = frame[frame["kind"] != "comm"]
+    assert work["time_s"].sum() > 0.05
+    assert work[work["function"] == "start"]["time_s"].sum() > 0.9 * work["time_s"].sum()
