@@ -17,6 +17,7 @@ from scalana.detectors.findings import Finding, Hop, finding_at
 from scalana.detectors.hidden import HIDDEN, next_cause
 from scalana.detectors.joined_threads import with_joined_threads
 from scalana.detectors.large_pieces import Pieces
+from scalana.detectors.other_lines import is_made_up_for
 from scalana.detectors.paths import path_to
 from scalana.detectors.pools import Pool
 from scalana.detectors.replay import Replay
@@ -120,6 +121,7 @@ def _late(large: list[Candidate], small: list[Candidate], judged: Significance, 
         if excess is not None and (
             (in_turn and pieces.excess(candidate, table, timeline) is not None)
             or is_ordinary(candidate, excess, table, timeline, psg)
+            or is_made_up_for(candidate, excess, table, timeline, psg)
         ):
             others.append(candidate)
         else:

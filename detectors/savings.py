@@ -109,14 +109,17 @@ class StretchExcess:
         return min(1.0, max(0.0, cpu_s / total)), min(1.0, max(0.0, core_wait_s / total))
 
 
-def stretch_excess(candidate: Candidate, table: BlameTable, timeline: Timeline) -> StretchExcess:
-    """Measure the excess of a candidate on own work; of what is not resolved, that of all own work."""
+def stretch_excess(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, activities: IntArray | None = None
+) -> StretchExcess:
+    """Measure the excess of a candidate on own work; of what is not resolved, that of all own work. In some
+    ``activities`` instead, if these are given."""
     calls, own = timeline.calls, timeline.own
     targets = np.unique(table.target[candidate.entries])
     mask = np.ones(len(timeline.activities), dtype=bool)
     if candidate.spot.kind == TargetKind.OWN:
         mask[:] = False
-        mask[targets] = True
+        mask[targets if activities is None else activities] = True
     stretches = table.stretches
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
     rows, culprit = stretches.rows_of(blamed), stretches.culprit[blamed]

@@ -328,6 +328,7 @@ bool frame_rule_find(enum memory_access access, uintptr_t pc, frame_rule *rule)
     if (e.augmented) {
         skip(&c, take_leb(&c, false));
     }
+    rule->function = begin;
     rule->signal_frame = e.signal_frame;
     text_space text = {rule, 0};
     if (!run(e.program, &e, 0, UINTPTR_MAX, rule, &text, NULL)) {

@@ -24,6 +24,7 @@ typedef struct {
 /* How to leave a function at some instructions: where its caller's frame begins, return address and frame pointer. */
 typedef struct {
     uintptr_t low, high; /* it holds for these instructions; 0 and 0: a free place in the cache */
+    uintptr_t function;  /* its first instruction */
     bool known, signal_frame, by_expression;
     uint8_t cfa_register;
     uint8_t cfa_size;

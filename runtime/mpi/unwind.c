@@ -120,17 +120,49 @@ static bool is_code(uintptr_t address)
     return module_at(address, &module);
 }
 
-/* Where the frame pointer is not known (a thread at rest inside of a system call): the first pair of words that looks
- * like one that a function with a frame pointer has saved. */
-static uintptr_t guess_frame_pointer(uintptr_t sp, const unwind_stack *stack)
+enum calls { NO_CALL, SOME_CALL, CALL_OF_IT };
+
+/* What the instruction before a return address calls, by `call rel32`, or by register or memory: the function that begins
+ * at `function`, or any. */
+static enum calls call_before(uintptr_t ra, uintptr_t function)
 {
-    uintptr_t saved, ra;
-    for (uintptr_t at = sp; at < sp + 4096 && stack_word(stack, at, &saved) && stack_word(stack, at + 8, &ra); at += 8) {
-        if (saved > at && saved < at + (1u << 20) && (saved & 7) == 0 && is_code(ra - 1)) {
+    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+    uint8_t code[7];
+    int32_t distance;
+    if (!is_code(ra - 1) || !memory_read(access_kind, code, ra - sizeof code, sizeof code)) {
+        return NO_CALL;
+    }
+    bool direct = code[sizeof code - 5] == 0xe8;
+    memcpy(&distance, code + sizeof code - 4, sizeof distance);
+    if (direct && ra + (uintptr_t)(intptr_t)distance == function) {
+        return CALL_OF_IT;
+    }
+    bool indirect = false;
+    for (size_t i = 0; i < sizeof lengths; i++) {
+        const uint8_t *at = code + sizeof code - lengths[i];
+        indirect |= at[0] == 0xff && (at[1] & 0x38) == 0x10;
+    }
+    return direct || indirect ? SOME_CALL : NO_CALL;
+}
+
+/* Where the frame pointer is not known (a thread at rest inside of a system call): the first pair of words that looks
+ * like one that the function has saved, with a return address to where it is called, or else to behind any call, such
+ * as earlier calls may have left in the stack. */
+static uintptr_t guess_frame_pointer(uintptr_t sp, const unwind_stack *stack, uintptr_t function)
+{
+    uintptr_t saved, ra, other = 0, end = stack->low + stack->size;
+    end = end > sp + 4096 ? end : sp + 4096;
+    for (uintptr_t at = sp; at < end && stack_word(stack, at, &saved) && stack_word(stack, at + 8, &ra); at += 8) {
+        if (saved <= at || saved >= at + (1u << 20) || (saved & 7)) {
+            continue;
+        }
+        enum calls calls = call_before(ra, function);
+        if (calls == CALL_OF_IT) {
             return at;
         }
+        other = other == 0 && calls == SOME_CALL ? at : other;
     }
-    return 0;
+    return other;
 }
 
 /* Leaves the innermost frame by its frame pointer alone. */
@@ -146,29 +178,12 @@ static bool step_by_frame_pointer(unwind_registers *at, const unwind_stack *stac
     return true;
 }
 
-/* Whether an address is where a call instruction returns to: `call rel32`, or `call` by register or memory. */
-static bool follows_call(uintptr_t address)
-{
-    uint8_t code[7];
-    if (!is_code(address - 1) || !memory_read(access_kind, code, address - sizeof code, sizeof code)) {
-        return false;
-    }
-    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
-    for (size_t i = 0; i < sizeof lengths; i++) {
-        const uint8_t *at = code + sizeof code - lengths[i];
-        if (at[0] == 0xff && (at[1] & 0x38) == 0x10) {
-            return true;
-        }
-    }
-    return code[sizeof code - 5] == 0xe8;
-}
-
 /* Leaves code that has no tables and has put nothing on the stack: glibc's clone, in which a thread stays while it
  * starts a program. */
 static bool step_out_of_leaf(unwind_registers *at, const unwind_stack *stack, uintptr_t *slot)
 {
     uintptr_t ra;
-    if (!stack_word(stack, at->sp, &ra) || !follows_call(ra)) {
+    if (!stack_word(stack, at->sp, &ra) || call_before(ra, 0) == NO_CALL) {
         return false;
     }
     *slot = at->sp;
@@ -201,7 +216,7 @@ static bool step(unwind_registers *at, bool innermost, const unwind_stack *stack
     unwind_registers from = *at;
     bool needs_fp = rule->by_expression || rule->cfa_register == REGISTER_FP;
     if (needs_fp && from.fp == 0) {
-        from.fp = guess_frame_pointer(from.sp, stack);
+        from.fp = guess_frame_pointer(from.sp, stack, rule->function);
     }
     if (rule->by_expression) {
         if (!evaluate(rule->text + rule->cfa_offset, rule->cfa_size, &from, stack, NULL, &cfa)) {

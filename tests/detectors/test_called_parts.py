@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,30 @@ def test_what_only_late_ranks_call_at_all_is_one_cause() -> None:
     assert called(in_turn) == [("insert", [0, 1, 2, 3])]
     assert called(in_turn, contexts=2) == [("insert", [0, 1, 2, 3])]
     assert called(slower) == [("insert", [2]), ("clear", [2])]
+
+
+def of_a_library(cost: Callable[[int, int], dict[str, float]]) -> list[tuple[str, list[int]]]:
+    """Line and ranks of the findings of a program that calls a library's function at two lines."""
+    timeline, names = simulate(steps(4, 40, cost, noise=0.03))
+    psg = structure(names)
+    for name in ("before", "after"):
+        vertex = psg[names.index(name)]
+        vertex.kind, vertex.place = VertexKind.CALL, replace(vertex.place, name="dgemm")
+    waits = find_waits(timeline)
+    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_pools(timeline))
+    return [(names[f.line - 1], f.ranks) for f in found]
+
+
+def test_what_is_called_at_another_line_for_it_is_not_done_more() -> None:
+    def otherwise(step: int, rank: int) -> dict[str, float]:
+        early = rank == 3
+        return {"before": 30.0 if early else 10.0, "after": 10.0 if early else 30.0, "norm": 8.0 if early else 0.0}
+
+    def more(step: int, rank: int) -> dict[str, float]:
+        return {"before": 30.0 if rank == 3 else 10.0, "after": 10.0, "norm": 8.0}
+
+    assert of_a_library(otherwise) == [("norm", [3])]
+    assert of_a_library(more) == [("before", [3])]
 
 
 def dispatched(handlers: int, others: float = 10.0) -> list[tuple[int, str, list[int]]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import scalana
+from scalana.graphs.psg import VertexKind
 from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
@@ -49,6 +51,18 @@ def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> No
     time = np.asarray(record.samples.time_ns)[ours]
     # Of 80. Where other programs want the cores, a kernel merges most ends of a timer of CPU time into one signal.
     assert ((time > leave[at]) & (time < enter[at + 1])).sum() > (40 if way == "kernel" else 5)
+
+
+def test_callers_of_a_function_at_rest_are_found_beside_traces_of_others(mpi: Mpi) -> None:
+    ppg = scalana.analyze(mpi.record(1, mpi.compile("rests_deep.c"))).ppg
+    seconds: dict[tuple[str, ...], float] = defaultdict(float)
+    own = ppg.timeline.own
+    for vertex, taken in zip(ppg.timeline.activities.vertex[own.activity], own.seconds, strict=True):
+        above = (ppg.psg[int(vertex)], *ppg.psg.ancestors(int(vertex)))
+        seconds[tuple(v.place.name for v in above if v.kind is VertexKind.FUNCTION)] += taken
+    asleep = {path: s for path, s in seconds.items() if "rest" in path}
+    assert asleep[("rest", "outer", "main")] > 0.95 * sum(asleep.values()) > 0.5
+    assert sum(asleep.values()) > 0.9 * sum(seconds.values())
 
 
 def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: Mpi) -> None:
