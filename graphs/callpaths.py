@@ -12,7 +12,7 @@ ever dropped:
   ``Net.forward`` through several frames of the library);
 * a function that is on the path already is gone back to, as the source's own recursion is;
 * a path that begins in a library (a thread's bootstrap) begins with a call vertex below the root;
-* code without a source (``<string>``) is a function vertex without a structure.
+* code without a source (``<string>``) is a function vertex without a structure, or a library's if that compiled it.
 
 What a frame adds depends on the path to it alone, never on what was placed before, so that the graph is the same, up
 to the numbering of vertices, in whatever order the ranks' paths come.
@@ -202,7 +202,7 @@ class Placer:
         found = self._steps.get(key)
         if found is None:
             state, absolute = self._states[number], self._absolute(frame)
-            if self.is_library(absolute):
+            if self.is_library(absolute) or _compiled_by_library(state, absolute):
                 after = self._library_frame(state, absolute)
             else:
                 after = self._own_frame(state, absolute)
@@ -488,6 +488,11 @@ class Placer:
         if vertex.site is not None:
             return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site.file}:{vertex.site.line}")
         return ("call", vertex.place.line, vertex.place.name)
+
+
+def _compiled_by_library(state: _State, frame: FrameRef) -> bool:
+    """Whether a library that the user's code has called runs code that it has made up (an import of all it has)."""
+    return frame.filename == "<string>" and state.line > 0 and state.chain != "" and state.chain not in _STARTERS
 
 
 def _owner(qualname: str) -> str:

@@ -434,6 +434,17 @@ def test_generated_methods_are_no_lines_of_the_users(tmp_path: Path) -> None:
     assert program.placer.place([*path, FrameRef("<frozen importlib._bootstrap>", "_load", 1, 2)])[1] == 2
 
 
+def test_code_that_a_library_compiles_is_the_librarys_below_the_users_line(tmp_path: Path) -> None:
+    program = Program(tmp_path, "import all_of_it\n")
+    path = [FrameRef(program.main, "<module>", 1, 1, 0), FrameRef("<frozen importlib._bootstrap>", "_load", 1, 2)]
+    compiled = FrameRef("<string>", "<module>", 1, 1)
+    plain, made = (program.placer.place(frames) for frames in (path, [*path, compiled]))
+    assert plain == made and program.psg[made[0]].place.name == "import"
+    # A library that runs the program itself, as a string, is but how it is started.
+    starter = FrameRef(str(tmp_path / "lib" / "run.py"), "main", 1, 2)
+    assert program.psg[program.placer.place([starter, compiled])[2]].place.file == "<string>"
+
+
 # communication
 
 COMM = """\
