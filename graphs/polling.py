@@ -30,7 +30,8 @@ _OF_LOOP = (VertexKind.COMP, VertexKind.BRANCH, VertexKind.COMM)
 POLLING = 0.75
 """Part of the time up to a call that must be polling, from where it is taken to begin."""
 ASLEEP = 0.25
-"""Part of the samples of a call path that must find it asleep for it to be a sleep: the others wait for a core."""
+"""Part of what a call path takes, but for waiting for a core, that it must be found asleep for it to be a sleep. Where
+cores are rare, who sleeps for a millisecond waits for a core for ten times as long when it wakes up."""
 AWAITED = 0.5
 """Part of the polling in which that which ends it must not have come: who goes on sleeping does not wait for it. Not
 asked of tests that were repeated without a pause: only the library or a core kept it from them."""
@@ -49,7 +50,7 @@ def begin_with_polling(
 
     Nothing happens where no test failed.
     """
-    polling = polling_paths(data, located, places, psg)
+    polling = polling_paths(data, located, places, psg, period_ns)
     if polling is None:
         return
     enclosing = outside_communication(psg)
@@ -91,7 +92,7 @@ class Polling:
     ``[paths]``."""
 
 
-def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG) -> Polling | None:
+def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG, period_ns: int) -> Polling | None:
     """The paths that are a part of polling; None where no test failed."""
     totals, samples, count = data.totals, data.samples, len(places.vertex)
     rows = np.flatnonzero(totals.operation == _TEST)
@@ -105,7 +106,8 @@ def polling_paths(data: Gathered, located: list[Located], places: Places, psg: P
         return None
     inside, directly = _around({_top(vertex, psg) for vertex in np.unique(places.vertex[tests]).tolist()}, psg)
     asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
-    sleeps = inside[places.vertex] & (asleep > ASLEEP * np.bincount(samples.path, minlength=count))
+    ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
+    sleeps = inside[places.vertex] & (asleep > ASLEEP * (asleep + ran))
     called = with_callees(data.tree.parent, tests)
     paths = called | directly[places.vertex] | sleeps
     return Polling(tests, called & ~sleeps, paths, _beside(data.tree, tests, places, psg) & ~paths)

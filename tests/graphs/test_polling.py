@@ -14,16 +14,17 @@ from scalana.runtime.record_format import STATE_ASLEEP, STATE_RUNNING
 from tests.graphs.runs import FILE, LIBRARY, MS, build, make_ranks
 
 SERVE = [(FILE, "<module>", 40), (f"{LIBRARY}/pool.py", "serve", 7)]
-BACKOFF = [*SERVE, (f"{LIBRARY}/pool.py", "backoff", 9)]
+BACKOFF = [SERVE[0], (f"{LIBRARY}/pool.py", "serve", 8), (f"{LIBRARY}/pool.py", "backoff", 9)]
 TEST = BY_NAME["test"].code
 
 
 def waits_of(
-    folder: Path, before_ms: float, polled_ms: float, sent_ms: float, sleeps: bool, tests: int = 50, last: str = "recv"
+    folder: Path, before_ms: float, polled_ms: float, sent_ms: float, sleeps: float, tests: int = 50, last: str = "recv"
 ):
     """One rank computes, polls, and receives what the other one sends: (ms waited, ms of its work, of these on a CPU).
 
-    ``last`` is the place of the receive: ``wait``, if it is the test that went well.
+    ``sleeps`` is the part of the polling that it sleeps, before it waits for a core; ``last`` is the place of the
+    receive: ``wait``, if it is the test that went well.
     """
     sender, receiver = make_ranks(folder, 2)
     message = {"tag": 7, "seq": 0}
@@ -32,8 +33,9 @@ def waits_of(
     sender.work("step", 100.0 - sent_ms)
     receiver.work("mask", before_ms)
     if sleeps:
-        receiver.ticks(receiver.now + polled_ms / 2, receiver.path(BACKOFF), 0.0, STATE_ASLEEP)
-        receiver.ticks(receiver.now + polled_ms / 2, receiver.path(BACKOFF), 0.0, STATE_RUNNING)  # no core yet
+        begin_ms = receiver.now
+        receiver.ticks(begin_ms + polled_ms * sleeps, receiver.path(BACKOFF), 0.0, STATE_ASLEEP)
+        receiver.ticks(begin_ms + polled_ms, receiver.path(BACKOFF), 0.0, STATE_RUNNING)  # no core yet
         where = receiver.path(SERVE)
     else:
         receiver.work("wait", polled_ms)
@@ -52,8 +54,8 @@ def waits_of(
     return tuple(1e3 * float(part.sum()) for part in (waits.wait_s, own.seconds[of_gap], own.cpu_s[of_gap]))
 
 
-@pytest.mark.parametrize("sleeps", [False, True], ids=["spins", "sleeps"])
-def test_who_polls_until_a_message_comes_has_waited_for_it(tmp_path: Path, sleeps: bool) -> None:
+@pytest.mark.parametrize("sleeps", [0.0, 0.5, 0.1], ids=["spins", "sleeps", "sleeps, and waits for a core"])
+def test_who_polls_until_a_message_comes_has_waited_for_it(tmp_path: Path, sleeps: float) -> None:
     waited_ms, own_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 80.0, sleeps)
     assert waited_ms == pytest.approx(60.0, abs=5.0)
     assert own_ms == pytest.approx(20.0, abs=5.0)
@@ -62,11 +64,11 @@ def test_who_polls_until_a_message_comes_has_waited_for_it(tmp_path: Path, sleep
 
 @pytest.mark.parametrize(
     ("before_ms", "polled_ms", "sent_ms", "tests", "sleeps"),
-    [(20.0, 60.0, 80.0, 0, False), (20.0, 60.0, 30.0, 50, True), (60.0, 20.0, 10.0, 50, True)],
+    [(20.0, 60.0, 80.0, 0, 0.0), (20.0, 60.0, 30.0, 50, 0.5), (60.0, 20.0, 10.0, 50, 0.5)],
     ids=["no test failed", "the message was there for long", "work"],
 )
 def test_what_is_no_waiting_stays_what_it_is(
-    tmp_path: Path, before_ms: float, polled_ms: float, sent_ms: float, tests: int, sleeps: bool
+    tmp_path: Path, before_ms: float, polled_ms: float, sent_ms: float, tests: int, sleeps: float
 ) -> None:
     waited_ms, own_ms, cpu_ms = waits_of(tmp_path, before_ms, polled_ms, sent_ms, sleeps=sleeps, tests=tests)
     assert waited_ms == 0.0
@@ -77,7 +79,7 @@ def test_what_is_no_waiting_stays_what_it_is(
 @pytest.mark.parametrize("last", ["wait", "recv"], ids=["a test", "a probe"])
 def test_what_is_repeated_without_a_pause_has_not_worked_meanwhile(tmp_path: Path, last: str) -> None:
     """The message was there for long, but the library, or a core, did not let the rank see it."""
-    waited_ms, own_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 30.0, sleeps=False, last=last)
+    waited_ms, own_ms, cpu_ms = waits_of(tmp_path, 20.0, 60.0, 30.0, sleeps=0.0, last=last)
     assert waited_ms == pytest.approx(10.0, abs=5.0)
     assert own_ms == pytest.approx(20.0, abs=5.0)
     assert cpu_ms == pytest.approx(20.0, abs=5.0)
