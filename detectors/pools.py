@@ -22,13 +22,18 @@ COUNTER = -2
 """Stands for the rank that hands out, where ranks take pieces from a window."""
 NOBODY = -1
 _WINDOW = [BY_NAME[name].code for name in ("one_sided", "win_lock", "win_unlock", "win_flush")]
+_COMPLETING = [BY_NAME[name].code for name in ("wait", "waitany", "test")]
 
+MOST_ASKED = 8
+"""Earlier messages that a rank asks for at most before it hands in what it has computed."""
 MOSTLY = 0.9
 """Part of a rank's pieces that one and the same must hand out."""
 ENOUGH = 5
 """Pieces from which a rank is one of a pool."""
 IDLE = 0.1
 """Part of what a rank of a pool works before a call that others may work before the same."""
+HANDS_OUT = 0.5
+"""The same of who hands out: where all of it is in one call of a library's, its work is before the same calls."""
 ALIKE = 0.2
 """Part by which a rank's pieces may take longer than is usual."""
 ERRORS = 3.0
@@ -53,6 +58,8 @@ class Pool:
 
     vertex: int
     """Vertex of that call, before which none but these ranks work."""
+    handing: frozenset[int]
+    """It, and the call that then hands in what was computed, if that one but asks for earlier messages."""
     giver: int
     """Rank that hands out the pieces, or :data:`COUNTER`."""
     gap: IntArray
@@ -133,9 +140,11 @@ def find_pools(timeline: Timeline) -> list[Pool]:
         beside = np.array(pool)
         if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
             threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
-            key = vertex * locations + threads[threads != by]
+            key = vertex * locations + threads
             at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
-            beside = np.union1d(pool, at[caller[at] == key])
+            own = at[caller[at] == key]
+            too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[pool].mean())
+            beside = np.union1d(pool, own[~too_busy])
         if working.only(vertex, beside, IDLE * float(before_s[pool].mean())):
             pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(pool)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
@@ -172,7 +181,19 @@ def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: Flo
     last_s = np.full(len(ranks), -np.inf)
     np.maximum.at(last_s, number, done_s)
     error_s = np.sqrt(squares / (count * np.maximum(count - 1, 1)))
-    return Pool(vertex, giver, gap, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
+    handing = frozenset((vertex, *_handing(gap, timeline)))
+    return Pool(vertex, handing, giver, gap, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
+
+
+def _handing(gap: IntArray, timeline: Timeline) -> list[int]:
+    """Vertices of the messages that are sent next after some calls which but complete others."""
+    calls, found = timeline.calls, np.zeros(0, np.int64)
+    call = gap
+    for _ in range(MOST_ASKED):
+        call = call[np.isin(calls.operation[call], _COMPLETING) & (call + 1 < len(calls))]
+        call = call[calls.location[call + 1] == calls.location[call]] + 1
+        found = np.append(found, call[np.isin(calls.operation[call], MESSAGES)])
+    return np.unique(calls.vertex[found]).tolist()
 
 
 def _givers(timeline: Timeline) -> IntArray:

@@ -83,7 +83,7 @@ def takes_its_share(
     seconds = table.flow_s[group] * table.shares.share[hit]
     vertex = table.groups.comparison_vertex[table.groups.group_comparison[group]]
     for pool in pools:
-        if float(seconds[vertex == pool.vertex].sum()) < HANDED * float(seconds.sum()):
+        if float(seconds[np.isin(vertex, list(pool.handing))].sum()) < HANDED * float(seconds.sum()):
             continue
         ranks = candidate.ranks
         if not set(ranks) <= set(pool.ranks) or not _within(candidate, pool, table, timeline):

@@ -5,6 +5,7 @@ A program is a list of actions per rank:
 * ``("work", name, ms)``: own work in the activity ``name``
 * ``("coll", operation, ranks, root)``: a collective over ``ranks``; a fifth element is the ms that it takes by itself
 * ``("send", dst)`` (buffered) and ``("recv", src)``
+* ``("test",)``: completes this rank's latest send
 
 The result is a :class:`Timeline` with one location per rank, one vertex per activity name and per kind of call.
 """
@@ -60,6 +61,10 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
             instance["members"]["send"] = row
             rows[rank].append(row)
             sent[rank, action[1]].append(row)
+        elif action[0] == "test":
+            row = {"v": vertex("test"), "op": "test", "enter": now[rank], "exit": now[rank]}
+            row["waits"] = next(r["posts"] for r in reversed(rows[rank]) if r["op"] == "send")
+            rows[rank].append(row)
         elif action[0] == "recv":
             channel = sent[action[1], rank]
             if received[action[1], rank] >= len(channel):
@@ -131,7 +136,7 @@ def _timeline(rows, work, instances, start, end, vertex_of, period_s):
         exit_s=np.array([row["exit"] for row in flat], dtype=float) / 1e3,
         cpu_s=np.zeros(len(flat)),
         nbytes=np.zeros(len(flat), dtype=np.int64),
-        posts=np.array([row["posts"]["number"] for row in flat], dtype=np.int64),
+        posts=np.array([row["posts"]["number"] if "posts" in row else -1 for row in flat], dtype=np.int64),
         first=first.astype(np.int64),
         wait_first=np.cumsum([0] + [len(w) for w in waits]).astype(np.int64),
         waits=np.array([i for w in waits for i in w], dtype=np.int64),

@@ -23,10 +23,10 @@ PIECES = 240
 MERGE_MS = 0.3
 
 
-def farm(cost, rounds=1, pieces=PIECES):
+def farm(cost, rounds=1, pieces=PIECES, *, merge_ms=MERGE_MS, asks=False):
     """A manager that hands a piece to whoever hands one in, and does something with what came; noise of 3 %.
 
-    It does so in rounds, of each of which it sums up all.
+    It does so in rounds, of each of which it sums up all. Workers may ask for what they sent before, first.
     """
     random = np.random.default_rng(3)
     ranks = range(WORKERS + 1)
@@ -40,13 +40,14 @@ def farm(cost, rounds=1, pieces=PIECES):
                 worker = min(set(ranks[1:]) - {busy for _, busy in done})
                 ms = cost(given, worker) * float(np.exp(random.normal(0.0, 0.03)))
                 program[0].append(("send", worker))
-                program[worker] += [("recv", 0), ("work", "chunk", ms), ("send", 0)]
+                complete = [("test",)] if asks and ("send", 0) in program[worker] else []
+                program[worker] += [("recv", 0), ("work", "chunk", ms), *complete, ("send", 0)]
                 heapq.heappush(done, (now + ms, worker))
                 given += 1
                 continue
             ready, worker = heapq.heappop(done)
-            now = max(now, ready) + MERGE_MS
-            program[0] += [("recv", worker), ("work", "merge", MERGE_MS)]
+            now = max(now, ready) + merge_ms
+            program[0] += [("recv", worker), ("work", "merge", merge_ms)]
     return [[*steps, ("coll", "barrier", list(ranks), -1)] for steps in program]
 
 
@@ -54,6 +55,24 @@ def farm(cost, rounds=1, pieces=PIECES):
 def test_workers_whose_pieces_are_alike_are_not_late_however_many_they_do(period_s):
     findings = analyse(farm(lambda piece, worker: 20.0, rounds=30, pieces=5), period_s=period_s)[0]
     assert "chunk" not in [name for name, _ in findings]
+
+
+def test_workers_that_ask_for_earlier_messages_before_they_hand_in_a_piece_are_not_late():
+    program = farm(lambda piece, worker: 20.0, rounds=30, pieces=5, asks=True)
+    (pool,) = [pool for pool in find_pools(simulate(program)[0]) if pool.ranks == [1, 2, 3]]
+    assert len(pool.handing) == 2
+    assert "chunk" not in [name for name, _ in analyse(program)[0]]
+
+
+def test_who_hands_out_may_work_before_the_same_calls():
+    """As where a library's one call is all that the manager and the workers do."""
+
+    def pools(merge_ms):
+        timeline, names = simulate(farm(lambda piece, worker: 20.0, merge_ms=merge_ms))
+        return [names[pool.vertex] for pool in find_pools(timeline) if pool.giver == 0]
+
+    assert pools(2.0) == ["send"]
+    assert pools(8.0) == []  # that is a rank among others, which exchange what they have
 
 
 def one_more(together):
