@@ -13,6 +13,7 @@ import numpy as np
 from scalana.detectors.grouping import Groups, Runs, group_waits
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.splitting import split_comparisons
+from scalana.detectors.started_threads import carried_in
 from scalana.detectors.stretches import Stretches, find_stretches
 from scalana.detectors.summing import sum_stretches
 from scalana.detectors.targets import Numbering
@@ -134,9 +135,10 @@ def split(
     group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
 
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
+    carried = carried_in(timeline, wait_s, call_s, row_of_gap, numbering, groups.group_of_call)
 
     def part(at: slice) -> Shares:
-        sums = sum_stretches(timeline, wait_s, call_s, row_of_gap, stretches, groups, runs, numbering, at)
+        sums = sum_stretches(timeline, wait_s, call_s, row_of_gap, stretches, groups, runs, numbering, carried, at)
         group, target, share = split_comparisons(
             at.start,
             at.stop,

@@ -60,6 +60,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
     parts = [np.where(seen, by_location(part), 0.0) for part in (seconds, helper, own.cpu_s[rows])]
     blamed_s = weighted_count(table.location[candidate.entries], table.seconds[candidate.entries], len(locations.rank))
+    blamed_s[parts[0] <= 0.0] = 0.0  # it was late with what another one did before it was started
     # The others may do it for this one, which would then count twice.
     order = np.lexsort((parts[0], blamed_s, locations.rank))
     most = order[np.append(np.diff(locations.rank[order]) != 0, True)]

@@ -28,7 +28,7 @@ from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import WaitStates
 from scalana.detectors.whole_calls import Measured, measure
 from scalana.graphs.portions import each
-from scalana.graphs.psg import PSG
+from scalana.graphs.psg import PSG, VertexKind
 from scalana.graphs.timeline import FloatArray, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
@@ -74,6 +74,8 @@ class _Case:
     candidate: Candidate
     finding: Finding
     excess: StretchExcess | None
+    once: bool
+    """Whether it happened too rarely for its noise to be known."""
 
 
 def detect(
@@ -146,7 +148,7 @@ def _case(
         return None
     if candidate.lost_s < DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
         return None
-    return _Case(candidate, finding, excess)
+    return _Case(candidate, finding, excess, _signal(candidate, run.table, judged.repeated) < 0.5)
 
 
 def _told(cases: list[_Case], run: _Run) -> list[Finding]:
@@ -158,10 +160,12 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     for case, end in zip(cases, ends, strict=True):
         candidate, finding = case.candidate, case.finding
         finding.saving_s = max(0.0, measured_end - end)
-        little = finding.saving_s < WORTH * measured_end and candidate.lost_s < WORTH_ONCE * run.recorded_s
-        if little and not _is_long_alone(finding, measured_end, timeline):
+        little = finding.saving_s < WORTH * measured_end and not _is_long_alone(finding, measured_end, timeline)
+        if little and candidate.lost_s < WORTH_ONCE * run.recorded_s:
             continue
         _name_hidden(finding, candidate, findings, run)
+        if little and case.once and _is_import(candidate, psg):
+            continue  # ranks that start one after the other, each with the same modules
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
         if case.excess is not None:
             finding.evidence["stretches"] = stretches_of(candidate, table, timeline, case.excess)
@@ -184,16 +188,23 @@ def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
     return alone(finding) and steady >= STEADY and here > LONG * run_s
 
 
+def _is_import(candidate: Candidate, psg: PSG) -> bool:
+    """Whether a candidate is the import of a module."""
+    vertex = candidate.spot.vertex if candidate.spot.kind == TargetKind.OWN else -1
+    return 0 <= vertex < len(psg) and psg[vertex].kind is VertexKind.CALL and psg[vertex].place.name == "import"
+
+
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     """Whether what is late from before its record starts later than the others by far more than those lie apart:
     a launcher starts ranks one after the other, the later the fewer cores they have."""
     if candidate.spot.kind != TargetKind.CARRIED_IN:
         return True
-    late = np.isin(timeline.locations.rank, candidate.ranks)
+    locations = timeline.locations
+    late, main = np.isin(locations.rank, candidate.ranks), locations.is_main
     if late.all():
         return True
-    first, usual, last = np.quantile(timeline.locations.start_s[~late], (0.1, 0.5, 0.9))
-    return bool(timeline.locations.start_s[late].max() - usual > max(APART * (last - first), START_S))
+    first, usual, last = np.quantile(locations.start_s[~late & main], (0.1, 0.5, 0.9))
+    return bool(locations.start_s[late & main].max(initial=-np.inf) - usual > max(APART * (last - first), START_S))
 
 
 def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:

@@ -11,6 +11,7 @@ from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Change
 from scalana.detectors.segments import quantiles
+from scalana.detectors.started_threads import StartedThreads
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import distinct
 from scalana.graphs.metrics import gap_locations
@@ -42,7 +43,10 @@ def excess_of(
     guilty = np.isin(locations.rank, candidate.ranks)
     if kind == TargetKind.CARRIED_IN:
         start = locations.start_s
-        earlier[guilty] = start[guilty] - np.median(start[~guilty] if (~guilty).any() else start)
+        late = guilty & locations.is_main
+        earlier[late] = start[late] - np.median(start[~guilty] if (~guilty).any() else start)
+        started = StartedThreads.of(timeline)
+        earlier[started.location] = earlier[started.main]
         return removed, np.maximum(earlier, 0.0), None
     if kind == TargetKind.TRANSFER:
         return removed, earlier, _transfer_excess(candidate, timeline, guilty)
@@ -64,7 +68,7 @@ def excess_of(
     _spread(excess, ratio, removed)
     if timeline.unwritten is not None:
         _extend(excess, guilty, gap_locations(timeline), removed)
-    return removed, earlier, None
+    return removed, StartedThreads.of(timeline).head_start_s(removed, timeline), None
 
 
 @dataclass(slots=True)
@@ -134,6 +138,7 @@ def stretch_excess(
     seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
     first = np.searchsorted(gap, np.where(since >= 0, since + 1, calls.first[location]))
     end = np.searchsorted(gap, call, side="right")
+    _before_start(first, end, gap, location, since, timeline)
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
@@ -152,6 +157,23 @@ def stretch_excess(
 
     over_s, over_cpu_s, over_core_wait_s = (over(column) for column in (did_s, did(cpu_s), did(core_wait_s)))
     return StretchExcess(gap, seconds, first, end, location, did_s, over_s, over_cpu_s, over_core_wait_s, asleep)
+
+
+def _before_start(
+    first: IntArray, end: IntArray, gap: IntArray, location: IntArray, since: IntArray, timeline: Timeline
+) -> None:
+    """Let stretches of threads from the beginning, if there is nothing in them, be what their main one did before it
+    started them."""
+    started = StartedThreads.of(timeline)
+    for row, thread in enumerate(started.location.tolist()):
+        empty = np.flatnonzero((location == thread) & (since < 0) & (first == end))
+        before = started.calls_before(row, timeline)
+        if started.gap[row] < len(timeline.calls):
+            first[empty], end[empty] = np.searchsorted(gap, (before.start, started.gap[row] + 1))
+        elif before.start == before.stop:
+            first[empty], end[empty] = np.searchsorted(gap, (started.gap[row], started.gap[row] + 1))
+        else:
+            first[empty], end[empty] = np.searchsorted(gap, (before.start, before.stop))
 
 
 def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.bool_]:

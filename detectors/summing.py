@@ -13,6 +13,7 @@ import numpy as np
 
 from scalana.detectors.grouping import Groups, Runs
 from scalana.detectors.segments import grown, sort_values
+from scalana.detectors.started_threads import CarriedIn
 from scalana.detectors.stretches import Stretches
 from scalana.detectors.targets import Numbering
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
@@ -39,6 +40,7 @@ def sum_stretches(
     groups: Groups,
     runs: Runs,
     numbering: Numbering,
+    carried: CarriedIn,
     at: slice,
 ) -> Sums:
     """Sum the stretches of the comparisons ``at``. Cost: linear in the rows of own work that the stretches cover.
@@ -46,7 +48,7 @@ def sum_stretches(
     ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call ``[calls]``; ``row_of_gap`` is the
     start of the rows of own work of every gap ``[gaps + 1]``.
     """
-    calls, start_s = timeline.calls, timeline.locations.start_s
+    calls = timeline.calls
     return Sums(
         *_collect(
             at.start,
@@ -71,9 +73,10 @@ def sum_stretches(
             row_of_gap,
             timeline.own.activity,
             timeline.own.seconds,
-            start_s - start_s.min(initial=np.inf),
+            carried.first,
+            carried.target,
+            carried.seconds,
             numbering.transfer,
-            numbering.carried_in,
             numbering.wait,
             numbering.wait + len(groups.group_wait_s),
         )
@@ -114,9 +117,10 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     row_of_gap,
     own_activity,
     own_s,
+    carried_first,
+    carried_target,
     carried_s,
     transfer_base,
-    carried_in,
     wait_base,
     width,
 ):
@@ -150,16 +154,16 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                     count = _add(transfer_base + vertex[between], transfer_s, scratch, touched, count)
                 if wait_s[between] > 0.0:
                     count = _add(wait_base + group_of_call[between], wait_s[between], scratch, touched, count)
-            before, before_s = carried_in, 0.0
             if last < 0:
-                before_s = carried_s[location[call]]
+                for carried in range(carried_first[location[call]], carried_first[location[call] + 1]):
+                    if carried_s[carried] > 0.0:
+                        count = _add(carried_target[carried], carried_s[carried], scratch, touched, count)
             elif group_of_call[last] >= 0:
                 # Of what was waited in the last common operation, the part after both had come.
                 met_s = late_met_s[row] if of_culprit else member_met_s[row]
-                before = wait_base + group_of_call[last]
                 before_s = min(enter_s[last] + wait_s[last], exit_s[last]) - max(met_s, enter_s[last])
-            if before_s > 0.0:
-                count = _add(before, before_s, scratch, touched, count)
+                if before_s > 0.0:
+                    count = _add(wait_base + group_of_call[last], before_s, scratch, touched, count)
         if used + count > capacity:
             capacity = max(2 * capacity, used + count)
             target, seconds = grown(target, capacity), grown(seconds, capacity)

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from scalana.detectors import late_ranks
+from scalana.detectors.blame import blame
+from scalana.detectors.replay import prepare
+from scalana.detectors.waits import find_waits
+from scalana.graphs.psg import VertexKind
 from scalana.report.finding_text import claim
 from tests.detectors import examples
-from tests.detectors.jobs import analyse, steps
+from tests.detectors.jobs import analyse, steps, structure
 from tests.detectors.simulator import simulate
 
 
@@ -245,3 +249,17 @@ def test_a_rank_starts_late_if_it_does_so_by_far_more_than_the_others_lie_apart(
     program = steps(len(start_ms), 10, lambda step, rank: {"forward": 10.0})
     found, _ = analyse(program, start_ms=start_ms)
     assert [(finding.kind, finding.ranks) for _, finding in found] == [("carried-in", ranks)] * bool(ranks)
+
+
+@pytest.mark.parametrize("name", ["import", "load"])
+def test_imports_that_cost_nothing_are_no_finding(name):
+    """Two ranks wait for a third, while the fourth takes as long at the same line."""
+    once = [[("work", name, 100.0 if rank in (0, 3) else 1.0)] for rank in range(4)]
+    meet = [[("coll", "allreduce", [0, 1, 2], -1)] if rank < 3 else [] for rank in range(4)]
+    program = [a + b + c for a, b, c in zip(once, meet, steps(4, 5, lambda step, rank: {"forward": 10.0}), strict=True)]
+    timeline, names = simulate(program)
+    psg = structure(names)
+    psg.vertices[names.index(name)].kind = VertexKind.CALL
+    waits = find_waits(timeline)
+    found = late_ranks.detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), [])
+    assert [names[finding.line - 1] for finding in found] == ([] if name == "import" else [name])

@@ -1,0 +1,56 @@
+"""A thread that communicates, and that is started in the middle of the run, is late with what was done before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scalana.detectors.blame import blame
+from scalana.detectors.late_ranks import detect
+from scalana.detectors.replay import prepare
+from scalana.detectors.started_threads import StartedThreads
+from scalana.detectors.waits import find_waits
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+MAINS = [0, 2, 3, 4]
+
+
+def pool(prepare_ms, *, together):
+    """Rank 0 prepares, and starts a thread that hands out work (the second location) to three ranks; it then waits for
+    the results. All mains meet at the beginning and at the end, if they meet at all."""
+    meet = [("coll", "barrier", MAINS, -1)] if together else []
+    results = 300.0
+    worker = [*meet, ("recv", 1), ("work", "chunk", results), ("send", 1), *meet]
+    manager = [*(("send", rank) for rank in MAINS[1:]), *(("recv", rank) for rank in MAINS[1:])]
+    program = [
+        [*meet, ("work", "prepare", prepare_ms), ("work", "results", results), *meet], manager, worker, worker, worker
+    ]  # fmt: skip
+    timeline, names = simulate(program, start_ms=[0.0, prepare_ms, 0.0, 0.0, 0.0])
+    timeline.ranks = 4
+    timeline.locations.rank[:] = (0, 0, 1, 2, 3)
+    timeline.locations.is_main[1] = False
+    rests = timeline.own.activity == names.index("results")
+    timeline.own.cpu_s[rests] = 0.0
+    return timeline, names
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_its_rank_did_before_it_started_a_thread_makes_that_late(together):
+    timeline, names = pool(2000.0, together=together)
+    waits = find_waits(timeline)
+    table = blame(timeline, waits)
+    assert float(table.seconds.sum()) == pytest.approx(waits.total_s)
+    (finding, *others) = detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    assert (names[finding.line - 1], finding.ranks) == ("prepare", [0])
+    assert finding.lost_s == pytest.approx(6.0, rel=0.05)
+    assert finding.saving_s == pytest.approx(2.0, rel=0.05)
+    assert finding.evidence["seconds_here"] == pytest.approx(2.0, rel=0.05)
+    assert "carried-in" not in [other.kind for other in others]
+
+
+def test_where_a_thread_was_started():
+    timeline, _ = pool(2000.0, together=True)
+    started = StartedThreads.of(timeline)
+    assert (started.location.tolist(), started.main.tolist()) == ([1], [0])
+    assert started.gap.tolist() == [1] and started.into_s.tolist() == pytest.approx([2.0])
+    assert len(StartedThreads.of(pool(0.0, together=True)[0])) == 0
