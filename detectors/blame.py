@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.grouping import Groups, Runs, group_waits
+from scalana.detectors.joined_threads import work_by_target
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.splitting import split_comparisons
 from scalana.detectors.started_threads import carried_in
@@ -137,8 +138,12 @@ def split(
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
     carried = carried_in(timeline, wait_s, call_s, row_of_gap, numbering, groups.group_of_call)
 
+    work = work_by_target(
+        timeline, row_of_gap, wait_s, call_s, groups.group_of_call, numbering.transfer, numbering.wait
+    )
+
     def part(at: slice) -> Shares:
-        sums = sum_stretches(timeline, wait_s, call_s, row_of_gap, stretches, groups, runs, numbering, carried, at)
+        sums = sum_stretches(timeline, wait_s, call_s, work, stretches, groups, runs, numbering, carried, at)
         group, target, share = split_comparisons(
             at.start,
             at.stop,

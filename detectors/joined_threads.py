@@ -18,8 +18,11 @@ from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 MOST = 0.5
 """Part of a location's time that a gap must take."""
-AT_REST = 0.8
-"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper."""
+AT_REST = 0.5
+"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper: the end of it, as a thread may
+compute before it waits for another one."""
+RESTING = 0.8
+"""Part of what a thread does at a place that must be so for it to rest there."""
 SOON = 0.1
 """Part of a gap within which it must end when the other thread is done."""
 
@@ -31,7 +34,7 @@ class JoinedThreads:
     gap: IntArray
     """``[rests]``, ascending."""
     length_s: FloatArray
-    """``[rests]``"""
+    """How long it rests ``[rests]``."""
     call: IntArray
     """The last call of the other location in it ``[rests]``."""
 
@@ -73,10 +76,71 @@ def joined_threads(timeline: Timeline) -> JoinedThreads:
                 call = int(calls.first[other]) + before
                 last = call if last < 0 or calls.exit_s[call] > calls.exit_s[last] else last
         if last >= 0:
-            found.append((gap, length, last))
+            found.append((gap, float(rest_s[gap]), last))
     if not found:
         return JoinedThreads(none, np.zeros(0), none)
     return JoinedThreads(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+@dataclass(slots=True)
+class WorkByTarget:
+    """Own work by gap, with what rests were for in their place."""
+
+    row_of_gap: IntArray
+    """Start of the rows of every gap ``[gaps + 1]``."""
+    target: IntArray
+    """``[rows]``"""
+    seconds: FloatArray
+    """``[rows]``"""
+
+
+def work_by_target(
+    timeline: Timeline,
+    row_of_gap: IntArray,
+    wait_s: FloatArray,
+    call_s: FloatArray,
+    group_of_call: IntArray,
+    transfer: int,
+    wait: int,
+) -> WorkByTarget:
+    """Who rests until another thread of its rank is done is late with what that one did meanwhile, and waited for.
+
+    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call, ``group_of_call`` their wait groups
+    ``[calls]``; ``transfer`` and ``wait`` the first numbers of such targets.
+    """
+    own, calls = timeline.own, timeline.calls
+    joined = joined_threads(timeline)
+    if not len(joined):
+        return WorkByTarget(row_of_gap, own.activity, own.seconds)
+    targets, seconds = [], []
+    size, done = np.diff(row_of_gap), 0
+    for gap, last in zip(joined.gap.tolist(), joined.call.tolist(), strict=True):
+        rows = np.arange(row_of_gap[gap], row_of_gap[gap + 1])
+        rests = own.cpu_s[rows] + own.core_wait_s[rows] <= (1.0 - RESTING) * own.seconds[rows]
+        other, begin_s = int(calls.location[last]), _begin_s(gap, timeline)
+        first = int(calls.first[other])
+        first += int(np.searchsorted(calls.enter_s[first : last + 1], begin_s))
+        inside = np.arange(first, last + 1)
+        of_other = np.arange(row_of_gap[first], row_of_gap[last + 1])
+        waits = inside[wait_s[inside] > 0.0]
+        what = np.concatenate((own.activity[of_other], transfer + calls.vertex[inside], wait + group_of_call[waits]))
+        long_s = np.concatenate((own.seconds[of_other], (call_s - wait_s)[inside], wait_s[waits]))
+        part = min(1.0, float(own.seconds[rows[rests]].sum()) / max(float(long_s.sum()), 1e-300))
+        targets += [own.activity[done : rows[0]], own.activity[rows[~rests]], what]
+        seconds += [own.seconds[done : rows[0]], own.seconds[rows[~rests]], part * long_s]
+        size[gap] = len(rows) - int(rests.sum()) + len(what)
+        done = int(row_of_gap[gap + 1])
+    targets.append(own.activity[done:])
+    seconds.append(own.seconds[done:])
+    first_row = np.concatenate(([0], np.cumsum(size))).astype(row_of_gap.dtype)
+    return WorkByTarget(first_row, np.concatenate(targets).astype(own.activity.dtype), np.concatenate(seconds))
+
+
+def _begin_s(gap: int, timeline: Timeline) -> float:
+    calls, locations = timeline.calls, timeline.locations
+    location = gap - len(calls) if gap >= len(calls) else int(calls.location[gap])
+    before = int(calls.first[location + 1]) - 1 if gap >= len(calls) else gap - 1
+    return float(calls.exit_s[before] if before >= calls.first[location] else locations.start_s[location])
 
 
 def with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from scalana.detectors.grouping import Groups, Runs
+from scalana.detectors.joined_threads import WorkByTarget
 from scalana.detectors.segments import grown, sort_values
 from scalana.detectors.started_threads import CarriedIn
 from scalana.detectors.stretches import Stretches
@@ -35,7 +36,7 @@ def sum_stretches(
     timeline: Timeline,
     wait_s: FloatArray,
     call_s: FloatArray,
-    row_of_gap: IntArray,
+    work: WorkByTarget,
     stretches: Stretches,
     groups: Groups,
     runs: Runs,
@@ -45,8 +46,7 @@ def sum_stretches(
 ) -> Sums:
     """Sum the stretches of the comparisons ``at``. Cost: linear in the rows of own work that the stretches cover.
 
-    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call ``[calls]``; ``row_of_gap`` is the
-    start of the rows of own work of every gap ``[gaps + 1]``.
+    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call ``[calls]``.
     """
     calls = timeline.calls
     return Sums(
@@ -70,9 +70,9 @@ def sum_stretches(
             calls.vertex,
             wait_s,
             groups.group_of_call,
-            row_of_gap,
-            timeline.own.activity,
-            timeline.own.seconds,
+            work.row_of_gap,
+            work.target,
+            work.seconds,
             carried.first,
             carried.target,
             carried.seconds,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scalana.detectors import late_ranks
+from scalana.detectors.blame import blame
 from scalana.detectors.joined_threads import joined_threads
 from scalana.detectors.replay import Change, prepare
+from scalana.detectors.waits import find_waits
 from tests.detectors.examples import work
+from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 
 
@@ -49,3 +53,28 @@ def test_who_works_meanwhile_or_has_no_other_thread_waits_for_none():
     timeline, _ = job()
     timeline.locations.rank[:] = range(3)
     assert len(joined_threads(timeline)) == 0
+
+
+def test_who_rests_until_another_thread_is_done_is_late_with_what_that_one_waits_for():
+    """The main thread tells the workers that there is no more when the thread that hands out has all results."""
+    ranks = [2, 3, 4]
+    workers = [
+        [("recv", 1), ("work", "chunk", 500.0 if rank == 3 else 50.0), ("send", 1), ("recv", 0)] for rank in ranks
+    ]
+    program = [
+        [("work", "prepare", 50.0), ("work", "results", 450.0), *(("send", rank) for rank in ranks)],
+        [*(("send", rank) for rank in ranks), *(("recv", rank) for rank in ranks)],
+        *workers,
+    ]
+    timeline, names = simulate(program)
+    timeline.ranks = 4
+    timeline.locations.rank[:] = (0, 0, 1, 2, 3)
+    timeline.locations.is_main[1] = False
+    timeline.own.cpu_s[timeline.own.activity == names.index("results")] = 0.0
+    waits = find_waits(timeline)
+    table = blame(timeline, waits)
+    assert float(table.seconds.sum()) == pytest.approx(waits.total_s)
+    blamed = {names[int(timeline.activities.vertex[target])] for target in table.target.tolist() if target < len(names)}
+    assert "chunk" in blamed and "results" not in blamed
+    found = late_ranks.detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    assert [(names[finding.line - 1], finding.ranks) for finding in found] == [("chunk", [2])]
