@@ -10,6 +10,7 @@ from scalana.detectors.blame import BlameTable, blame
 from scalana.detectors.candidates import Candidate, join_entries
 from scalana.detectors.crowding import Crowding
 from scalana.detectors.joined_threads import JoinedThreads, joined_threads
+from scalana.detectors.other_lines import is_made_up_for
 from scalana.detectors.replay import Change, Replay
 from scalana.detectors.savings import excess_of, stretch_excess
 from scalana.detectors.targets import TargetKind
@@ -48,6 +49,8 @@ def next_cause(
         if _rests(other, behind, timeline, joined):
             continue
         excess = stretch_excess(other, behind, mended)
+        if is_made_up_for(other, excess, behind, mended, psg):
+            continue
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
         most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
         if grown <= EXPLAINED * most_s and crowding.programs_part(excess) * grown >= WORTH * candidate.lost_s:

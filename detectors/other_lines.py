@@ -36,7 +36,12 @@ def is_made_up_for(
     if not len(np.setdiff1d(alike, own)):
         return False
     together = stretch_excess(candidate, table, timeline, np.union1d(alike, own))
-    return float(together.over_s.sum()) < MADE_UP * float(excess.over_s.sum())
+    return _with_core_s(together) < MADE_UP * _with_core_s(excess)
+
+
+def _with_core_s(excess: StretchExcess) -> float:
+    """An excess without what is waited for a core, which is by chance now at one line and now at another."""
+    return float((excess.over_s - excess.over_core_wait_s).sum())
 
 
 def _called_in(vertex: int, psg: PSG) -> tuple[Place, str] | None:
