@@ -145,22 +145,21 @@ static enum calls call_before(uintptr_t ra, uintptr_t function)
     return direct || indirect ? SOME_CALL : NO_CALL;
 }
 
-/* Where the frame pointer is not known (a thread at rest inside of a system call): the first pair of words that looks
- * like one that the function has saved, with a return address to where it is called, or else to behind any call, such
- * as earlier calls may have left in the stack. */
+/* Where the frame pointer is not known (a thread at rest inside of a system call): where the function is called from is
+ * what it returns to, whatever its caller has in that register. Else the first pair of words that looks like one that a
+ * function has saved, with a return address to behind any call; such as earlier calls may have left in the stack. */
 static uintptr_t guess_frame_pointer(uintptr_t sp, const unwind_stack *stack, uintptr_t function)
 {
     uintptr_t saved, ra, other = 0, end = stack->low + stack->size;
     end = end > sp + 4096 ? end : sp + 4096;
     for (uintptr_t at = sp; at < end && stack_word(stack, at, &saved) && stack_word(stack, at + 8, &ra); at += 8) {
-        if (saved <= at || saved >= at + (1u << 20) || (saved & 7)) {
-            continue;
-        }
         enum calls calls = call_before(ra, function);
         if (calls == CALL_OF_IT) {
             return at;
         }
-        other = other == 0 && calls == SOME_CALL ? at : other;
+        if (other == 0 && calls == SOME_CALL && saved > at && saved < at + (1u << 20) && (saved & 7) == 0) {
+            other = at;
+        }
     }
     return other;
 }

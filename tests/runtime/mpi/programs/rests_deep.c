@@ -34,11 +34,14 @@ static __attribute__((noinline)) int rest(int size)
     return nothing(room[0]);
 }
 
-static __attribute__((noinline)) int outer(int size)
+/* Has a number where others have their frame pointer. */
+static __attribute__((noinline, optimize("omit-frame-pointer"))) int outer(int size)
 {
-    volatile char room[size];
-    room[0] = 1;
-    return rest(size) + room[0];
+    int result;
+    __asm__ volatile("mov $5, %%ebp" ::: "rbp");
+    result = rest(size);
+    __asm__ volatile("" ::: "rbp");
+    return result + 1;
 }
 
 int main(int argc, char **argv)
