@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.short_rests import Moves, unfound_rests, unfound_runs
 from scalana.graphs.tables import BoolArray, Samples, Threads, to_seconds
 from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
-from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, unsampled
+from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
 from scalana.runtime.record_format import (
     STATE_ASLEEP,
@@ -54,6 +55,8 @@ class Places:
     computes: BoolArray
     """Whether the innermost frame is native code of the user's own, which cannot rest: it calls what rests ``[paths]``.
     """
+    native: BoolArray
+    """Whether the innermost frame is native code ``[paths]``."""
 
 
 @dataclass(slots=True)
@@ -134,8 +137,9 @@ def sampled_work(
     sample there tells nothing of own work.
     """
     place_of_path = catalogue.find(places.vertex, places.line)
-    rows = _sampled(gaps, samples, threads, places, place_of_path, period_ns, in_calls)
-    exact_cpu(rows, gaps.cpu_ns)
+    kind = own_kinds(gaps, vertices, period_ns)
+    rows = _sampled(gaps, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    exact_cpu(rows, gaps.cpu_ns, _native(gaps, samples, threads, places))
     return rows, evidence_of(gaps, rows, vertices, period_ns)
 
 
@@ -280,6 +284,7 @@ def _carried_back(wait_ns: IntArray, room_ns: IntArray, follows: BoolArray) -> I
 
 def _sampled(
     gaps: Gaps,
+    kind: IntArray,
     samples: Samples,
     threads: Threads,
     places: Places,
@@ -287,7 +292,7 @@ def _sampled(
     period_ns: int,
     in_calls: BoolArray | None,
 ) -> Rows:
-    """Rows of the gaps that hold samples, CPU as the samples have it."""
+    """Rows of the gaps that hold samples, CPU as the samples have it. ``kind`` of each gap ``[gaps]``."""
     stretches = _stretches(samples, places, period_ns)
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
     if gaps.unwritten_ns is not None and in_calls is not None:
@@ -310,6 +315,16 @@ def _sampled(
     blocked |= (state == STATE_UNKNOWN) & places.waits[samples.path[rows]]
     blocked |= places.spins[samples.path[rows]]
     starved = (state == STATE_RUNNING) & (cpu + wait < 0.1 * seconds)
+    place, native = place_of_path[samples.path[rows]], places.native[samples.path[rows]]
+    runs, rests = native & (state == STATE_RUNNING), native & _RESTING[state]
+    begins = rests.copy()
+    begins[1:] &= ~(rests[:-1] & (samples.path[rows[1:]] == samples.path[rows[:-1]]) & (gap[1:] == gap[:-1]))
+    run = unfound_runs(kind[gap], place, runs, rests, cpu, period_ns * _NS)
+    moved_s = np.bincount(run.sample, run.seconds, len(rows))
+    seconds, cpu = seconds - moved_s, cpu - moved_s
+    rest_s = np.maximum(seconds - cpu - wait, 0.0)
+    rest = unfound_rests(kind[gap], place, begins, runs, rest_s, period_ns * _NS)
+    seconds = seconds - np.bincount(rest.sample, rest.seconds, len(rows))
     asked = np.flatnonzero((blocked | starved) & (seconds > 0))
     helped, helped_row, helped_path, helped_share = _helpers(
         asked, starved, left, right, ticks, samples, threads, places, stretches, gap_of_sample, rows, period_ns
@@ -321,9 +336,23 @@ def _sampled(
     activity = np.concatenate((2 * place_of_path[samples.path[rows]], 2 * place_of_path[helped_path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
-    return grouped(
-        Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
-    )
+    at_work = Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
+    moved = [_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))]
+    return grouped(concatenated([at_work, *moved]))
+
+
+def _rows(moves: Moves, gap: IntArray, cpu_s: FloatArray) -> Rows:
+    """Rows of what is moved to other places, in the gaps that its samples lie in."""
+    nothing = np.zeros(len(moves.sample))
+    return Rows(gap[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())
+
+
+def _native(gaps: Gaps, samples: Samples, threads: Threads, places: Places) -> BoolArray:
+    """Whether all samples of the gap's location are of native code ``[gaps]``."""
+    location = threads.location[samples.thread]
+    native = np.ones(int(max(gaps.location.max(initial=0), location.max(initial=0))) + 1, np.bool_)
+    native[location[(location >= 0) & ~places.native[samples.path]]] = False
+    return native[gaps.location]
 
 
 def _owned(rows: IntArray, gap: IntArray, gaps: Gaps, stretches: _Stretches) -> tuple[IntArray, IntArray]:

@@ -45,10 +45,10 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
     tree = data.tree
-    frames, waits, spins, computes, library = _frames(tree, placer)
+    frames, waits, spins, computes, native, library = _frames(tree, placer)
     vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
     vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
-    return psg, Places(vertex, line, waits, spins, computes), placer
+    return psg, Places(vertex, line, waits, spins, computes, native), placer
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
@@ -78,9 +78,11 @@ def spins_for_others(file: str) -> bool:
     return _SPINNING.fullmatch(file) is not None
 
 
-def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], BoolArray, BoolArray, BoolArray, list[bool]]:
+def _frames(
+    tree: CallTree, placer: Placer
+) -> tuple[list[FrameRef], BoolArray, BoolArray, BoolArray, BoolArray, list[bool]]:
     """The innermost frame of every path ``[paths]``, whether each is library code that waits for others, or spins
-    while it does, whether it is native code of the user's own, and whether it is library code at all.
+    while it does, whether it is native code of the user's own, or native at all, and whether it is library code.
 
     Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
     """
@@ -94,7 +96,8 @@ def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], BoolArray, 
     waits = np.array([code.waits for code in codes], np.bool_)[tree.code]
     spins = np.array([code.spins for code in codes], np.bool_)[tree.code]
     computes = np.array([code.computes for code in codes], np.bool_)[tree.code]
-    return frames, waits, spins, computes, [codes[of].library for of in number]
+    native = np.array([code.native for code in codes], np.bool_)[tree.code]
+    return frames, waits, spins, computes, native, [codes[of].library for of in number]
 
 
 @dataclass(slots=True)
@@ -111,7 +114,11 @@ class _CodeFrames:
     @property
     def computes(self) -> bool:
         """Whether it is native code of the user's own."""
-        return self.code is not None and not self.library and self.code.minor == NO_LINE_TABLE
+        return self.native and not self.library
+
+    @property
+    def native(self) -> bool:
+        return self.code is not None and self.code.minor == NO_LINE_TABLE
 
     def frame(self, lasti: int) -> FrameRef:
         if self.library or self.code is None:

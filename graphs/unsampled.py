@@ -49,8 +49,7 @@ def unsampled(
     sampled = np.zeros(len(length), np.bool_)
     sampled[rows.gap] = True
     empty = np.flatnonzero(~sampled & (length > 0))
-    kind = _kinds(gaps, vertices, period_ns)
-    own_kind = gaps.location * 2 * (vertices + 1) ** 2 + kind
+    kind, own_kind = _kinds(gaps, vertices, period_ns), own_kinds(gaps, vertices, period_ns)
     own = _profiles(_evidence(gaps, rows, own_kind, period_ns), _OWN_EVIDENCE)
     pieces: list[Rows] = []
     left = empty
@@ -110,6 +109,12 @@ def _kinds(gaps: Gaps, vertices: int, period_ns: int) -> IntArray:
     ``[gaps]``."""
     long = gaps.end_ns - gaps.start_ns > _SHORT_PERIODS * period_ns
     return 2 * ((gaps.before + 1) * (vertices + 1) + gaps.after + 1) + long
+
+
+def own_kinds(gaps: Gaps, vertices: int, period_ns: int) -> IntArray:
+    """A number for the location of each gap, the vertices of the calls before and after it, and for its being long
+    ``[gaps]``."""
+    return np.asarray(gaps.location * 2 * (vertices + 1) ** 2 + _kinds(gaps, vertices, period_ns))
 
 
 @dataclass(slots=True)

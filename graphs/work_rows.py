@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numba
 import numpy as np
 
+from scalana.graphs.tables import BoolArray
 from scalana.graphs.timeline import FloatArray, IntArray
 
 
@@ -76,17 +77,23 @@ def grouped(rows: Rows) -> Rows:
     )
 
 
-def exact_cpu(rows: Rows, cpu_ns: IntArray) -> None:
+def exact_cpu(rows: Rows, cpu_ns: IntArray, native: BoolArray | None = None) -> None:
     """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
 
-    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. ``rows`` are
-    sorted by gap, ``cpu_ns`` ``[gaps]`` is -1 where no clock was read.
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. Samples of native
+    code come with CPU time: there, what is off the CPU is scaled likewise, and the seconds of a row are the sum.
+
+    Args:
+        rows: sorted by gap; changed.
+        cpu_ns: CPU time of each gap, -1 where no clock was read ``[gaps]``.
+        native: whether samples of native code are of the gap; None if none are ``[gaps]``.
     """
-    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns)
+    native = np.zeros(len(cpu_ns), np.bool_) if native is None else native
+    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, native)
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, native):  # type: ignore[no-untyped-def]  # pragma: no cover
     first = 0
     while first < len(gap):
         end, length, told = first, 0.0, 0.0
@@ -97,6 +104,15 @@ def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns):  # type: ignore[no-unt
         exact_ns = cpu_ns[gap[first]]
         total = min(exact_ns * 1e-9, length) if exact_ns >= 0 else told
         scale = total / told if told > 0.0 else 0.0
+        if native[gap[first]] and 0.0 < told < length:
+            off_scale = (length - total) / (length - told)
+            for row in range(first, end):
+                sampled = min(cpu_s[row], seconds[row])
+                core_wait_s[row] = min(core_wait_s[row], seconds[row] - sampled) * off_scale
+                seconds[row] = sampled * scale + (seconds[row] - sampled) * off_scale
+                cpu_s[row] = sampled * scale
+            first = end
+            continue
         rest, room = total, 0.0
         for row in range(first, end):
             cpu = min(min(cpu_s[row], seconds[row]) * scale, seconds[row])

@@ -323,7 +323,7 @@ enum sight sampler_look_natively(watched *w)
 {
     native_sample samples[NATIVE_SAMPLES];
     uint64_t now = clock_wall_ns();
-    uint64_t cpu;
+    uint64_t cpu, after;
     if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
         return HAS_ENDED;
     }
@@ -352,14 +352,16 @@ enum sight sampler_look_natively(watched *w)
         }
         w->look_ns = samples[count - 1].time_ns;
         w->cpu_ns = cpu;
-        return HAS_RUN;
+        /* Where its clock stands still it may be at rest since: who runs and rests in turns would seldom be found at it. */
+        if (!clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
+            return HAS_RUN;
+        }
     }
     if (waited) {
         return HAS_RUN;
     }
     enum thread_activity activity = thread_activity_now(&w->files);
     uint32_t path = activity == STATE_RUNNING ? 0 : native_source->path_at_rest(w->tid);
-    uint64_t after;
     if (path == 0 || !clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
         return HAS_RUN; /* it runs, and a sample of that is to come; or it ran on while it was looked at */
     }

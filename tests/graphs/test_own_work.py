@@ -59,11 +59,11 @@ def _gaps(*rows):
     )
 
 
-def _places(count, waits=(), no_user=(), spins=(), computes=()):
+def _places(count, waits=(), no_user=(), spins=(), computes=(), native=()):
     """Path ``p`` leads to vertex ``p`` and line ``10 p``."""
     paths = np.arange(count, dtype=np.int64)
     line = np.where(np.isin(paths, no_user), 0, 10 * paths)
-    return Places(paths, line, *(np.isin(paths, of) for of in (waits, spins, computes)))
+    return Places(paths, line, *(np.isin(paths, of) for of in (waits, spins, computes, native)))
 
 
 def _table(own, activities, column="seconds"):

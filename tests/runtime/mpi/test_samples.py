@@ -15,6 +15,7 @@ from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi
+from .test_native import lines_of
 
 pytestmark = pytest.mark.slow
 
@@ -91,3 +92,17 @@ def test_a_thread_that_starts_programs_is_seen_where_it_does(mpi: Mpi) -> None:
     work = frame[frame["kind"] != "comm"]
     assert work["time_s"].sum() > 0.05
     assert work[work["function"] == "start"]["time_s"].sum() > 0.9 * work["time_s"].sum()
+
+
+def test_short_rests_between_what_runs_are_told_apart(mpi: Mpi) -> None:
+    """A look finds one rest in some, and a period of CPU time is as long as the run between two of them."""
+    folder = mpi.record(1, mpi.compile("runs_and_rests.c", "-O2"))
+    words = mpi.output.split()
+    ran_s, rested_s = float(words[1]), float(words[3])
+    frame = scalana.analyze(folder).frame()
+    frame = frame[frame["kind"] != "comm"]
+    lines = (lines_of("runs_and_rests.c", "/* runs */"), lines_of("runs_and_rests.c", "/* rests */"))
+    at_work, at_rest = (frame[frame["line"].between(min(of) - 1, max(of))] for of in lines)
+    assert at_rest["time_s"].sum() == pytest.approx(rested_s, rel=0.2)
+    assert at_work["cpu_s"].sum() == pytest.approx(ran_s, rel=0.15)
+    assert at_work["stall_s"].sum() < 0.15 * rested_s
