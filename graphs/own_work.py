@@ -138,8 +138,8 @@ def sampled_work(
     """
     place_of_path = catalogue.find(places.vertex, places.line)
     kind = own_kinds(gaps, vertices, period_ns)
-    rows = _sampled(gaps, kind, samples, threads, places, place_of_path, period_ns, in_calls)
-    exact_cpu(rows, gaps.cpu_ns, _native(gaps, samples, threads, places))
+    rows, mended = _sampled(gaps, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    exact_cpu(rows, gaps.cpu_ns, mended)
     return rows, evidence_of(gaps, rows, vertices, period_ns)
 
 
@@ -291,8 +291,9 @@ def _sampled(
     place_of_path: IntArray,
     period_ns: int,
     in_calls: BoolArray | None,
-) -> Rows:
-    """Rows of the gaps that hold samples, CPU as the samples have it. ``kind`` of each gap ``[gaps]``."""
+) -> tuple[Rows, BoolArray]:
+    """Rows of the gaps that hold samples, CPU as the samples have it; and in which gaps short rests, or runs, went to
+    where others were found ``[gaps]``. ``kind`` is that of each gap ``[gaps]``."""
     stretches = _stretches(samples, places, period_ns)
     gap_of_sample = _gap_of_samples(gaps, samples, threads)
     if gaps.unwritten_ns is not None and in_calls is not None:
@@ -319,11 +320,13 @@ def _sampled(
     runs, rests = native & (state == STATE_RUNNING), native & _RESTING[state]
     begins = rests.copy()
     begins[1:] &= ~(rests[:-1] & (samples.path[rows[1:]] == samples.path[rows[:-1]]) & (gap[1:] == gap[:-1]))
-    run = unfound_runs(kind[gap], place, runs, rests, cpu, period_ns * _NS)
+    # Where both were found in a gap, the borders between the samples divide it.
+    has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
+    run = unfound_runs(kind[gap], place, runs, rests & ~has_run, cpu, period_ns * _NS)
     moved_s = np.bincount(run.sample, run.seconds, len(rows))
     seconds, cpu = seconds - moved_s, cpu - moved_s
     rest_s = np.maximum(seconds - cpu - wait, 0.0)
-    rest = unfound_rests(kind[gap], place, begins, runs, rest_s, period_ns * _NS)
+    rest = unfound_rests(kind[gap], place, begins, runs & ~has_rest, rest_s, period_ns * _NS)
     seconds = seconds - np.bincount(rest.sample, rest.seconds, len(rows))
     asked = np.flatnonzero((blocked | starved) & (seconds > 0))
     helped, helped_row, helped_path, helped_share = _helpers(
@@ -338,21 +341,15 @@ def _sampled(
     of, shares, activity = of[keep], shares[keep], activity[keep]
     at_work = Rows(gap[of], activity, seconds[of] * shares, cpu[of] * shares, wait[of] * shares, ticks[of] * shares)
     moved = [_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))]
-    return grouped(concatenated([at_work, *moved]))
+    mended = np.zeros(len(gaps.location), np.bool_)
+    mended[np.concatenate([part.gap for part in moved])] = True
+    return grouped(concatenated([at_work, *moved])), mended
 
 
 def _rows(moves: Moves, gap: IntArray, cpu_s: FloatArray) -> Rows:
     """Rows of what is moved to other places, in the gaps that its samples lie in."""
     nothing = np.zeros(len(moves.sample))
     return Rows(gap[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())
-
-
-def _native(gaps: Gaps, samples: Samples, threads: Threads, places: Places) -> BoolArray:
-    """Whether all samples of the gap's location are of native code ``[gaps]``."""
-    location = threads.location[samples.thread]
-    native = np.ones(int(max(gaps.location.max(initial=0), location.max(initial=0))) + 1, np.bool_)
-    native[location[(location >= 0) & ~places.native[samples.path]]] = False
-    return native[gaps.location]
 
 
 def _owned(rows: IntArray, gap: IntArray, gaps: Gaps, stretches: _Stretches) -> tuple[IntArray, IntArray]:

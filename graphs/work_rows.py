@@ -77,23 +77,24 @@ def grouped(rows: Rows) -> Rows:
     )
 
 
-def exact_cpu(rows: Rows, cpu_ns: IntArray, native: BoolArray | None = None) -> None:
+def exact_cpu(rows: Rows, cpu_ns: IntArray, mended: BoolArray | None = None) -> None:
     """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
 
-    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. Samples of native
-    code come with CPU time: there, what is off the CPU is scaled likewise, and the seconds of a row are the sum.
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. In gaps in which
+    short rests or runs were put where others were found, which is right for many of them and for none alone, what is
+    off the CPU is scaled likewise, and the seconds of a row are the sum.
 
     Args:
         rows: sorted by gap; changed.
         cpu_ns: CPU time of each gap, -1 where no clock was read ``[gaps]``.
-        native: whether samples of native code are of the gap; None if none are ``[gaps]``.
+        mended: which gaps these are; None for none ``[gaps]``.
     """
-    native = np.zeros(len(cpu_ns), np.bool_) if native is None else native
-    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, native)
+    mended = np.zeros(len(cpu_ns), np.bool_) if mended is None else mended
+    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, mended)
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, native):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, mended):  # type: ignore[no-untyped-def]  # pragma: no cover
     first = 0
     while first < len(gap):
         end, length, told = first, 0.0, 0.0
@@ -104,7 +105,7 @@ def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, native):  # type: ignor
         exact_ns = cpu_ns[gap[first]]
         total = min(exact_ns * 1e-9, length) if exact_ns >= 0 else told
         scale = total / told if told > 0.0 else 0.0
-        if native[gap[first]] and 0.0 < told < length:
+        if mended[gap[first]] and 0.0 < told < length:
             off_scale = (length - total) / (length - told)
             for row in range(first, end):
                 sampled = min(cpu_s[row], seconds[row])
