@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.short_rests import Moves, unfound_rests, unfound_runs
+from scalana.graphs.short_rests import Moves, Pairs, unfound_rests, unfound_runs
 from scalana.graphs.tables import BoolArray, Samples, Threads, to_seconds
 from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
 from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, own_kinds, unsampled
@@ -316,18 +316,21 @@ def _sampled(
     blocked |= (state == STATE_UNKNOWN) & places.waits[samples.path[rows]]
     blocked |= places.spins[samples.path[rows]]
     starved = (state == STATE_RUNNING) & (cpu + wait < 0.1 * seconds)
-    place, native = place_of_path[samples.path[rows]], places.native[samples.path[rows]]
+    native = places.native[samples.path[rows]]
     runs, rests = native & (state == STATE_RUNNING), native & _RESTING[state]
-    begins = rests.copy()
-    begins[1:] &= ~(rests[:-1] & (samples.path[rows[1:]] == samples.path[rows[:-1]]) & (gap[1:] == gap[:-1]))
-    # Where both were found in a gap, the borders between the samples divide it.
-    has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
-    run = unfound_runs(kind[gap], place, runs, rests & ~has_run, cpu, period_ns * _NS)
-    moved_s = np.bincount(run.sample, run.seconds, len(rows))
-    seconds, cpu = seconds - moved_s, cpu - moved_s
-    rest_s = np.maximum(seconds - cpu - wait, 0.0)
-    rest = unfound_rests(kind[gap], place, begins, runs & ~has_rest, rest_s, period_ns * _NS)
-    seconds = seconds - np.bincount(rest.sample, rest.seconds, len(rows))
+    run = rest = Moves.none()
+    if rests.any():
+        begins = rests.copy()
+        begins[1:] &= ~(rests[:-1] & (samples.path[rows[1:]] == samples.path[rows[:-1]]) & (gap[1:] == gap[:-1]))
+        # Where both were found in a gap, the borders between the samples divide it.
+        has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
+        pairs = Pairs.of(kind[gap], place_of_path[samples.path[rows]])
+        run = unfound_runs(pairs, runs, rests & ~has_run, cpu, period_ns * _NS)
+        moved_s = np.bincount(run.sample, run.seconds, len(rows))
+        seconds, cpu = seconds - moved_s, cpu - moved_s
+        rest_s = np.maximum(seconds - cpu - wait, 0.0)
+        rest = unfound_rests(pairs, begins, runs & ~has_rest, rest_s, period_ns * _NS)
+        seconds = seconds - np.bincount(rest.sample, rest.seconds, len(rows))
     asked = np.flatnonzero((blocked | starved) & (seconds > 0))
     helped, helped_row, helped_path, helped_share = _helpers(
         asked, starved, left, right, ticks, samples, threads, places, stretches, gap_of_sample, rows, period_ns

@@ -36,83 +36,102 @@ class Moves:
     seconds: FloatArray
     """``[moves]``"""
 
+    @classmethod
+    def none(cls) -> Moves:
+        """Nothing moves."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
-def unfound_rests(
-    kind: IntArray, place: IntArray, begins: BoolArray, runs: BoolArray, rest_s: FloatArray, period_s: float
-) -> Moves:
+
+@dataclass(slots=True)
+class Pairs:
+    """The kinds of gaps that samples lie in, each with its location, and the places that they are at."""
+
+    of_sample: IntArray
+    """Pair of each sample ``[samples]``."""
+    kind: IntArray
+    """Number of the kind ``[pairs]``."""
+    kinds: int
+    """How many there are."""
+    place: IntArray
+    """``[pairs]``"""
+
+    @classmethod
+    def of(cls, kind: IntArray, place: IntArray) -> Pairs:
+        """Number them, of ``[samples]``."""
+        of_sample, first = number_columns(kind, place)
+        number, ones = number_columns(kind[first])
+        return cls(of_sample, number, len(ones), place[first])
+
+    def of_all(self, pairs: FloatArray | IntArray) -> FloatArray:
+        """A column of the pairs, added up by kind ``[kinds]``."""
+        return np.asarray(np.bincount(self.kind, pairs, self.kinds), np.float64)
+
+
+def unfound_rests(pairs: Pairs, begins: BoolArray, runs: BoolArray, rest_s: FloatArray, period_s: float) -> Moves:
     """Where the rests belong that lie with samples of running code.
 
     Taken are rests at places that no look ever found a thread at rest in, in this kind of gap; at most as much as the
     rests that were found stand for, less what lies with these already.
 
     Args:
-        kind: of the gap that a sample lies in, with its location ``[samples]``.
-        place: where the sample is ``[samples]``.
-        begins: whether it is the first that found the thread at this rest ``[samples]``.
+        pairs: of kinds of gaps and places.
+        begins: whether a sample is the first that found the thread at this rest ``[samples]``.
         runs: whether it is of native code that ran ``[samples]``.
         rest_s: how long the thread neither ran nor waited for a core, of the time that the sample stands for
             ``[samples]``.
         period_s: of sampling.
     """
-    pair, first = number_columns(kind, place)
-    found = np.bincount(pair, begins, len(first))
-    kinds, ones = number_columns(kind[first])
-    there_s = np.bincount(kinds, np.where(found > 0, np.bincount(pair, rest_s, len(first)), 0.0), len(ones))
-    rests = np.bincount(kinds, found, len(ones))
+    pair, count = pairs.of_sample, len(pairs.kind)
+    found = np.asarray(np.bincount(pair, begins, count), np.float64)
+    there_s = pairs.of_all(np.where(found > 0, np.bincount(pair, rest_s, count), 0.0))
+    rests = pairs.of_all(found)
     loose_s = np.where(runs & (found[pair] == 0), rest_s, 0.0)
     due_s = np.where(rests >= _ENOUGH, rests * LOOK_PERIODS * period_s - there_s, 0.0)
-    all_s = np.bincount(kinds[pair], loose_s, len(ones))
+    all_s = pairs.of_all(np.bincount(pair, loose_s, count))
     part = np.clip(due_s / np.maximum(all_s, 1e-300), 0.0, 1.0)
-    return _moves(loose_s * part[kinds[pair]], pair, kinds, found.astype(np.float64), place[first])
+    return _moves(loose_s * part[pairs.kind[pair]], pairs, found)
 
 
-def unfound_runs(
-    kind: IntArray, place: IntArray, runs: BoolArray, rests: BoolArray, cpu_s: FloatArray, period_s: float
-) -> Moves:
+def unfound_runs(pairs: Pairs, runs: BoolArray, rests: BoolArray, cpu_s: FloatArray, period_s: float) -> Moves:
     """Where the CPU time belongs that lies with samples of rests: to places with less than their samples stand for.
 
     Args:
-        kind: as for :func:`unfound_rests` ``[samples]``.
-        place: likewise ``[samples]``.
-        runs: whether the sample is of native code that ran, and thus stands for a period of CPU time ``[samples]``.
+        pairs: of kinds of gaps and places.
+        runs: whether a sample is of native code that ran, and thus stands for a period of CPU time ``[samples]``.
         rests: whether it is of a rest ``[samples]``.
         cpu_s: CPU time that lies with it ``[samples]``.
         period_s: of sampling.
     """
-    pair, first = number_columns(kind, place)
-    kinds, ones = number_columns(kind[first])
-    found = np.bincount(pair, runs, len(first))
-    more_s = np.bincount(pair, cpu_s, len(first)) - found * period_s
+    pair, count = pairs.of_sample, len(pairs.kind)
+    found = np.asarray(np.bincount(pair, runs, count), np.float64)
+    more_s = np.bincount(pair, cpu_s, count) - found * period_s
     lacks_s = np.where(found > 0, np.maximum(-more_s, 0.0), 0.0)
     loose_s = np.where(rests, cpu_s, 0.0)
-    there_s = np.bincount(pair, loose_s, len(first))
+    there_s = np.bincount(pair, loose_s, count)
     given_s = np.clip(more_s, 0.0, there_s)
-    all_s = np.bincount(kinds, given_s, len(ones))
-    enough = np.bincount(kinds, found, len(ones)) >= _ENOUGH
-    due_s = np.where(enough, np.minimum(np.bincount(kinds, lacks_s, len(ones)), all_s), 0.0)
-    part = (given_s / np.maximum(there_s, 1e-300)) * (due_s / np.maximum(all_s, 1e-300))[kinds]
-    return _moves(loose_s * part[pair], pair, kinds, lacks_s, place[first])
+    all_s = pairs.of_all(given_s)
+    due_s = np.where(pairs.of_all(found) >= _ENOUGH, np.minimum(pairs.of_all(lacks_s), all_s), 0.0)
+    part = (given_s / np.maximum(there_s, 1e-300)) * (due_s / np.maximum(all_s, 1e-300))[pairs.kind]
+    return _moves(loose_s * part[pair], pairs, lacks_s)
 
 
-def _moves(taken_s: FloatArray, pair: IntArray, kinds: IntArray, weight: FloatArray, place: IntArray) -> Moves:
+def _moves(taken_s: FloatArray, pairs: Pairs, weight: FloatArray) -> Moves:
     """What is taken from samples, to the likeliest places of their kind.
 
     Args:
         taken_s: ``[samples]``.
-        pair: of kind and place that each lies in ``[samples]``.
-        kinds: kind of each pair ``[pairs]``.
-        weight: of its place among those of its kind ``[pairs]``.
-        place: ``[pairs]``.
+        pairs: of kinds of gaps and places.
+        weight: of a place among those of its kind ``[pairs]``.
     """
-    count = int(kinds.max(initial=-1)) + 1
+    kinds, count = pairs.kind, pairs.kinds
     order = np.lexsort((-weight, kinds))
     begin = np.searchsorted(kinds[order], np.arange(count + 1))
     order = order[(np.arange(len(order)) - begin[kinds[order]] < _PLACES) & (weight[order] > 0.0)]
     begin = np.searchsorted(kinds[order], np.arange(count + 1))
     share = weight[order] / np.bincount(kinds[order], weight[order], count)[kinds[order]]
     sample = np.flatnonzero(taken_s > 0.0)
-    of = kinds[pair[sample]]
+    of = kinds[pairs.of_sample[sample]]
     size = np.diff(begin)[of]
     row = np.arange(int(size.sum())) + np.repeat(begin[of] - (np.cumsum(size) - size), size)
     sample = np.repeat(sample, size)
-    return Moves(sample, place[order[row]], taken_s[sample] * share[row])
+    return Moves(sample, pairs.place[order[row]], taken_s[sample] * share[row])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.short_rests import unfound_rests, unfound_runs
+from scalana.graphs.short_rests import Pairs, unfound_rests, unfound_runs
 
 PERIOD = 0.005
 LOOP, SLEEP, DISK = 1, 2, 3
@@ -15,7 +15,7 @@ def rests(samples, kind=0):
     """(place, found at rest, seconds of rest) each; seconds that move, by place from and to."""
     place, found, rest_s = (np.array(column) for column in zip(*samples, strict=True))
     kinds = np.full(len(place), kind)
-    moves = unfound_rests(kinds, place, found, ~found, rest_s.astype(float), PERIOD)
+    moves = unfound_rests(Pairs.of(kinds, place), found, ~found, rest_s.astype(float), PERIOD)
     return totals(moves, place)
 
 
@@ -59,7 +59,7 @@ def test_where_little_is_known_or_lacks_nothing_moves(samples):
 def test_kinds_of_gaps_are_apart():
     kind = np.repeat([0, 1], [10, 50])
     place, found = np.repeat([SLEEP, LOOP], [10, 50]), np.repeat([True, False], [10, 50])
-    moves = unfound_rests(kind, place, found, ~found, np.full(60, 0.004), PERIOD)
+    moves = unfound_rests(Pairs.of(kind, place), found, ~found, np.full(60, 0.004), PERIOD)
     assert len(moves.sample) == 0
 
 
@@ -68,7 +68,7 @@ def test_what_ran_before_a_rest_goes_where_running_was_found():
     place = np.repeat([LOOP, SLEEP], [40, 20])
     runs = place == LOOP
     cpu_s = np.where(runs, 0.003, 0.003)
-    moves = unfound_runs(np.zeros(60, np.int64), place, runs, ~runs, cpu_s, PERIOD)
+    moves = unfound_runs(Pairs.of(np.zeros(60, np.int64), place), runs, ~runs, cpu_s, PERIOD)
     assert totals(moves, place) == {(SLEEP, LOOP): 0.060}
 
 
@@ -77,5 +77,5 @@ def test_a_place_keeps_what_it_was_found_to_run():
     place = np.repeat([LOOP, SLEEP, SLEEP], [40, 8, 20])
     rests_ = np.repeat([False, False, True], [40, 8, 20])
     cpu_s = np.repeat([0.003, 0.003, 0.003], [40, 8, 20])
-    moves = unfound_runs(np.zeros(68, np.int64), place, ~rests_, rests_, cpu_s, PERIOD)
+    moves = unfound_runs(Pairs.of(np.zeros(68, np.int64), place), ~rests_, rests_, cpu_s, PERIOD)
     assert totals(moves, place) == {(SLEEP, LOOP): pytest.approx(0.044)}
