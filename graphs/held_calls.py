@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.own_work import Places
+from scalana.graphs.sampled_stretches import Places
 from scalana.graphs.tables import BoolArray, Samples, Threads, to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import OPERATIONS, Waits

@@ -12,9 +12,9 @@ import numpy as np
 from scalana.graphs.calls import WAIT, Spans, build_spans, select
 from scalana.graphs.gather import Gathered
 from scalana.graphs.hashing import distinct, packed
-from scalana.graphs.own_work import Places
 from scalana.graphs.portions import Portion
 from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.sampled_stretches import Places
 from scalana.graphs.tables import Events, Samples, Threads, narrow, narrowed, take, wide, widened
 from scalana.graphs.timeline import IntArray
 from scalana.graphs.work_rows import Gaps

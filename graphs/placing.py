@@ -13,8 +13,8 @@ from scalana.graphs.call_tree import CallTree
 from scalana.graphs.callpaths import FrameRef, Placer
 from scalana.graphs.gather import Gathered
 from scalana.graphs.library_parts import split_library_calls
-from scalana.graphs.own_work import Places
 from scalana.graphs.psg import PSG
+from scalana.graphs.sampled_stretches import Places
 from scalana.graphs.structure import FileStructure
 from scalana.graphs.tables import BoolArray
 from scalana.graphs.timeline import IntArray

@@ -15,10 +15,11 @@ import numpy as np
 from scalana.graphs.call_tree import CallTree
 from scalana.graphs.gather import Gathered
 from scalana.graphs.hashing import number_columns
+from scalana.graphs.in_gaps import InGaps
 from scalana.graphs.located import Located, gaps_of, outside_communication, samples_of
-from scalana.graphs.own_work import InGaps, Places
 from scalana.graphs.portions import each, rows_of_ranges
 from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.sampled_stretches import Places, stretches_of
 from scalana.graphs.tables import BoolArray, to_ns, to_seconds
 from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
 from scalana.graphs.work_rows import Gaps
@@ -166,7 +167,7 @@ def polled_until(
     """The gaps that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent in
     the tests themselves."""
     samples = samples_of(data, part.portion)
-    there = InGaps.of(gaps, samples, part.threads, places, period_ns)
+    there = InGaps.of(gaps, samples, part.threads, stretches_of(samples, places, period_ns))
     gap, left = there.gap, there.left_ns
     nothing = np.zeros(0, np.int64)
     if not len(gap):

@@ -19,22 +19,23 @@ import numpy.typing as npt
 
 from scalana.graphs.callpaths import Placer
 from scalana.graphs.gather import Gathered, gather
-from scalana.graphs.hashing import distinct, packed
 from scalana.graphs.held_calls import shorten_held
 from scalana.graphs.load import RankRecords, choose_records
 from scalana.graphs.located import Located, gaps_of, locate, outside_communication, samples_of
 from scalana.graphs.matching import Matching, match
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
-from scalana.graphs.own_work import Catalogue, Places, active_s, inferred_work, numbered, sampled_work
+from scalana.graphs.open_calls import open_calls
+from scalana.graphs.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.polling import begin_with_polling, with_callees
 from scalana.graphs.portions import Portion, each, portions
 from scalana.graphs.psg import PSG
 from scalana.graphs.reading import read_records
-from scalana.graphs.run_info import OpenCall, RunInfo, describe_run, rate_hz
+from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
+from scalana.graphs.sampled_stretches import Places, active_s
 from scalana.graphs.signals import SIGNALLING, add_signals
-from scalana.graphs.tables import Events, emptied, forget, narrowed, take, to_ns, to_seconds, widened
+from scalana.graphs.tables import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.timeline import (
     CODE,
     ROW,
@@ -47,10 +48,10 @@ from scalana.graphs.timeline import (
     Timeline,
     Unwritten,
 )
+from scalana.graphs.totals import add_totals, plain_totals, stood_for, total_vertices
 from scalana.graphs.unsampled import common_profiles
 from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.work_rows import Gaps, Rows
-from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record_format import INTERVAL_UNWRITTEN
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 _NS = 1e-9
 _INTERVAL_TYPES = ("", "region", "step", "phase", "module", "device", "pipeline action")
 _STEP = 2
-_INIT = BY_NAME["init"].code
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,9 @@ def build_ppg(
     locations = _locations(located, data)
     vertex = _call_vertices(located, places, placer)
     matching, call_of_event = _matched(located, data)
-    stuck = np.union1d(data.open_events, _given_up(data, matching))
-    open_calls = _open_calls(data, stuck, places, placer)
-    total_vertex = _total_vertices(data, places, placer, located, vertex)
-    outer = _paths_and_operations(data.events, located)
+    stuck = open_calls(data, matching, places, placer)
+    total_vertex = total_vertices(data, places, placer, located, vertex)
+    outer = stood_for(data.events, located)
     signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
     signals, call_of_event = widened(take(data.events, signalling)), call_of_event[signalling].astype(np.int64)
     data.events = emptied(data.events)  # from here on the calls tell it all
@@ -197,17 +196,17 @@ def build_ppg(
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
     del vertex
-    counted = _plain_totals(data, outer) if data.thinned[data.is_own].any() else None
+    counted = plain_totals(data, outer) if data.thinned[data.is_own].any() else None
     if counted is not None and len(stays):
         sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
         timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, instances, locations.rank, sums))
     del located
     add_timeline(metrics, timeline)
     if counted is not None:
-        _add_totals(metrics, data, counted, total_vertex)
+        add_totals(metrics, data, counted, total_vertex)
     if timeline.unwritten is not None:
         add_unwritten(metrics, timeline, sums)
-    run = describe_run(folder, chosen, data, open_calls, timeline, ranks)
+    run = describe_run(folder, chosen, data, stuck, timeline, ranks)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
     return PPG(psg, timeline, metrics, run, _regions(data, places))
@@ -380,12 +379,6 @@ def _own_work(
     return (*numbered([*before, *behind], catalogue), unwritten_s)
 
 
-def _paths_and_operations(events: Events, located: list[Located]) -> IntArray:
-    """Distinct path and operation of the events that calls inside them stand for ``[pairs, 2]``."""
-    rows = np.concatenate([np.zeros(0, np.int64), *(part.spans.outer for part in located)])
-    return np.unique(np.stack((events.path[rows], events.operation[rows]), axis=1).astype(np.int64), axis=0)
-
-
 def _add_samples(
     metrics: dict[str, FloatArray], data: Gathered, portion: Portion, places: Places, period_ns: int
 ) -> None:
@@ -396,59 +389,10 @@ def _add_samples(
     vertex, rank = places.vertex[samples.path], threads.rank[samples.thread]
     located = threads.location[samples.thread] >= 0
     add_to(metrics["samples"], vertex[located], rank[located], np.ones(int(located.sum())))
-    active = active_s(samples, threads, places, period_ns)
+    active = active_s(samples, places, period_ns)
     add_to(metrics["helper_s"], vertex[~located], rank[~located], active[~located])
     on_cpu = np.minimum(to_seconds(samples.cpu_ns), active)
     add_to(metrics["helper_cpu_s"], vertex[~located], rank[~located], on_cpu[~located])
-
-
-def _total_vertices(
-    data: Gathered, places: Places, placer: Placer, located: list[Located], vertex: list[IntArray]
-) -> IntArray:
-    """Vertices of the sums per call path: those of the kept calls with the same path and operation, if any."""
-    totals = data.totals
-    if not len(totals.path):
-        return np.zeros(0, np.int64)
-    kept: dict[tuple[int, int], int] = {}
-    for part, vertices in zip(located, vertex, strict=True):
-        path, operation = part.spans.path, part.spans.operation
-        _, first, _ = distinct(packed(path, operation))
-        first = np.sort(first)
-        of = vertices[part.kind[first]]
-        for key in zip(path[first].tolist(), operation[first].tolist(), of.tolist(), strict=True):
-            kept.setdefault(key[:2], key[2])
-    pairs, number = np.unique(np.stack((totals.path, totals.operation), axis=1), axis=0, return_inverse=True)
-    known = np.array([kept.get((path, operation), -1) for path, operation in pairs.tolist()], np.int64)
-    new = np.flatnonzero(known < 0)
-    known[new] = call_vertices(placer, places, pairs[new, 0], pairs[new, 1])
-    return np.asarray(known[number.reshape(-1)])
-
-
-def _plain_totals(data: Gathered, outer: IntArray) -> IntArray:
-    """Rows of the totals of the ranks' own processes.
-
-    ``outer`` ``[pairs, 2]`` are paths and operations of what must not be counted beside the calls that stand for it.
-    """
-    totals = data.totals
-    width = int(max(totals.operation.max(initial=0), outer[:, 1].max(initial=0))) + 1
-    stood_for = np.isin(totals.path * width + totals.operation, outer[:, 0] * width + outer[:, 1])
-    return np.flatnonzero(data.is_own[totals.process] & ~stood_for)
-
-
-def _add_totals(metrics: dict[str, FloatArray], data: Gathered, rows: IntArray, vertex: IntArray) -> None:
-    """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums.
-
-    ``rows`` are those of the totals that count, ``vertex`` the vertices of all.
-    """
-    thinned, totals = data.is_own & data.thinned, data.totals
-    rows = rows[thinned[totals.process[rows]]]
-    for name, amount in (
-        ("calls", totals.calls[rows].astype(np.float64)),
-        ("bytes", totals.nbytes[rows].astype(np.float64)),
-        ("comm_s", to_seconds(totals.wall_ns[rows])),
-    ):
-        metrics[name][:, data.rank[thinned]] = 0.0
-        add_to(metrics[name], vertex[rows], data.rank[totals.process[rows]], amount)
 
 
 def _steps(data: Gathered) -> FloatArray:
@@ -481,45 +425,3 @@ def _regions(data: Gathered, places: Places) -> list[Region]:
             strict=True,
         )
     ]
-
-
-def _given_up(data: Gathered, matching: Matching) -> IntArray:
-    """Last events of threads that somebody never came to: calls that raised, or were interrupted, instead of ending.
-
-    Who came back from the start of MPI had everybody there: the records of others, that were ended soon after, lack it.
-    """
-    events = data.events
-    if not len(events):
-        return np.zeros(0, np.int64)
-    latest = np.full(int(events.thread.max()) + 1, np.iinfo(np.int64).min, np.int64)
-    np.maximum.at(latest, events.thread, events.exit_ns)
-    rows = np.flatnonzero(events.exit_ns == latest[events.thread])
-    last = np.full(len(latest), -1, np.int64)
-    last[events.thread[rows]] = rows
-    last = last[last >= 0]
-    meant = np.where(events.completes[last] >= 0, events.completes[last], last)
-    instance = matching.of_event[meant]
-    lacking = (instance >= 0) & ~matching.instances.complete[np.maximum(instance, 0)]
-    return np.asarray(last[lacking & (events.operation[meant] != _INIT)])
-
-
-def _open_calls(data: Gathered, rows: IntArray, places: Places, placer: Placer) -> list[OpenCall]:
-    """Calls that never returned, or not by what they waited for, by the operation that they wait for."""
-    events, threads = data.events, data.threads
-    meant = np.where(events.completes[rows] >= 0, events.completes[rows], rows)
-    vertices = call_vertices(placer, places, events.path[rows], events.operation[meant])
-    result = []
-    for row, what, vertex in zip(rows.tolist(), meant.tolist(), vertices.tolist(), strict=True):
-        result.append(
-            OpenCall(
-                rank=int(threads.rank[events.thread[row]]),
-                operation=int(events.operation[what]),
-                vertex=vertex,
-                since_s=float(events.enter_ns[row]) * _NS,
-                communicator=int(events.communicator[what]),
-                seq=int(events.seq[what]),
-                seconds=float(events.exit_ns[row] - events.enter_ns[row]) * _NS,
-                peer=int(events.peer[what]),
-            )
-        )
-    return sorted(result, key=lambda call: (call.rank, call.since_s))

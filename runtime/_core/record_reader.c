@@ -10,25 +10,8 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "record_decode.h"
 #include "record_kinds.h"
-
-/* ---- growing arrays ---- */
-
-static void *add_row(row_array *a, size_t row_size)
-{
-    if (a->count == a->capacity) {
-        size_t capacity = a->capacity ? a->capacity * 2 : 32;
-        void *rows = realloc(a->rows, capacity * row_size);
-        if (rows == NULL) {
-            return NULL;
-        }
-        a->rows = rows;
-        a->capacity = capacity;
-    }
-    void *row = (char *)a->rows + row_size * a->count++;
-    memset(row, 0, row_size);
-    return row;
-}
 
 static bool trouble(record_content *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -39,7 +22,7 @@ static bool trouble(record_content *r, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    char **row = add_row(&r->troubles, sizeof *row);
+    char **row = row_array_add(&r->troubles, sizeof *row);
     if (row == NULL) {
         return false;
     }
@@ -47,334 +30,7 @@ static bool trouble(record_content *r, const char *format, ...)
     return *row != NULL;
 }
 
-/* ---- decoding ---- */
-
-typedef struct {
-    const uint8_t *at, *end;
-    bool bad;
-    uint64_t base_ns;
-    int64_t sample_us;
-} cursor;
-
-static uint64_t take_long(cursor *c)
-{
-    uint64_t value = 0;
-    unsigned shift = 0;
-    while (c->at < c->end) {
-        uint8_t byte = *c->at++;
-        if (shift < 64) {
-            value |= (uint64_t)(byte & 0x7f) << shift;
-        }
-        if (!(byte & 0x80)) {
-            return value;
-        }
-        shift += 7;
-        if (shift > 63) {
-            break;
-        }
-    }
-    c->bad = true;
-    return 0;
-}
-
-static inline uint64_t take(cursor *c)
-{
-    return c->at < c->end && *c->at < 0x80 ? *c->at++ : take_long(c); /* most are small */
-}
-
-static int64_t zigzag(uint64_t value)
-{
-    return (int64_t)((value >> 1) ^ (UINT64_C(0) - (value & 1)));
-}
-
-static int64_t take_signed(cursor *c)
-{
-    return zigzag(take(c));
-}
-
-static text take_text(cursor *c)
-{
-    uint64_t size = take(c);
-    text t = {c->at, 0};
-    if (c->bad || size > (uint64_t)(c->end - c->at)) {
-        c->bad = true;
-        return t;
-    }
-    t.size = (size_t)size;
-    c->at += size;
-    return t;
-}
-
-static uint64_t take_time(cursor *c)
-{
-    return c->base_ns + (uint64_t)take_signed(c);
-}
-
-static void saw(record_content *r, uint64_t time_ns)
-{
-    if (time_ns > r->last_ns) {
-        r->last_ns = time_ns;
-    }
-    if (r->first_ns == 0 || time_ns < r->first_ns) {
-        r->first_ns = time_ns;
-    }
-}
-
-/* Appends one value to each column of a table, or to none. */
-static bool push_all(column *columns, int count, const int64_t *values)
-{
-    for (int i = 0; i < count; i++) {
-        if (!column_push(&columns[i], values[i])) {
-            for (int j = 0; j < i; j++) {
-                columns[j].count--;
-            }
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Index of an interval's name, -1 when memory is short. */
-static int64_t name_index(record_content *r, text name)
-{
-    uint64_t hash[2];
-    for (unsigned i = 0; i < 2; i++) {
-        hash[i] = hash_finish(hash_word(hash_bytes(HASH_SEED + i, name.at, name.size), name.size));
-    }
-    bool fresh;
-    uint32_t id = code_by_content(&r->name_table, hash, true, &fresh);
-    if (fresh) {
-        text *row = add_row(&r->names, sizeof *row);
-        if (row == NULL) {
-            return -1;
-        }
-        *row = name;
-    }
-    return (int64_t)id - 1;
-}
-
-/* Members of a group that names them in strides (first rank, step, count); sets c->bad if they are too many. */
-static uint64_t strided_members(cursor *c, uint64_t strides)
-{
-    uint64_t members = 0;
-    for (uint64_t i = 0; i < strides && !c->bad; i++) {
-        take(c);
-        take_signed(c);
-        uint64_t count = take(c);
-        c->bad = c->bad || count > RECORD_GROUP_MAX || (members += count) > RECORD_GROUP_MAX;
-    }
-    return members;
-}
-
-/* Its members are looked at by record_group_ranks(), if they are wanted. */
-static bool read_group_record(record_content *r, cursor *c, bool strided)
-{
-    read_group g = {.strided = strided};
-    g.id = take(c);
-    g.name = take_text(c);
-    g.my_rank = take(c);
-    uint64_t entries = take(c);
-    if (c->bad || entries > (uint64_t)(c->end - c->at)) { /* an entry is at least one byte */
-        c->bad = true;
-        return true;
-    }
-    g.ranks.at = c->at;
-    if (strided) {
-        g.members = strided_members(c, entries);
-    } else {
-        g.members = entries;
-        for (uint64_t i = 0; i < entries && !c->bad; i++) {
-            take(c);
-        }
-    }
-    if (c->bad) {
-        return true;
-    }
-    g.ranks.size = (size_t)(c->at - g.ranks.at);
-    read_group *row = add_row(&r->groups, sizeof *row);
-    if (row == NULL) {
-        return false;
-    }
-    *row = g;
-    return true;
-}
-
-static int32_t as_rank(int64_t value)
-{
-    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
-}
-
-void record_group_ranks(const read_group *group, int32_t *ranks)
-{
-    cursor c = {.at = group->ranks.at, .end = group->ranks.at + group->ranks.size};
-    uint64_t known = 0;
-    while (known < group->members && c.at < c.end) {
-        int64_t rank = (int64_t)take(&c);
-        int64_t step = group->strided ? take_signed(&c) : 0;
-        uint64_t count = group->strided ? take(&c) : 1;
-        for (uint64_t i = 0; i < count; i++) {
-            ranks[known++] = as_rank(rank);
-            rank = (int64_t)((uint64_t)rank + (uint64_t)step);
-        }
-    }
-}
-
-/* One record. False when memory is short; an unreadable one sets c->bad. */
-static bool read_record(record_content *r, cursor *c)
-{
-    uint8_t kind = *c->at++;
-    int64_t v[16];
-    switch (kind) {
-    case RECORD_META: {
-        read_meta m = {take_text(c), {NULL, 0}};
-        m.value = take_text(c);
-        read_meta *row = c->bad ? NULL : add_row(&r->meta, sizeof *row);
-        if (row) {
-            *row = m;
-        }
-        return c->bad || row;
-    }
-    case RECORD_CODE: {
-        read_code code = {0};
-        code.id = take(c);
-        code.content.at = c->at;
-        code.file = take_text(c);
-        code.name = take_text(c);
-        code.first_line = take(c);
-        code.minor = take(c);
-        code.table = take_text(c);
-        code.content.size = (size_t)(c->at - code.content.at);
-        read_code *row = c->bad ? NULL : add_row(&r->codes, sizeof *row);
-        if (row) {
-            *row = code;
-        }
-        return c->bad || row;
-    }
-    case RECORD_PATH:
-        for (int i = 0; i < PATH_COLUMNS; i++) {
-            v[i] = (int64_t)take(c);
-        }
-        if (c->bad) {
-            return true;
-        }
-        r->dense_paths = r->dense_paths && v[PATH_ID] == (int64_t)r->paths[PATH_ID].count;
-        return push_all(r->paths, PATH_COLUMNS, v);
-    case RECORD_THREAD: {
-        read_thread t = {0};
-        t.index = take(c);
-        t.tid = take(c);
-        t.name = take_text(c);
-        t.flags = take(c);
-        read_thread *row = c->bad ? NULL : add_row(&r->threads, sizeof *row);
-        if (row) {
-            *row = t;
-        }
-        return c->bad || row;
-    }
-    case RECORD_TIME:
-        c->base_ns = take(c);
-        c->sample_us = 0;
-        if (!c->bad) {
-            saw(r, c->base_ns);
-        }
-        return true;
-    case RECORD_SAMPLE:
-        v[SAMPLE_THREAD] = (int64_t)take(c);
-        c->sample_us = (int64_t)((uint64_t)c->sample_us + (uint64_t)take_signed(c));
-        v[SAMPLE_TIME] = (int64_t)(c->base_ns + (uint64_t)c->sample_us * 1000);
-        v[SAMPLE_PATH] = (int64_t)take(c);
-        v[SAMPLE_CPU] = (int64_t)take(c);
-        v[SAMPLE_CORE_WAIT] = (int64_t)take(c);
-        v[SAMPLE_STATE] = (int64_t)take(c);
-        if (c->bad) {
-            return true;
-        }
-        saw(r, (uint64_t)v[SAMPLE_TIME]);
-        return push_all(r->samples, SAMPLE_COLUMNS, v);
-    case RECORD_GROUP:
-    case RECORD_STRIDED_GROUP:
-        return read_group_record(r, c, kind == RECORD_STRIDED_GROUP);
-    case RECORD_EVENT:
-        for (int i = EV_ID; i <= EV_SEQ; i++) {
-            v[i] = (int64_t)take(c);
-        }
-        v[EV_PEER] = take_signed(c);
-        v[EV_TAG] = take_signed(c);
-        v[EV_BYTES] = (int64_t)take(c);
-        v[EV_FLAGS] = (int64_t)take(c);
-        v[EV_ENTER] = (int64_t)take_time(c);
-        for (int i = EV_DURATION; i <= EV_COMPLETES; i++) {
-            v[i] = (int64_t)take(c);
-        }
-        if (c->bad) {
-            return true;
-        }
-        saw(r, (uint64_t)v[EV_ENTER]);
-        saw(r, (uint64_t)v[EV_ENTER] + (uint64_t)v[EV_DURATION]);
-        return push_all(r->events, EVENT_COLUMNS, v);
-    case RECORD_DONE:
-        v[DONE_EVENT] = (int64_t)take(c);
-        v[DONE_TIME] = (int64_t)take_time(c);
-        v[DONE_CPU] = (int64_t)take(c);
-        v[DONE_SOURCE] = take_signed(c);
-        if (c->bad) {
-            return true;
-        }
-        saw(r, (uint64_t)v[DONE_TIME]);
-        return push_all(r->done, DONE_COLUMNS, v);
-    case RECORD_INTERVAL: {
-        v[IV_TYPE] = (int64_t)take(c);
-        v[IV_THREAD] = (int64_t)take(c);
-        text name = take_text(c);
-        v[IV_START] = (int64_t)take_time(c);
-        v[IV_DURATION] = (int64_t)take(c);
-        v[IV_CPU] = (int64_t)take(c);
-        v[IV_PATH] = (int64_t)take(c);
-        if (c->bad) {
-            return true;
-        }
-        v[IV_NAME] = name_index(r, name);
-        saw(r, (uint64_t)v[IV_START]);
-        saw(r, (uint64_t)v[IV_START] + (uint64_t)v[IV_DURATION]);
-        return v[IV_NAME] >= 0 && push_all(r->intervals, INTERVAL_COLUMNS, v);
-    }
-    case RECORD_TOTAL:
-        for (int i = 0; i < TOTAL_COLUMNS; i++) {
-            v[i] = (int64_t)take(c);
-        }
-        return c->bad || push_all(r->totals, TOTAL_COLUMNS, v);
-    case RECORD_OPEN:
-        for (int i = OPEN_THREAD; i <= OPEN_SEQ; i++) {
-            v[i] = (int64_t)take(c);
-        }
-        v[OPEN_PEER] = take_signed(c);
-        v[OPEN_PATH] = (int64_t)take(c);
-        v[OPEN_ENTER] = (int64_t)take_time(c);
-        v[OPEN_AS_OF] = (int64_t)c->base_ns;
-        return c->bad || push_all(r->open, OPEN_COLUMNS, v);
-    case RECORD_NOTE: {
-        text note = take_text(c);
-        text *row = c->bad ? NULL : add_row(&r->notes, sizeof *row);
-        if (row) {
-            *row = note;
-        }
-        return c->bad || row;
-    }
-    case RECORD_END: {
-        uint64_t end = take_time(c);
-        int64_t status = take_signed(c);
-        if (!c->bad) {
-            saw(r, end);
-            r->ended = true;
-            r->status = status;
-        }
-        return true;
-    }
-    default:
-        c->bad = true;
-        return true;
-    }
-}
+/* ---- blocks ---- */
 
 static uint32_t load_u32(const uint8_t *p)
 {
@@ -434,7 +90,7 @@ static bool read_blocks(record_content *r)
         r->blocks++;
         while (c.at < c.end) {
             const uint8_t *record = c.at;
-            if (!read_record(r, &c)) {
+            if (!decode_record(r, &c)) {
                 return false;
             }
             if (c.bad) {
@@ -490,27 +146,13 @@ static enum read_result slurp(const char *path, record_content *r)
     return READ_NO_MEMORY;
 }
 
-static void set_widths(column *columns, int count, uint32_t wide)
-{
-    for (int i = 0; i < count; i++) {
-        columns[i].width = 1;
-        columns[i].widest = wide >> i & 1 ? 8 : 4;
-    }
-}
-
 enum read_result record_read(const char *path, record_content *r)
 {
     memset(r, 0, sizeof *r);
     r->status = -1;
-    set_widths(r->paths, PATH_COLUMNS, 0);
-    set_widths(r->samples, SAMPLE_COLUMNS, 1u << SAMPLE_TIME | 1u << SAMPLE_CPU | 1u << SAMPLE_CORE_WAIT);
-    set_widths(r->events, EVENT_COLUMNS,
-               1u << EV_ID | 1u << EV_SEQ | 1u << EV_TAG | 1u << EV_BYTES | 1u << EV_ENTER | 1u << EV_DURATION |
-                   1u << EV_CPU_ENTER | 1u << EV_CPU | 1u << EV_COMPLETES);
-    set_widths(r->done, DONE_COLUMNS, 1u << DONE_EVENT | 1u << DONE_TIME | 1u << DONE_CPU);
-    set_widths(r->intervals, INTERVAL_COLUMNS, 1u << IV_START | 1u << IV_DURATION | 1u << IV_CPU);
-    set_widths(r->totals, TOTAL_COLUMNS, 1u << TOTAL_CALLS | 1u << TOTAL_BYTES | 1u << TOTAL_WALL | 1u << TOTAL_CPU);
-    set_widths(r->open, OPEN_COLUMNS, 1u << OPEN_EVENT | 1u << OPEN_SEQ | 1u << OPEN_ENTER | 1u << OPEN_AS_OF);
+    if (!content_begin(r)) {
+        return READ_NO_MEMORY;
+    }
     enum read_result result = slurp(path, r);
     if (result != READ_OK) {
         return result;
@@ -521,9 +163,7 @@ enum read_result record_read(const char *path, record_content *r)
     if (load_u32(r->bytes + 8) != RECORD_FILE_VERSION) {
         return READ_OTHER_VERSION;
     }
-    const int64_t root[PATH_COLUMNS] = {0};
-    r->dense_paths = true;
-    return push_all(r->paths, PATH_COLUMNS, root) && read_blocks(r) ? READ_OK : READ_NO_MEMORY;
+    return read_blocks(r) ? READ_OK : READ_NO_MEMORY;
 }
 
 static void free_columns(column *columns, int count)

@@ -34,7 +34,9 @@ _ALIKE = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
 _COMPUTES = 0.5
-"""Part of a cause that is spent on a CPU, from which mending it leaves a core to others."""
+"""Part of a cause that is spent on a CPU or without one that it wants, from which mending it leaves a core to others."""
+_HAS_CORE = 0.1
+"""Part of it that must be spent on a CPU."""
 
 _UNEXPLAINED = ("carried-in", "unresolved")
 """Kinds for which no saving can be predicted."""
@@ -157,8 +159,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     text = f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter"
-    cpu = _number(finding.evidence, "cpu_share")
-    if cpu is not None and cpu >= _COMPUTES and _share_cores(run):
+    cpu, core_wait = (_number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
+    if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
         return f"{text}, and more where it frees a core that other ranks wait for."
     return f"{text}."
 

@@ -13,7 +13,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.graphs.own_work import Places, own_work  # noqa: E402
+from scalana.graphs.own_work import own_work  # noqa: E402
+from scalana.graphs.sampled_stretches import Places  # noqa: E402
 from scalana.graphs.tables import Samples, Threads  # noqa: E402
 from scalana.graphs.work_rows import Gaps  # noqa: E402
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.own_work import Places, active_s, own_work
+from scalana.graphs.own_work import own_work
+from scalana.graphs.sampled_stretches import Places, active_s
 from scalana.graphs.tables import Samples, Threads
 from scalana.graphs.work_rows import Gaps, Rows, exact_cpu
 from scalana.runtime.record_format import (
@@ -359,7 +360,7 @@ def test_helpers_of_other_ranks_and_locations_in_calls_do_not_count():
 
 def test_active_seconds_count_who_does_something():
     rows = [(0, t, 1, 5, STATE_RUNNING) for t in (5, 10, 15)] + [(1, t, 2, 0, STATE_IPC) for t in (5, 10, 15)]
-    seconds = active_s(_samples(*rows), _threads((0, 0, -1), (0, 0, -1)), _places(3, waits=(2,)), PERIOD)
+    seconds = active_s(_samples(*rows), _places(3, waits=(2,)), PERIOD)
     assert seconds == pytest.approx([5e-3, 5e-3, 5e-3, 0, 0, 0])
 
 

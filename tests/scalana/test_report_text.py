@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,25 @@ def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     analysis.findings[0].saving_s = 0.0
     assert "would not shorten the run" in cost(analysis.findings[0], analysis.ppg.run)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "core_wait", "cores", "frees"),
+    [
+        (0.9, 0.05, 2, True),
+        (0.25, 0.7, 2, True),  # it has a core for a quarter of the time, and wants one for nearly all of it
+        (0.9, 0.05, 4, False),
+        (0.02, 0.01, 2, False),  # it sleeps
+        (0.0, 0.9, 2, False),  # others have the cores
+    ],
+)
+def test_a_cause_that_has_a_core_may_save_more(
+    tmp_path: Path, cpu: float, core_wait: float, cores: int, frees: bool
+) -> None:
+    analysis = late_rank(tmp_path)
+    analysis.findings[0].evidence |= {"cpu_share": cpu, "core_wait_share": core_wait}
+    run = replace(analysis.ppg.run, host_of_rank=["node"] * 4, cores_of_rank=[cores] * 4)
+    assert ("frees a core" in cost(analysis.findings[0], run)) == frees
 
 
 @pytest.mark.parametrize(
