@@ -53,7 +53,7 @@ ALWAYS_INLINE clock_moment read_clocks(native_thread *t)
     clock_moment now;
     if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules, &now))) {
         agent.ask_clocks(&t->clocks);
-        now = (clock_moment){t->clocks.wall_ns, t->clocks.cpu_ns};
+        now = (clock_moment){t->clocks.wall_ns, t->clocks.wall_ns - t->clocks.behind_ns};
     }
     return now;
 }
@@ -84,13 +84,17 @@ void leave(call_state *s);
 /* A call that is not of the kind that was counted at its site before. */
 void count_anew(native_thread *thread, call_site *site, const total_amount *one);
 
-ALWAYS_INLINE void add_to_sums(native_thread *thread, call_site *site, const total_amount *one)
+ALWAYS_INLINE void add_to_sums(native_thread *thread, call_site *site, uint32_t path, uint32_t operation, uint32_t group,
+                               uint64_t nbytes, uint64_t wall_ns, uint64_t cpu_ns)
 {
     total_amount *row = site ? site->sum : NULL;
-    if (row && row->path == one->path && row->operation == one->operation && row->group == one->group) {
-        thread_totals_add(row, one);
+    if (row && row->path == path && row->operation == operation && row->group == group) {
+        thread_totals_grow(&row->calls, 1);
+        thread_totals_grow(&row->nbytes, nbytes);
+        thread_totals_grow(&row->wall_ns, wall_ns);
+        thread_totals_grow(&row->cpu_ns, cpu_ns);
     } else {
-        count_anew(thread, site, one);
+        count_anew(thread, site, &(total_amount){path, operation, group, 1, nbytes, wall_ns, cpu_ns});
     }
 }
 

@@ -36,7 +36,7 @@ void lanes_forget(void);
 static inline lane *lane_place(uint64_t comm, int peer, int tag, bool sends)
 {
     uint64_t ends = (uint64_t)(uint32_t)peer << 33 | (uint64_t)(uint32_t)tag << 1 | sends;
-    return &lanes[((ends * UINT64_C(0xff51afd7ed558ccd)) ^ comm) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LANE_BITS)];
+    return &lanes[(ends ^ comm) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LANE_BITS)];
 }
 
 /* NULL if it was not noted, or forgotten. */

@@ -3,27 +3,19 @@
 
 #include <string.h>
 
-/* Sizes of datatypes that were asked for of late. */
-#define RECENT_BITS 3
-typedef struct {
-    uint64_t changes; /* of what handles stand for, when these were noted */
-    struct {
-        uint64_t handle;
-        uint64_t bytes;
-    } recent[1u << RECENT_BITS];
-} recent_sizes;
-
-static OWN recent_sizes sizes;
-OFTEN static _Atomic uint64_t type_changes = 1;
+OWN recent_sizes sizes;
+OFTEN _Atomic uint64_t type_changes = 1;
 
 void datatype_gone(void)
 {
     type_changes++;
 }
 
-APART static uint64_t size_asked(MPI_Datatype type, unsigned place, uint64_t changes)
+APART uint64_t size_asked(MPI_Datatype type)
 {
     int size = 0;
+    uint64_t changes = __atomic_load_n(&type_changes, __ATOMIC_RELAXED);
+    unsigned place = size_place(type);
     PMPI_Type_size(type, &size);
     if (sizes.changes != changes) {
         memset(&sizes, 0, sizeof sizes);
@@ -32,17 +24,6 @@ APART static uint64_t size_asked(MPI_Datatype type, unsigned place, uint64_t cha
     sizes.recent[place].handle = HANDLE(type);
     sizes.recent[place].bytes = size > 0 ? (uint64_t)size : 0;
     return sizes.recent[place].bytes;
-}
-
-OFTEN_RUN uint64_t volume(int64_t count, MPI_Datatype type)
-{
-    if (count <= 0 || type == MPI_DATATYPE_NULL) {
-        return 0;
-    }
-    unsigned place = (unsigned)(HANDLE(type) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - RECENT_BITS));
-    uint64_t changes = __atomic_load_n(&type_changes, __ATOMIC_RELAXED);
-    bool known = sizes.recent[place].handle == HANDLE(type) && sizes.changes == changes;
-    return (uint64_t)count * (known ? sizes.recent[place].bytes : size_asked(type, place, changes));
 }
 
 /* Of counts that are `int`, or MPI_Count where `large`. */

@@ -50,8 +50,7 @@ ALWAYS_INLINE void end_counted(const counted_call *c)
     native_thread *t = c->thread;
     const clock_moment now = read_clocks(t);
     uint64_t wall_ns = now.wall_ns - c->enter_ns, cpu_ns = now.cpu_ns > c->cpu_ns ? now.cpu_ns - c->cpu_ns : 0;
-    const total_amount one = {c->site->path, t->call.operation, t->call.group, 1, c->nbytes, wall_ns, cpu_ns};
-    add_to_sums(t, c->site, &one);
+    add_to_sums(t, c->site, c->site->path, t->call.operation, t->call.group, c->nbytes, wall_ns, cpu_ns);
     t->unwritten_ns += wall_ns;
     t->unwritten_cpu_ns += cpu_ns;
     leave_call(t);

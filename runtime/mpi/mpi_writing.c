@@ -18,8 +18,7 @@ COLD void count_anew(native_thread *thread, call_site *site, const total_amount 
 
 OFTEN_RUN void count_call(const call_state *s, const call_arguments *call, uint64_t wall_ns, uint64_t cpu_ns)
 {
-    const total_amount one = {s->path, call->operation, call->group, 1, call->nbytes, wall_ns, cpu_ns};
-    add_to_sums(s->thread, s->site, &one);
+    add_to_sums(s->thread, s->site, s->path, call->operation, call->group, call->nbytes, wall_ns, cpu_ns);
 }
 
 /* Whether a call is a send or a receive, which both ends know by their channel. */

@@ -128,27 +128,43 @@ static uint64_t wall_now(clock_readings *own)
     }
     own->anchor_ns = now;
     own->anchor_ticks = ticks;
+    own->ns_per_tick = __atomic_load_n(&thread_clock_rules.ns_per_tick, __ATOMIC_RELAXED);
     return now;
+}
+
+/* How long from its anchor on the clocks may be read without asking the kernel, in ticks. */
+static uint64_t ticks_until(const clock_readings *own, const clock_rules *rules)
+{
+    uint64_t until_ns = own->asked_ns + (own->mark ? rules->kept_ns : rules->longest_ns);
+    if (own->ns_per_tick == 0 || until_ns <= own->anchor_ns) {
+        return 0;
+    }
+    uint64_t most = __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED);
+    uint64_t reckoned = ((until_ns - own->anchor_ns) << 32) / own->ns_per_tick; /* of some 20 ms */
+    return reckoned < most ? reckoned : most;
 }
 
 void thread_clocks_ask(clock_readings *own)
 {
     const clock_rules *rules = &thread_clock_rules;
     uint64_t ticks = processor_ticks() - own->anchor_ticks;
-    bool trusted = ticks < __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED);
-    uint64_t now = trusted ? own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32)
-                           : wall_now(own);
-    now = now < own->wall_ns ? own->wall_ns : now;
-    if (thread_clocks_may_reckon(own, rules, now)) {
-        own->cpu_ns += now - own->wall_ns;
-    } else {
+    bool trusted = own->ns_per_tick && ticks < __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED);
+    uint64_t now = trusted ? own->anchor_ns + (ticks * own->ns_per_tick >> 32) : wall_now(own);
+    if (now < own->wall_ns) { /* the counter was fast, or is that of a core behind: go on from there, not back */
+        own->anchor_ns += own->wall_ns - now;
+        now = own->wall_ns;
+    }
+    bool recently = now - own->asked_ns < (own->mark ? rules->kept_ns : rules->longest_ns);
+    if (!recently || !thread_clocks_kept(own, rules, now)) {
+        uint64_t last = own->wall_ns - own->behind_ns;
         own->mark = rules->kept_mark ? own_mark() : NULL;
         if (own->mark) { /* first: a core that is lost from here on is noticed at the next look */
             __atomic_store_n(own->mark, rules->kept_mark, __ATOMIC_RELAXED);
         }
         uint64_t cpu = clock_own_cpu_ns();
-        own->cpu_ns = cpu < own->cpu_ns ? own->cpu_ns : cpu; /* what was reckoned may be more than there was */
+        own->behind_ns = now - (cpu < last ? last : cpu); /* what was reckoned may be more than there was */
         own->asked_ns = now;
     }
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
+    own->ticks_until = ticks_until(own, rules);
 }

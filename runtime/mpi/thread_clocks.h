@@ -15,10 +15,13 @@
 #endif
 
 typedef struct {
-    uint64_t wall_ns, cpu_ns;         /* as they were read last; never less than before */
-    uint64_t asked_ns;                /* when the CPU clock was last asked, not reckoned */
+    uint64_t wall_ns;       /* as it was read last; never less than before */
+    uint64_t behind_ns;     /* so much less the CPU clock is, as long as it is reckoned */
+    uint64_t *mark;         /* `kept_mark` stands there until the thread loses its core; NULL: the kernel does not tell */
     uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
-    uint64_t *mark; /* `kept_mark` stands there until the thread loses its core; NULL where the kernel does not tell */
+    uint64_t ns_per_tick;   /* of the counter from that moment on, times 2^32 */
+    uint64_t ticks_until;   /* further from its anchor the counter is not trusted, or the CPU clock not reckoned */
+    uint64_t asked_ns;      /* when the CPU clock was last asked, not reckoned */
 } clock_readings;
 
 typedef struct {
@@ -51,31 +54,27 @@ static inline uint64_t processor_ticks(void)
 #endif
 }
 
-/* Whether the CPU clock may be reckoned at this moment. */
-static inline bool thread_clocks_may_reckon(const clock_readings *own, const clock_rules *rules, uint64_t now)
+/* Whether the thread's CPU clock has run as the wall clock has, as far as can be told. */
+static inline bool thread_clocks_kept(const clock_readings *own, const clock_rules *rules, uint64_t now)
 {
-    uint64_t passed = now - own->wall_ns, since = now - own->asked_ns; /* very much if the clock has gone back */
-    if (own->mark) {
-        return __atomic_load_n(own->mark, __ATOMIC_RELAXED) == rules->kept_mark && passed < rules->kept_ns &&
-               since < rules->kept_ns;
-    }
-    return passed < rules->reckon_ns && since < rules->longest_ns;
+    return own->mark ? __atomic_load_n(own->mark, __ATOMIC_RELAXED) == rules->kept_mark
+                     : now - own->wall_ns < rules->reckon_ns; /* very much if the clock has gone back */
 }
 
-/* Reads both clocks without asking the kernel. False where that will not do.
+/* Reads both clocks without asking the kernel. False where that will not do. With a mark, the thread is on the core on
+ * which it was when the mark was made, whose counter does not go back.
  * What was read is handed back in registers: two values that were just stored take long to be loaded as one. */
 static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *rules, clock_moment *read)
 {
     uint64_t ticks = processor_ticks() - own->anchor_ticks;
-    if (ticks >= __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED)) {
+    if (ticks >= own->ticks_until) {
         return false;
     }
-    uint64_t now = own->anchor_ns + (ticks * __atomic_load_n(&rules->ns_per_tick, __ATOMIC_RELAXED) >> 32);
-    if (!thread_clocks_may_reckon(own, rules, now)) {
+    uint64_t now = own->anchor_ns + (ticks * own->ns_per_tick >> 32);
+    if (!thread_clocks_kept(own, rules, now)) {
         return false;
     }
-    *read = (clock_moment){now, own->cpu_ns + (now - own->wall_ns)};
-    own->cpu_ns = read->cpu_ns;
+    *read = (clock_moment){now, now - own->behind_ns};
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
     return true;
 }

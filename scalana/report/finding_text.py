@@ -34,7 +34,8 @@ _ALIKE = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
 _COMPUTES = 0.5
-"""Part of a cause that is spent on a CPU or without one that it wants, from which mending it leaves a core to others."""
+"""Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
+"""
 _HAS_CORE = 0.1
 """Part of it that must be spent on a CPU."""
 
