@@ -11,14 +11,14 @@
 #include "recorder_api.h"
 #include "threads.h"
 
-#define AGENT_VERSION 5u
+#define AGENT_VERSION 6u
 
 /* What every call needs comes first. */
 typedef struct {
     const clock_rules *clock_rules;
     const call_rate *rate;
     const _Atomic uint64_t *generation; /* of the recorder */
-    void (*ask_clocks)(clock_readings *own);
+    void (*ask_clocks)(clock_readings *own, uint64_t *asked_ns);
     /* Of a call from another place than the expected one, where the recorder itself does not tell paths. */
     call_site *(*site_of)(call_memory *memory, uintptr_t pc, uintptr_t sp, uintptr_t fp);
     total_amount *(*total_of)(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group);

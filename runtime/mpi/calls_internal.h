@@ -52,7 +52,7 @@ ALWAYS_INLINE clock_moment read_clocks(native_thread *t)
 {
     clock_moment now;
     if (UNLIKELY(!thread_clocks_reckon(&t->clocks, agent.clock_rules, &now))) {
-        agent.ask_clocks(&t->clocks);
+        agent.ask_clocks(&t->clocks, &t->clock_asked_ns);
         now = (clock_moment){t->clocks.wall_ns, t->clocks.wall_ns - t->clocks.behind_ns};
     }
     return now;

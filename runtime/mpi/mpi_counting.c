@@ -9,8 +9,10 @@
 
 OFTEN bool may_only_count; /* from MPI_Init to MPI_Finalize, where threads do not call MPI at the same time */
 
+/* What calls of all kinds have in common is there once: a program may have filled the caches since the last one. */
+
 /* The calling thread is about to call from a known place. Reads the clocks, and changes nothing else. */
-ALWAYS_INLINE bool known_caller(counted_call *c, const void *return_address, const void *frame)
+OFTEN_RUN APART static bool known_caller(counted_call *c, const void *return_address, const void *frame)
 {
     native_thread *t = own_thread;
     if (UNLIKELY(t == NULL || t->depth || t->generation != generation_now())) {
@@ -43,17 +45,6 @@ ALWAYS_INLINE void begin_counted(counted_call *c, uint32_t operation, uint32_t g
     t->depth = 1;
     __atomic_store_n(&t->path, c->site->path, __ATOMIC_RELAXED);
     show_call(t, operation, group, seq, peer, c->enter_ns);
-}
-
-ALWAYS_INLINE void end_counted(const counted_call *c)
-{
-    native_thread *t = c->thread;
-    const clock_moment now = read_clocks(t);
-    uint64_t wall_ns = now.wall_ns - c->enter_ns, cpu_ns = now.cpu_ns > c->cpu_ns ? now.cpu_ns - c->cpu_ns : 0;
-    add_to_sums(t, c->site, c->site->path, t->call.operation, t->call.group, c->nbytes, wall_ns, cpu_ns);
-    t->unwritten_ns += wall_ns;
-    t->unwritten_cpu_ns += cpu_ns;
-    leave_call(t);
 }
 
 OFTEN_RUN bool counts_collective(counted_call *c, const void *return_address, const void *frame, uint32_t operation,
@@ -141,9 +132,15 @@ OFTEN_RUN bool counts_test(counted_call *c, const void *return_address, const vo
     return true;
 }
 
-OFTEN_RUN void leave_only_counted(const counted_call *c)
+OFTEN_RUN APART void leave_only_counted(const counted_call *c)
 {
-    end_counted(c);
+    native_thread *t = c->thread;
+    const clock_moment now = read_clocks(t);
+    uint64_t wall_ns = now.wall_ns - c->enter_ns, cpu_ns = now.cpu_ns > c->cpu_ns ? now.cpu_ns - c->cpu_ns : 0;
+    add_to_sums(t, c->site, c->site->path, t->call.operation, t->call.group, c->nbytes, wall_ns, cpu_ns);
+    t->unwritten_ns += wall_ns;
+    t->unwritten_cpu_ns += cpu_ns;
+    leave_call(t);
 }
 
 OFTEN_RUN void leave_counted_post(const counted_call *c, int result, MPI_Request handle, int receive_tag)
@@ -152,7 +149,7 @@ OFTEN_RUN void leave_counted_post(const counted_call *c, int result, MPI_Request
         const current_call *call = &c->thread->call;
         request_posted(HANDLE(handle), NOT_WRITTEN, call->group, call->peer, call->seq, receive_tag);
     }
-    end_counted(c);
+    leave_only_counted(c);
 }
 
 OFTEN_RUN void leave_counted_test(const counted_call *c, int done)
@@ -160,5 +157,5 @@ OFTEN_RUN void leave_counted_test(const counted_call *c, int done)
     if (done) {
         request_take_unwritten(c->handle);
     }
-    end_counted(c);
+    leave_only_counted(c);
 }

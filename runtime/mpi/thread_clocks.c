@@ -133,9 +133,9 @@ static uint64_t wall_now(clock_readings *own)
 }
 
 /* How long from its anchor on the clocks may be read without asking the kernel, in ticks. */
-static uint64_t ticks_until(const clock_readings *own, const clock_rules *rules)
+static uint64_t ticks_until(const clock_readings *own, const clock_rules *rules, uint64_t asked_ns)
 {
-    uint64_t until_ns = own->asked_ns + (own->mark ? rules->kept_ns : rules->longest_ns);
+    uint64_t until_ns = asked_ns + (own->mark ? rules->kept_ns : rules->longest_ns);
     if (own->ns_per_tick == 0 || until_ns <= own->anchor_ns) {
         return 0;
     }
@@ -144,7 +144,7 @@ static uint64_t ticks_until(const clock_readings *own, const clock_rules *rules)
     return reckoned < most ? reckoned : most;
 }
 
-void thread_clocks_ask(clock_readings *own)
+void thread_clocks_ask(clock_readings *own, uint64_t *asked_ns)
 {
     const clock_rules *rules = &thread_clock_rules;
     uint64_t ticks = processor_ticks() - own->anchor_ticks;
@@ -154,17 +154,19 @@ void thread_clocks_ask(clock_readings *own)
         own->anchor_ns += own->wall_ns - now;
         now = own->wall_ns;
     }
-    bool recently = now - own->asked_ns < (own->mark ? rules->kept_ns : rules->longest_ns);
+    bool recently = now - *asked_ns < (own->mark ? rules->kept_ns : rules->longest_ns);
     if (!recently || !thread_clocks_kept(own, rules, now)) {
         uint64_t last = own->wall_ns - own->behind_ns;
-        own->mark = rules->kept_mark ? own_mark() : NULL;
-        if (own->mark) { /* first: a core that is lost from here on is noticed at the next look */
-            __atomic_store_n(own->mark, rules->kept_mark, __ATOMIC_RELAXED);
+        uint64_t *mark = rules->kept_mark ? own_mark() : NULL;
+        if (mark) { /* first: a core that is lost from here on is noticed at the next look */
+            __atomic_store_n(mark, rules->kept_mark, __ATOMIC_RELAXED);
         }
+        own->mark = mark;
+        own->kept = rules->kept_mark;
         uint64_t cpu = clock_own_cpu_ns();
         own->behind_ns = now - (cpu < last ? last : cpu); /* what was reckoned may be more than there was */
-        own->asked_ns = now;
+        *asked_ns = now;
     }
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
-    own->ticks_until = ticks_until(own, rules);
+    own->ticks_until = ticks_until(own, rules, *asked_ns);
 }

@@ -15,13 +15,13 @@
 #endif
 
 typedef struct {
-    uint64_t wall_ns;       /* as it was read last; never less than before */
-    uint64_t behind_ns;     /* so much less the CPU clock is, as long as it is reckoned */
-    uint64_t *mark;         /* `kept_mark` stands there until the thread loses its core; NULL: the kernel does not tell */
+    uint64_t wall_ns;      /* as it was read last; never less than before */
+    uint64_t behind_ns;    /* so much less the CPU clock is, as long as it is reckoned */
+    const uint64_t *mark;  /* `kept` stands there until the thread loses its core; NULL where the kernel does not tell */
+    uint64_t kept;
     uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
-    uint64_t ns_per_tick;   /* of the counter from that moment on, times 2^32 */
-    uint64_t ticks_until;   /* further from its anchor the counter is not trusted, or the CPU clock not reckoned */
-    uint64_t asked_ns;      /* when the CPU clock was last asked, not reckoned */
+    uint64_t ns_per_tick;  /* of the counter from that moment on, times 2^32 */
+    uint64_t ticks_until;  /* further from its anchor the counter is not trusted, or the CPU clock not reckoned */
 } clock_readings;
 
 typedef struct {
@@ -42,8 +42,8 @@ extern clock_rules thread_clock_rules;
 
 /* Finds out what clocks cost here. */
 void thread_clocks_prepare(void);
-/* Reads both clocks, whatever it takes. */
-void thread_clocks_ask(clock_readings *own);
+/* Reads both clocks, whatever it takes. `asked_ns` is when the CPU clock was last asked, not reckoned. */
+void thread_clocks_ask(clock_readings *own, uint64_t *asked_ns);
 
 static inline uint64_t processor_ticks(void)
 {
@@ -57,7 +57,7 @@ static inline uint64_t processor_ticks(void)
 /* Whether the thread's CPU clock has run as the wall clock has, as far as can be told. */
 static inline bool thread_clocks_kept(const clock_readings *own, const clock_rules *rules, uint64_t now)
 {
-    return own->mark ? __atomic_load_n(own->mark, __ATOMIC_RELAXED) == rules->kept_mark
+    return own->mark ? __atomic_load_n(own->mark, __ATOMIC_RELAXED) == own->kept
                      : now - own->wall_ns < rules->reckon_ns; /* very much if the clock has gone back */
 }
 

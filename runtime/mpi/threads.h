@@ -25,6 +25,7 @@ typedef struct native_thread {
     call_history history;
     current_call call;     /* read at flushes */
     uint64_t unwritten_ns, unwritten_cpu_ns; /* in calls since the last one that was written */
+    uint64_t clock_asked_ns;
     thread_totals *totals; /* NULL: counted by the recorder */
     call_memory *memory;
     struct native_thread **known_at; /* where the wrappers keep it; cleared when the thread ends */
