@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.source_view import SourceView
 from scalana.graphs.structure import Body, FileStructure, FunctionStructure, holds, instantiate, settle, unresolved
 from scalana.runtime.operations import BY_CODE
 
@@ -36,7 +37,6 @@ IntArray = npt.NDArray[np.int64]
 CLOSURE_DEPTH = 8
 """A closure (the wrapper of a decorator) may be inside itself this often before it counts as recursion."""
 _INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-_STRUCTURAL = (VertexKind.LOOP, VertexKind.BRANCH, VertexKind.REGION)
 _STARTERS = {
     "runpy.py": "",
     "threading.py": "thread",
@@ -108,6 +108,7 @@ class Placer:
         budget: int = 1_000_000,
     ) -> None:
         self.psg = psg
+        self._source = SourceView(psg)
         self.parse = parse
         self.budget = budget
         self._lib_dirs = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs if folder)
@@ -119,8 +120,6 @@ class Placer:
         self._steps: dict[tuple[int, FrameRef], int] = {}
         self._functions: dict[tuple[str, str, int, int], tuple[Place, FunctionStructure | None]] = {}
         self._bodies: dict[FunctionStructure, Body] = {}
-        self._located: dict[tuple[int, int, int, bool], int] = {}
-        self._called: dict[int, dict[int, list[int]]] = {}  # function vertex -> line -> calls shown by the source
         self._children: dict[tuple[int, object], int] = {}  # what samples added: (parent, what) -> vertex
         for index in sorted(psg.added):
             self._children[psg[index].parent, self._key(index)] = index
@@ -167,7 +166,7 @@ class Placer:
             return vertex
         if line and here.parent >= 0 and vertex not in self.psg.added:
             function = self.psg.enclosing(vertex, VertexKind.FUNCTION)
-            for other in self._calls_at(function, line) if function >= 0 else ():
+            for other in self._source.calls_at(function, line) if function >= 0 else ():
                 beside = self.psg[other]
                 if beside.kind is VertexKind.COMM and beside.operation == operation:
                     return other
@@ -240,14 +239,14 @@ class Placer:
                 return state._replace(chain=module)
         if here.kind in (VertexKind.COMM, VertexKind.CALL):
             return state._replace(chain=name)
-        shown = [self.psg[c] for c in self._calls_at(state.function, state.line)] if state.line else []
+        shown = [self.psg[c] for c in self._source.calls_at(state.function, state.line)] if state.line else []
         if state.column < 0:
             # Which call of a line it is, is not known; but communication is entered through its own library.
             comms = [vertex.index for vertex in shown if vertex.kind is VertexKind.COMM]
             if comms and f"{os.sep}distributed{os.sep}" in frame.filename:
                 return state._replace(vertex=comms[0], user_vertex=comms[0], chain=name)
         else:
-            shown = [vertex for vertex in shown if self._site(vertex.index).column == state.column]
+            shown = [vertex for vertex in shown if self._source.site(vertex.index).column == state.column]
         if any(vertex.kind is VertexKind.FUNCTION or vertex.recursion >= 0 for vertex in shown):
             return state._replace(chain=name)  # the library is how the call that the source shows is made
         return state._replace(vertex=self._call(state, state.vertex, name, frame), chain=name)
@@ -281,28 +280,18 @@ class Placer:
             return parent
         if (state.column < 0 or state.inside) and not state.chain:
             # Without its column the stretch of code around it was taken; a call of that line that is open is nearer.
-            for call in self._calls_at(state.function, state.line):
+            for call in self._source.calls_at(state.function, state.line):
                 open_call = self.psg[call].kind is VertexKind.CALL and self.psg[call].recursion < 0
-                if open_call and (state.column < 0 or self._site(call).column == state.column):
+                if open_call and (state.column < 0 or self._source.site(call).column == state.column):
                     return call
         return self._call(state, parent, state.chain or frame.qualname, frame)
 
     def _at(self, function: int, frame: FrameRef, inner: bool) -> _State:
-        vertex = self._locate(function, frame.line, frame.column, inner)
-        column = self._called_from(function, frame) if frame.inside and frame.column >= 0 else frame.column
+        vertex = self._source.innermost(function, frame.line, frame.column, inner)
+        column = frame.column
+        if frame.inside and column >= 0:
+            column = self._source.column_of_call_around(function, frame.line, column)
         return _State(vertex, function, vertex, frame.line, column, frame.inside, "")
-
-    def _called_from(self, function: int, frame: FrameRef) -> int:
-        """Where the innermost call around a position begins, -1 if the source shows none there."""
-        sites = [self._site(call) for call in self._calls_at(function, frame.line)]
-        around = [site for site in sites if holds(site, frame.line, frame.column)]
-        return max(around, key=lambda site: (site.line, site.column)).column if around else -1
-
-    def _site(self, call: int) -> Place:
-        vertex = self.psg[call]
-        return vertex.site if vertex.site is not None else vertex.place
-
-    # functions
 
     def _absolute(self, frame: FrameRef) -> FrameRef:
         if self._cwd and not frame.filename.startswith(("<", os.sep)):
@@ -354,35 +343,15 @@ class Placer:
                     return child
             return -1
         best = -1
-        for call in self._calls_at(state.function, state.line):
+        for call in self._source.calls_at(state.function, state.line):
             vertex = vertices[call]
             target = call if vertex.kind is VertexKind.FUNCTION else vertex.recursion
             if target < 0 or vertices[target].place != place:
                 continue
-            site = self._site(call)
+            site = self._source.site(call)
             if best < 0 or (site.line == state.line and site.column == state.column):
                 best = target
         return best
-
-    def _calls_at(self, function: int, line: int) -> Sequence[int]:
-        """Calls in a function's own code that the source shows in a line: function, comm and call vertices."""
-        index = self._called.get(function)
-        if index is None:
-            index = self._called[function] = {}
-            stack = list(reversed(self.psg[function].children))
-            while stack:
-                number = stack.pop()
-                vertex = self.psg[number]
-                if number in self.psg.added:
-                    continue
-                if vertex.kind in _STRUCTURAL:
-                    stack.extend(reversed(vertex.children))
-                    continue
-                if vertex.kind in (VertexKind.FUNCTION, VertexKind.COMM, VertexKind.CALL):
-                    site = vertex.site if vertex.site is not None else vertex.place
-                    for covered in range(site.line, min(site.end_line, site.line + 1000) + 1):
-                        index.setdefault(covered, []).append(number)
-        return index.get(line, ())
 
     def _above(self, state: _State, place: Place) -> int:
         """The function vertex above that a frame goes back to (recursion), -1 if it does not."""
@@ -414,47 +383,7 @@ class Placer:
             function = here.parent
         return 0
 
-    # places
-
-    def _locate(self, function: int, line: int, column: int, inner: bool) -> int:
-        """The innermost vertex of a function's own code that holds a position."""
-        key = (function, line, column, inner)
-        found = self._located.get(key)
-        if found is None:
-            found = function
-            while True:
-                deeper = self._choose(found, line, column, inner)
-                if deeper < 0:
-                    break
-                found = deeper
-                if self.psg[found].kind not in _STRUCTURAL:
-                    break
-            self._located[key] = found
-        return found
-
-    def _choose(self, parent: int, line: int, column: int, inner: bool) -> int:
-        structural = stretch = call = -1
-        exact = False
-        for number in self.psg[parent].children:
-            vertex = self.psg[number]
-            if vertex.kind is VertexKind.FUNCTION or number in self.psg.added or not holds(vertex.place, line, column):
-                continue
-            if vertex.kind in _STRUCTURAL:
-                structural = number  # of several in one line, the last one that begins before the position
-            elif vertex.kind is VertexKind.COMP:
-                stretch = number if stretch < 0 or column >= 0 else stretch
-            else:
-                starts = vertex.place.line == line and vertex.place.column == column
-                if call < 0 or starts:
-                    call = number  # of several that begin there, the outermost is evaluated last
-                    exact = exact or starts
-        if exact:
-            return call
-        if structural >= 0 and (column >= 0 or inner or stretch < 0):
-            return structural
-        if stretch >= 0:
-            return stretch
-        return call
+    # what samples add
 
     def _call(self, state: _State, parent: int, name: str, frame: FrameRef) -> int:
         """The call vertex for a call at a frame's place that the source does not show."""

@@ -86,6 +86,8 @@ static inline bool frames_fingerprint(const uint8_t *code, uint64_t *print)
 void frames_stack_of_self(frame_stack *stack);
 void frames_stack_of_state(const void *thread_state, frame_stack *stack);
 size_t frames_callers_of_state(const void *thread_state, frame_caller *callers, size_t capacity);
+
+/* frames_other.c */
 /* The code object at this address is of a file. */
 void frames_trust(stack_hints *hints, uintptr_t code);
 /* Whether this interpreter's frames and code objects fit where they are read to. */

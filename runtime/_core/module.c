@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,59 +12,15 @@
 
 #include "clocks.h"
 #include "frames.h"
+#include "module_arguments.h"
 #include "module_read.h"
+#include "module_samples.h"
 #include "record_kinds.h"
 #include "recorder.h"
 #include "recorder_api.h"
 #include "sampler.h"
 #include "thread_notes.h"
 #include "torch_calls.h"
-
-/* ---- arguments ---- */
-
-/* An int that fits, cut to the range of an int64 otherwise: what cannot be represented must not disturb the job. */
-static bool as_int64(PyObject *object, int64_t *value)
-{
-    int overflow = 0;
-    long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (number == -1 && PyErr_Occurred()) {
-        return false;
-    }
-    *value = overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : (int64_t)number;
-    return true;
-}
-
-static uint64_t not_negative(int64_t value)
-{
-    return value > 0 ? (uint64_t)value : 0;
-}
-
-static uint32_t as_u32(int64_t value)
-{
-    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-}
-
-static bool take_ints(const char *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t least, Py_ssize_t most,
-                      int64_t *values)
-{
-    if (count < least || count > most) {
-        PyErr_Format(PyExc_TypeError, "%s() takes from %zd to %zd arguments, not %zd", function, least, most, count);
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!as_int64(args[i], &values[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static PyObject *text_bytes(PyObject *text)
-{
-    return PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
-}
-
-/* ---- start and stop ---- */
 
 /* ---- the library that records calls of MPI ---- */
 
@@ -100,6 +55,8 @@ static void offer_to_native_library(void)
         taker(&api);
     }
 }
+
+/* ---- start and stop ---- */
 
 static PyObject *core_start(PyObject *module, PyObject *args, PyObject *keywords)
 {
@@ -370,63 +327,6 @@ static PyObject *core_thread_cpu(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     return PyLong_FromUnsignedLongLong(clock_own_cpu_ns());
-}
-
-/* ---- the plain Python sampler's way in ---- */
-
-static PyObject *core_sample_path(PyObject *module, PyObject *frames)
-{
-    (void)module;
-    PyObject *items = PySequence_Fast(frames, "sample_path() takes a sequence of frames, outermost first");
-    if (items == NULL) {
-        return NULL;
-    }
-    uint32_t path = 0;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items) && recorder_is_on(); i++) {
-        PyObject *file, *name, *frame = PySequence_Fast_GET_ITEM(items, i);
-        int first_line, line;
-        if (!PyTuple_Check(frame) || !PyArg_ParseTuple(frame, "UUii", &file, &name, &first_line, &line)) {
-            if (!PyErr_Occurred()) {
-                PyErr_SetString(PyExc_TypeError, "a frame is a tuple: file, name, first line, line");
-            }
-            break;
-        }
-        PyObject *file_bytes = text_bytes(file);
-        PyObject *name_bytes = file_bytes ? text_bytes(name) : NULL;
-        if (name_bytes) {
-            const code_content_view view = {
-                .file = PyBytes_AS_STRING(file_bytes),
-                .file_size = (size_t)PyBytes_GET_SIZE(file_bytes),
-                .name = PyBytes_AS_STRING(name_bytes),
-                .name_size = (size_t)PyBytes_GET_SIZE(name_bytes),
-                .first_line = as_u32(first_line),
-            };
-            recorder_lock();
-            uint32_t code = recorder_code_locked(&view);
-            path = code ? recorder_path_locked(path, code, as_u32(line)) : path;
-            recorder_unlock();
-        }
-        Py_XDECREF(file_bytes);
-        Py_XDECREF(name_bytes);
-        if (PyErr_Occurred()) {
-            break;
-        }
-    }
-    Py_DECREF(items);
-    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLong(path);
-}
-
-static PyObject *core_add_sample(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    int64_t v[3];
-    (void)module;
-    if (!take_ints("add_sample", args, count, 3, 3, v)) {
-        return NULL;
-    }
-    if (v[0] > 0 && v[0] <= INT_MAX && recorder_is_on()) {
-        sampler_add((pid_t)v[0], as_u32(v[1]), as_u32(v[2]));
-    }
-    Py_RETURN_NONE;
 }
 
 /* ---- module ---- */
