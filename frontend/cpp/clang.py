@@ -29,12 +29,12 @@ def bindings() -> Any:
     try:
         from clang import cindex
     except ImportError as error:
-        raise ClangMissing('C and C++ sources need libclang: pip install "scalana[mpi]"') from error
+        raise ClangMissing("C and C++ sources need libclang: pip install libclang") from error
     try:
         cindex.conf.lib  # noqa: B018 (loads the library)
     except cindex.LibclangError as error:
         reason = str(error).splitlines()[0]
-        raise ClangMissing(f'libclang cannot be loaded: {reason}; pip install "scalana[mpi]" brings one') from error
+        raise ClangMissing(f"libclang cannot be loaded: {reason}; pip install libclang brings one") from error
     return cindex
 
 

@@ -111,7 +111,7 @@ class Binary:
             from elftools.common.exceptions import DWARFError, ELFError
             from elftools.elf.elffile import ELFFile
         except ImportError as error:
-            raise BinaryError(f'{path}: reading programs needs pyelftools: pip install "scalana[mpi]"') from error
+            raise BinaryError(f"{path}: reading programs needs pyelftools: pip install pyelftools") from error
         self._line_tables: bytes | None = None
         self._by_offset: dict[int, CompileUnit] | None = None
         self._errors: tuple[type[Exception], ...] = (ELFError, DWARFError, KeyError, ValueError, AssertionError)

@@ -228,8 +228,10 @@ def _functions(elf: Any, section: Any) -> Iterator[tuple[int, int, str]]:
 
 
 def _symbol_table(path: str, error: BinaryError | None) -> list[tuple[int, int, str]]:
-    from elftools.common.exceptions import ELFError
-
+    try:
+        from elftools.common.exceptions import ELFError
+    except ImportError:  # why nothing can be read of it, and what to do, was told by what tried to before
+        raise (error or BinaryError(f"{path}: its symbols cannot be read")) from None
     try:
         state = os.stat(path)
         return _read_symbol_table(path, state.st_mtime_ns, state.st_size)
