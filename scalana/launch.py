@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from scalana.witness import Witness
 
@@ -88,14 +88,16 @@ def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict
     }
 
 
-def mpi_environment(command: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def mpi_environment(
+    command: Sequence[str], environ: Mapping[str, str], tell: Callable[[str], None] = lambda _: None
+) -> tuple[dict[str, str], list[str]]:
     """The environment of a job with what the native recorder needs, if the job uses MPI; and what is missing, if any.
 
-    The first time that an MPI is used, the recorder for it is compiled.
+    The first time that an MPI is used, the recorder for it is compiled; ``tell`` is given a line about that.
     """
     from scalana.runtime.mpi.prepare import prepare
 
-    prepared = prepare(command, environ)
+    prepared = prepare(command, environ, tell)
     return {**environ, **prepared.environment}, prepared.notes
 
 

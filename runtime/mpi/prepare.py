@@ -5,7 +5,7 @@ All that a job has to wait for before it starts: what compiles is only imported 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
@@ -20,8 +20,16 @@ class Prepared(NamedTuple):
     """What will not be recorded, and why."""
 
 
-def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
-    """The variables that preload the recorder into an MPI job; none for other jobs. Compiles what is missing."""
+def prepare(
+    command: Sequence[str], environ: Mapping[str, str], tell: Callable[[str], None] = lambda _: None
+) -> Prepared:
+    """The variables that preload the recorder into an MPI job; none for other jobs. Compiles what is missing.
+
+    Args:
+        command: what starts the job.
+        environ: its environment.
+        tell: is given a line for the user before what takes seconds.
+    """
     command = programs(command, environ)
     if not uses_mpi(command, environ):
         return Prepared({}, [])
@@ -40,6 +48,7 @@ def prepare(command: Sequence[str], environ: Mapping[str, str]) -> Prepared:
             if kept.missing:
                 from scalana.runtime.mpi.build import build
 
+                tell(f"compiling the recorder for the MPI of {compiler}, once; the job starts then")
                 build(kept)
             made.append(kept)
         except (BuildError, OSError) as error:

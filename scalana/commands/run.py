@@ -58,7 +58,8 @@ The exit code is the job's own.
             raise UsageError(f"cannot write into the run folder {shown(folder)}: {error.strerror or error}") from None
         begin = time.monotonic()
         try:
-            env, missing = launch.mpi_environment(command, launch.environment(folder, args.rate, os.environ))
+            env = launch.environment(folder, args.rate, os.environ)
+            env, missing = launch.mpi_environment(command, env, console.complain)
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()

@@ -99,7 +99,9 @@ def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> No
     assert "no mpicc" in prepare(["mpirun", "app"], environ).notes[0]
     compiler = executable(tmp_path / "mpicc", f"#!/bin/sh\ncase $1 in -show) echo cc -L{tmp_path};; *) exit 1;; esac\n")
     (tmp_path / "libmpi.so.40").write_bytes(b"library")
-    prepared = prepare(["mpirun", "app"], environ)
+    told: list[str] = []
+    prepared = prepare(["mpirun", "app"], environ, told.append)
+    assert len(told) == 1 and str(compiler) in told[0] and "once" in told[0]
     assert prepared.environment == {}
     assert str(compiler) in prepared.notes[0] and "not recorded" in prepared.notes[0]
 
