@@ -6,6 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from scalana.graphs.launches import (
+    Launch,
+    communicates,
+    in_order_of_start,
+    launch_to_analyse,
+    launches_of,
+    parent_of,
+    told,
+)
 from scalana.runtime.record_format import ProcessRecord
 
 
@@ -32,17 +41,23 @@ class RankRecords:
     launchers: list[str]
     """Command lines of processes that started the others and are not analysed."""
     warnings: list[str]
+    several: bool = False
+    """Whether the job started its ranks several times, of which these are one."""
 
 
-def choose_records(records: Iterable[ProcessRecord]) -> RankRecords:
+def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) -> RankRecords:
     """Sort the processes of a run into ranks, their children, and launchers.
 
-    A rank that several processes wrote for (restarts) is represented by the last of them that communicated. If no
-    process has a rank, the job is a plain program: its first process is rank 0.
+    Of a job that starts its ranks several times, one launch is taken: the ``wanted`` one (from 1 on), else the longest
+    (see :mod:`scalana.graphs.launches`). A rank that several processes of it wrote for (restarts) is represented by the
+    last of them that communicated. If no process has a rank, the job is a plain program: its first process is rank 0.
+
+    Raises:
+        RecordError: there are not as many launches.
     """
     records = list(records)
     warnings: list[str] = []
-    own: dict[int, list[ProcessRecord]] = defaultdict(list)
+    with_rank: list[ProcessRecord] = []
     launchers: list[ProcessRecord] = []
     others: list[ProcessRecord] = []
     for record in records:
@@ -51,18 +66,27 @@ def choose_records(records: Iterable[ProcessRecord]) -> RankRecords:
         if role == "launcher":
             launchers.append(record)
         elif role != "child" and rank is not None and rank >= 0:
-            own[rank].append(record)
+            with_rank.append(record)
         else:
             others.append(record)
+    launches = launches_of(with_rank)
+    number = launch_to_analyse(launches, wanted)
+    own: dict[int, list[ProcessRecord]] = defaultdict(list)
+    for record in launches[number].records if launches else []:
+        own[record.rank].append(record)
+    if len(launches) > 1:
+        warnings.append(told(launches, number, wanted is not None))
+        launchers, others = _without_other_launches(launches, number, launchers, others)
     if not own:
         main = _main_process(others) or _main_process(launchers)
         if main is not None:
             own[0] = [main]
             others = [record for record in others if record is not main]
             launchers = [record for record in launchers if record is not main]
-    ranks = [RankRecord(rank, _last_generation(rank, own[rank], warnings)) for rank in sorted(own)]
-    started = {(rank.record.meta.get("host"), rank.record.meta.get("ppid")) for rank in ranks}
-    is_parent = [(record.meta.get("host"), record.meta.get("pid", "")) in started for record in others]
+    ranks = [RankRecord(rank, _last_generation(own[rank])) for rank in sorted(own)]
+    warnings += _restarts(own)
+    started = {parent_of(rank.record) for rank in ranks}
+    is_parent = [_itself(record) in started for record in others]
     launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
     sizes = [size for rank in ranks if (size := _integer(rank.record.meta.get("world_size"))) is not None]
@@ -73,7 +97,9 @@ def choose_records(records: Iterable[ProcessRecord]) -> RankRecords:
     missing = [rank for rank in range(world_size) if rank not in present]
     if missing:
         warnings.append(f"no record of {_ranks(missing)} of {world_size}; what waited for them cannot be explained")
-    return RankRecords(ranks, world_size, missing, [r.meta.get("argv", r.file.name) for r in launchers], warnings)
+    return RankRecords(
+        ranks, world_size, missing, [r.meta.get("argv", r.file.name) for r in launchers], warnings, len(launches) > 1
+    )
 
 
 def start_ns(record: ProcessRecord) -> int:
@@ -81,19 +107,44 @@ def start_ns(record: ProcessRecord) -> int:
     return _integer(record.meta.get("start_ns")) or 0
 
 
-def _last_generation(rank: int, records: list[ProcessRecord], warnings: list[str]) -> ProcessRecord:
+def _last_generation(records: list[ProcessRecord]) -> ProcessRecord:
     """Of several records of a rank the last that communicated, or the last at all."""
-    if len(records) == 1:
-        return records[0]
-    # Real time orders records of different boots or hosts, the monotonic clock those of one.
-    records = sorted(records, key=lambda r: (_integer(r.meta.get("unix_ns")) or 0, start_ns(r), r.file.name))
-    spoke = [record for record in records if len(record.events) or len(record.open)]
-    chosen = (spoke or records)[-1]
-    warnings.append(
-        f"rank {rank} was started {len(records)} times; "
-        f"{'the last start that communicated' if spoke else 'the last start'} is analysed ({chosen.file.name})"
-    )
-    return chosen
+    records = in_order_of_start(records)
+    return ([record for record in records if communicates(record)] or records)[-1]
+
+
+def _restarts(own: dict[int, list[ProcessRecord]]) -> list[str]:
+    """What to tell of ranks that were started several times."""
+    like: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    for rank in sorted(own):
+        if len(own[rank]) > 1:
+            like[len(own[rank]), any(map(communicates, own[rank]))].append(rank)
+    return [
+        f"{_ranks(ranks)} {'were' if len(ranks) > 1 else 'was'} started {times} times; "
+        f"the last start{' that communicated' * spoke} is analysed"
+        for (times, spoke), ranks in like.items()
+    ]
+
+
+def _without_other_launches(
+    launches: list[Launch], number: int, launchers: list[ProcessRecord], others: list[ProcessRecord]
+) -> tuple[list[ProcessRecord], list[ProcessRecord]]:
+    """Launchers and further processes, but for those that belong to another launch than the one of a number."""
+    left = [record for n, launch in enumerate(launches) if n != number for record in launch.records]
+    stems = {_stem(record.file.name) for record in left}
+    kept, rest = others, -1
+    while len(kept) != rest:  # processes that these started, and those that these started
+        rest = len(kept)
+        stems |= {_stem(record.file.name) for record in kept if _stem(record.meta.get("parent_record", "")) in stems}
+        kept = [record for record in kept if _stem(record.file.name) not in stems]
+    parents = {parent_of(record) for record in left} - {parent_of(record) for record in launches[number].records}
+    launchers, kept = ([record for record in some if _itself(record) not in parents] for some in (launchers, kept))
+    return launchers, kept
+
+
+def _itself(record: ProcessRecord) -> tuple[str, str | None]:
+    """A process as :func:`~scalana.graphs.launches.parent_of` names the parent of others."""
+    return record.meta.get("host", ""), record.meta.get("pid")
 
 
 def _main_process(records: list[ProcessRecord]) -> ProcessRecord | None:

@@ -139,10 +139,10 @@ def read_here(folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) 
     """Read all records in this process.
 
     Raises:
-        RecordError: not one can be read.
+        RecordError: not one can be read, or there is no such launch.
     """
     done("reading records")
-    chosen = choose_records(resolve_native(read_records(folder), symbols))
+    chosen = choose_records(resolve_native(read_records(folder), symbols), folder.launch)
     done("gathering")
     return chosen, gather(chosen)
 

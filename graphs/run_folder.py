@@ -29,12 +29,17 @@ _AT_ONCE = 64
 class RunFolder:
     """A run folder, for reading.
 
+    Args:
+        path: the folder.
+        launch: which launch to analyse, from 1 on, where the job started its ranks several times; None for the longest.
+
     Raises:
         RecordError: there is no such folder.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], launch: int | None = None) -> None:
         self.path = Path(path)
+        self.launch = launch
         if not self.path.is_dir():
             raise RecordError(f"{self.path}: no such run folder")
         self.troubles: list[str] = []

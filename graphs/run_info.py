@@ -58,7 +58,7 @@ class RunInfo:
     cwd: str = ""
     """Working directory of the job."""
     seconds: float = 0.0
-    """Wall-clock time of the job; where nobody measured that, of its record."""
+    """Wall-clock time of the job; where nobody measured that, or it had several launches, of the record."""
     exit_code: int | None = None
     rate_hz: float = 0.0
     """Samples a second and thread."""
@@ -100,7 +100,7 @@ def describe_run(
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
         cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
-        seconds=float(info.get("seconds") or span),
+        seconds=float((not chosen.several and info.get("seconds")) or span),
         exit_code=info.get("exit_code"),
         rate_hz=rate_hz(folder, data),
         start_unix_s=info.get("start_unix_s"),

@@ -105,6 +105,7 @@ class Report:
 def analyze(
     run: str | os.PathLike[str],
     *,
+    launch: int | None = None,
     scheduler: str | Cluster | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Report:
@@ -112,12 +113,14 @@ def analyze(
 
     Args:
         run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
+            ``mpirun``); None for the longest.
         scheduler: Address of a Dask scheduler whose workers read the records (``pip install 'scalana[dask]'``), or a
             connection to one; None to read them here.
         progress: Called now and then with what is being done, how much of it is done, and how much there is.
 
     Raises:
-        RunDataError: the folder is no run, or its records cannot be read.
+        RunDataError: the folder is no run, its records cannot be read, or it has no such launch.
         ClusterError: the scheduler or its workers cannot be used.
     """
     path = os.fspath(run)
@@ -136,7 +139,7 @@ def analyze(
     structure = functools.partial(_structure, lacking)
     with compiling_ahead(), _no_collections():
         try:
-            folder = RunFolder(path)
+            folder = RunFolder(path, launch)
             with connected(scheduler) as cluster:
                 reader = cluster.read if cluster is not None else read_here
                 ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=symbols, progress=progress)

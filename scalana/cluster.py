@@ -89,7 +89,7 @@ class Cluster:
         if not records:
             why = "; ".join(folder.troubles) or "no records in it"
             raise RecordError(f"{folder.path}: {why}")
-        chosen = choose_records(records)
+        chosen = choose_records(records, folder.launch)
         done("gathering")
         offsets: dict[tuple[str, str], set[int]] = {}
         for one in outlines:

@@ -18,6 +18,7 @@ class ReportCommand:
 examples:
   scalana report scalana-20250131-142233
   scalana report --format json -o report.json scalana-20250131-142233
+  scalana report --launch 2 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
 """
 
@@ -26,6 +27,12 @@ examples:
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
         parser.add_argument(
             "--format", choices=("text", "json", "sarif"), default="text", help="of the report (default: text)"
+        )
+        parser.add_argument(
+            "--launch",
+            metavar="N",
+            type=int,
+            help="which launch, from 1 on, of a job that started its ranks several times (default: the longest)",
         )
         add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
@@ -38,7 +45,7 @@ examples:
         memory.keep_freed()
         try:
             with Progress(sys.stderr) as progress:
-                report = api.analyze(args.folder, scheduler=args.scheduler, progress=progress)
+                report = api.analyze(args.folder, launch=args.launch, scheduler=args.scheduler, progress=progress)
                 if args.format == "json":
                     text = report.to_json()
                 elif args.format == "sarif":

@@ -13,7 +13,9 @@ def process(pid: int, ppid: int, rank: int | None = None) -> Any:
     meta = {"pid": str(pid), "ppid": str(ppid), "host": "a", "argv": f"process {pid}"}
     if rank is not None:
         meta |= {"rank": str(rank), "role": "rank", "world_size": "2"}
-    return SimpleNamespace(file=Path(f"a-{pid}-0.rec"), meta=meta, events=[], open=[])
+    record = SimpleNamespace(file=Path(f"a-{pid}-0.rec"), meta=meta, events=[], open=[], first_ns=0, last_ns=0)
+    record.rank, record.number = rank, lambda key, default: int(meta.get(key, default))
+    return record
 
 
 def test_the_process_that_spawned_the_ranks_is_a_launcher_and_a_stranger_is_left_out() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.load import choose_records
 from scalana.graphs.run_folder import RunFolder
 from scalana.runtime.record_format import ProcessRecord
 
@@ -71,6 +72,16 @@ def test_a_machine_file_in_a_command_of_a_shell(mpi: Mpi, program: Path) -> None
 def test_a_script_around_the_launcher(mpi: Mpi, program: Path) -> None:
     job = script(mpi.work / "job.sh", f"cd /tmp\nmpirun {' '.join(mpi.options)} -n 2 {program}\necho done")
     check(run(mpi, job), 2)
+
+
+def test_a_script_that_starts_ranks_twice(mpi: Mpi, program: Path) -> None:
+    start = f"mpirun {' '.join(mpi.options)}"
+    job = script(mpi.work / "job.sh", f"{start} -n 2 {program}\n{start} -n 3 {program}")
+    assert len(run(mpi, job)) == 5
+    for number, ranks in ((1, 2), (2, 3)):
+        chosen = choose_records(RunFolder(mpi.work / "run").processes(), number)
+        check([rank.record for rank in chosen.ranks], ranks)
+        assert len(chosen.warnings) == 1 and f"launch {number} is analysed" in chosen.warnings[0]
 
 
 def test_a_script_around_every_rank(mpi: Mpi, program: Path) -> None:
