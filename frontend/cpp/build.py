@@ -128,13 +128,16 @@ def _add_binary(
                     f"{path}: its debug information is in files of its own (-gsplit-dwarf), which are not read: flags "
                     "are not known, and inlined functions count as those that they were inlined into"
                 )
-            if missing:
-                more = f" and {len(missing) - 1} more sources" if len(missing) > 1 else ""
-                gone = missing[0].file + more
+            # A compiler's own start-up code may have debug information, and hardly ever sources.
+            told = units_with(seen, missing) if seen else missing
+            if told:
+                more = f" and {len(told) - 1} more sources" if len(told) > 1 else ""
+                gone = told[0].file + more
                 made.warnings.append(
                     f"{path}: {gone} cannot be read; their functions and calls come from the debug information, "
                     "without loops and branches"
                 )
+            if missing:
                 made.units += skeleton(binary, {unit.file for unit in missing})
     except BinaryError as error:
         made.warnings.append(str(error))

@@ -178,6 +178,14 @@ def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path, monkeypatch: 
     assert lacking == psg.warnings and "gone.c cannot be read" in lacking[0]
 
 
+def test_of_what_is_gone_that_is_told_which_the_run_was_in(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "-O0", sources=MANY)
+    (tmp_path / "idle.cpp").unlink()
+    assert plan([program], seen={str(tmp_path / name) for name in ("main.cpp", "run.cpp")}).warnings == []
+    (warning,) = plan([program], seen={str(tmp_path / name) for name in ("main.cpp", "idle.cpp")}).warnings
+    assert "idle.cpp cannot be read" in warning
+
+
 MANY = {
     "main.cpp": "void run(int);\nint main(int n, char **) { run(n); }\n",
     "run.cpp": '#include "cell.h"\nvoid idle(int);\nvoid run(int n) { while (n--) cell(n); idle(n); }\n',
