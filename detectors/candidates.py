@@ -353,7 +353,8 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
             continue
         place = psg[spot.vertex].place
         line = spot.line if spot.line >= 0 else place.line
-        key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg))
+        function = psg.function_of(spot.vertex) if line <= 0 else ""  # without lines, that is all there is to tell
+        key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg), function)
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
                 add(other, candidate)

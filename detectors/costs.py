@@ -140,7 +140,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     # What a rank does in front of the call that sets up communication counts as work on that call's line.
     places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]
-    lines = {(place.file, place.line) for place in places}
+    lines = {(place.file, place.line) for place in places if place.line > 0}
     for target in np.flatnonzero((kind == TargetKind.OWN) & (vertex >= 0)).tolist():
         setup[target] |= (psg[int(vertex[target])].place.file, int(line[target])) in lines
     run = analysis.ppg.run

@@ -155,6 +155,7 @@ class _Resolver:
         self.numbers: dict[tuple[str, str, int], int] = {}
         self.rows: list[tuple[int, int, int]] = [(0, 0, 0)]
         self.known: dict[tuple[int, int, int], int] = {}
+        self.bare = self._bare_program()
 
     def record(self) -> ProcessRecord:
         old = self.old
@@ -190,6 +191,18 @@ class _Resolver:
             open=_moved(old.open, moved),
         )
 
+    def _bare_program(self) -> Code | None:
+        """The program itself, where nothing of it has lines: its functions are all that can be told of the user's."""
+        program = self.old.meta.get("program", "")
+        modules = _modules(self.old)
+        if len(modules) < len(self.old.codes) or is_foreign(program):  # an interpreter, whose programs have lines
+            return None
+        for module in modules.values():
+            if module.filename == program:
+                frames = self.frames[module.filename, module.name].values()
+                return None if any(frame.line for found in frames for frame in found) else module
+        return None
+
     def _is_own(self, module: Code) -> bool:
         """Whether a module's lines are known, and count."""
         frames = self.frames[module.filename, module.name]
@@ -204,6 +217,8 @@ class _Resolver:
         foreign = is_foreign(module.filename)
         if not found:
             return [(f"<{base}>", base, 0, 0)]
+        if module == self.bare:
+            return [(module.filename, frame.name, 0, 0) for frame in found]
         return [
             (frame.file, frame.name, frame.first_line, packed(frame.line, frame.column))
             if frame.line and not foreign

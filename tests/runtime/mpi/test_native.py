@@ -154,6 +154,13 @@ def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     assert first.ranks == [2]
 
 
+def test_without_debug_information_the_slow_function_is_told(mpi: Mpi) -> None:
+    report = scalana.analyze(mpi.record(4, mpi.compile("slow_rank.c", "-g0", "-fno-inline")))
+    first = report.findings[0]
+    assert (Path(first.file).name, first.line, first.function, first.ranks) == ("program", 0, "refine", [2])
+    assert any("compile with -g" in warning for warning in report.warnings)
+
+
 @pytest.mark.parametrize("how", ["program", "library"])
 def test_a_program_that_calls_the_profiling_interface_itself(mpi: Mpi, how: str) -> None:
     names = [f"-D{name}=P{name}" for name in ("MPI_Init", "MPI_Sendrecv", "MPI_Allreduce", "MPI_Finalize")]
