@@ -89,15 +89,20 @@ def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict
 
 
 def mpi_environment(
-    command: Sequence[str], environ: Mapping[str, str], tell: Callable[[str], None] = lambda _: None
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    expected: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
     """The environment of a job with what the native recorder needs, if the job uses MPI; and what is missing, if any.
 
     The first time that an MPI is used, the recorder for it is compiled; ``tell`` is given a line about that.
+    ``expected`` says that the job uses MPI, whether the command shows it or not.
     """
     from scalana.runtime.mpi.prepare import prepare
 
-    prepared = prepare(command, environ, tell)
+    prepared = prepare(command, environ, tell, expected=expected)
     return {**environ, **prepared.environment}, prepared.notes
 
 

@@ -29,7 +29,10 @@ def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
     if notes:
         return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
     if python is None:
-        return f"{command[0]} started no program of Python or MPI, or started it without its environment"
+        return (
+            f"{command[0]} started no program of Python, or started it without its environment; if it starts programs "
+            "of MPI, say so: scalana run --mpi"
+        )
     return f"{os.path.basename(python)} ended before the recorder could start, or its records were removed"
 
 

@@ -13,25 +13,61 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 _LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
-_MENTIONS = re.compile(rb"\b(mpirun|mpiexec|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
+_MENTIONS = re.compile(rb"\b((?i:mpirun|mpiexec)|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
 _ABSOLUTE = re.compile(rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b")
 LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$")
 """File names of MPI libraries."""
 _LARGEST_SCRIPT = 1 << 16
+_NAMED = re.compile(rb"[\w./+-]+")
+_SCRIPTS = re.compile(rb"\.(sh|bash|py|mk|job|sbatch|slurm)$|^\.\.?/")
+_MOST_SCRIPTS = 64
+"""Files that are looked into for what a command starts."""
+_TOOLS = {
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    "ninja": ("build.ninja",),
+    "ctest": ("CTestTestfile.cmake",),
+    "just": ("justfile", "Justfile"),
+    "snakemake": ("Snakefile", "workflow/Snakefile"),
+}
+"""Programs that start others, with the files in the folder they work in that say which."""
 _PT_INTERP = 3
 
 
 def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The words of a command, those of commands within them (``bash -c "mpirun ..."``), and the launchers that scripts
-    name by their whole paths."""
+    """The words of a command, those of commands within them (``bash -c "mpirun ..."``), the scripts and makefiles that
+    these run, and the launchers that scripts name by their whole paths."""
     found: dict[str, None] = {}
     for word in command:
         found[word] = None
         if any(character.isspace() for character in word) and not os.path.exists(word):
             found |= dict.fromkeys(_shell_words(word))
-    for word in list(found):
-        found |= dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(_script(word, environ)))
-    return list(found)
+    found |= dict.fromkeys(_files_of_tools(list(found)))
+    words = list(found)
+    for word in words:  # which grows meanwhile
+        script = _script(word, environ)
+        more = dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(script))
+        if len(words) < _MOST_SCRIPTS:
+            more |= dict.fromkeys(_named_scripts(word, script))
+        words += [name for name in more if name not in found]
+        found |= more
+    return words
+
+
+def _files_of_tools(words: Sequence[str]) -> list[str]:
+    """What ``make`` and the like read, in this folder and in those that the words name."""
+    names = [name for word in words for name in _TOOLS.get(os.path.basename(word), ())]
+    folders = ["", *(word for word in words if os.path.isdir(word))] if names else []
+    paths = [os.path.join(folder, name) for folder in folders for name in names]
+    return [path for path in paths if os.path.isfile(path)]
+
+
+def _named_scripts(word: str, script: bytes) -> list[str]:
+    """Further scripts that a script names, from this folder or from its own."""
+    folders = ("", os.path.dirname(word))
+    names = [os.fsdecode(name) for name in dict.fromkeys(_NAMED.findall(script)) if _SCRIPTS.search(name)]
+    found = [next((p for f in folders if os.path.isfile(p := os.path.join(f, name))), "") for name in names]
+    return [path for path in found if path][:_MOST_SCRIPTS]
 
 
 def _shell_words(text: str) -> list[str]:

@@ -21,7 +21,11 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    command: Sequence[str], environ: Mapping[str, str], tell: Callable[[str], None] = lambda _: None
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    expected: bool = False,
 ) -> Prepared:
     """The variables that preload the recorder into an MPI job; none for other jobs. Compiles what is missing.
 
@@ -29,9 +33,10 @@ def prepare(
         command: what starts the job.
         environ: its environment.
         tell: is given a line for the user before what takes seconds.
+        expected: the job uses MPI, whether the command shows it or not.
     """
     command = programs(command, environ)
-    if not uses_mpi(command, environ):
+    if not expected and not uses_mpi(command, environ):
         return Prepared({}, [])
     inside = [
         f"{program} has an MPI inside of it (linked statically), whose calls cannot be recorded: link a shared one"

@@ -29,7 +29,7 @@ The exit code is the job's own.
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.usage = "scalana run [-o DIR] [--rate HZ] [--format text|json] [--no-report] -- COMMAND ..."
+        parser.usage = "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--no-report] -- COMMAND ..."
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
         )
@@ -37,6 +37,9 @@ The exit code is the job's own.
             "--rate", metavar="HZ", type=_rate, default=launch.DEFAULT_RATE_HZ, help="samples a second (default: 200)"
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
+        parser.add_argument(
+            "--mpi", action="store_true", help="the job uses MPI, though neither its command nor its scripts name it"
+        )
         parser.add_argument("--no-report", action="store_true", help="record only")
         parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
@@ -59,7 +62,7 @@ The exit code is the job's own.
         begin = time.monotonic()
         try:
             env = launch.environment(folder, args.rate, os.environ)
-            env, missing = launch.mpi_environment(command, env, console.complain)
+            env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()

@@ -65,12 +65,28 @@ def test_only_names_of_this_mpi_are_defined() -> None:
         (["bash", "-c", "cd run; ulimit -n 64;mpirun -n 4 ./app"], True),
         (["sh", "-c", "exec ./script.sh 'it"], True),
         (["sh", "-c", "./plain.sh && make mpirunner"], False),
+        (["make", "-C", "folder", "run"], True),
+        (["env", "N=2", "make", "run"], False),
+        (["ctest"], False),
+        (["./outer.sh"], True),
+        (["bash", "outer.sh"], True),
+        (["./variable.sh"], True),
+        (["./itself.sh"], False),
     ],
 )
 def test_which_jobs_use_mpi(words: list[str], uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     executable(tmp_path / "script.sh", "#!/bin/sh\nmpirun -n 2 ./app\n")
     executable(tmp_path / "plain.sh", "#!/bin/sh\necho compiling\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "Makefile").write_text("run: app\n\tmpirun -n 2 ./app\n")
+    (tmp_path / "Makefile").write_text("all:\n\tcc app.c\n")
+    executable(tmp_path / "outer.sh", "#!/bin/sh\ncd steps && ./middle.sh\n")
+    (tmp_path / "steps").mkdir()
+    executable(tmp_path / "steps" / "inner.sh", "#!/bin/sh\nmpiexec -n 2 ./app\n")
+    executable(tmp_path / "middle.sh", "#!/bin/sh\n. steps/inner.sh\n")
+    executable(tmp_path / "variable.sh", "#!/bin/sh\n${MPIRUN:-none} -n 2 ./app\n")
+    executable(tmp_path / "itself.sh", "#!/bin/sh\ntest $1 || ./itself.sh 1\n")
     (tmp_path / "app.py").write_text("from mpi4py import MPI\n")
     (tmp_path / "train.py").write_text("import torch\n")
     environ = {"PATH": str(tmp_path)}
@@ -91,6 +107,7 @@ def test_the_compiler_of_a_launcher_that_only_a_script_names(tmp_path: Path) -> 
 def test_other_jobs_get_nothing(tmp_path: Path) -> None:
     prepared = prepare(["true"], {"PATH": str(tmp_path)})
     assert prepared.environment == {} and prepared.notes == []
+    assert "no mpicc" in prepare(["true"], {"PATH": str(tmp_path)}, expected=True).notes[0]
 
 
 def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:
