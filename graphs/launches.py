@@ -42,6 +42,11 @@ class Launch:
         self.sizes |= {record.meta["world_size"]} if "world_size" in record.meta else set()
         self.records.append(record)
 
+    def lies_in(self, record: ProcessRecord) -> bool:
+        """Whether a process that no recorded one started was there all the time: it drives ranks, and helps none."""
+        start_ns, end_ns = _span_ns(record)
+        return "parent_record" not in record.meta and start_ns < self.start_ns and end_ns >= self.end_ns
+
     @property
     def communicates(self) -> bool:
         """Whether calls of any of its processes were recorded."""

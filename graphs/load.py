@@ -86,7 +86,8 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     ranks = [RankRecord(rank, _last_generation(own[rank])) for rank in sorted(own)]
     warnings += _restarts(own)
     started = {parent_of(rank.record) for rank in ranks}
-    is_parent = [_itself(record) in started for record in others]
+    drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
+    is_parent = [_itself(record) in started or id(record) in drivers for record in others]
     launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
     sizes = [size for rank in ranks if (size := _integer(rank.record.meta.get("world_size"))) is not None]

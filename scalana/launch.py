@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -19,6 +20,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from scalana.witness import Witness
+
+_RANK_VARIABLES = (
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("PMI_SIZE", "PMI_RANK"),
+)
+"""By which launchers of MPI tell a process of how many it is which."""
+_LAUNCHES = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun")
 
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
@@ -104,6 +112,17 @@ def mpi_environment(
 
     prepared = prepare(command, environ, tell, expected=expected)
     return {**environ, **prepared.environment}, prepared.notes
+
+
+def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether this process is the first of several that a launcher has started, and each would record itself alone.
+
+    A command that starts ranks of its own is none of these: ``mpirun`` may start a ``torchrun`` on each host.
+    """
+    if any(_LAUNCHES.search(word) for word in command):
+        return False
+    known = ((environ.get(size, ""), environ.get(rank, "")) for size, rank in _RANK_VARIABLES)
+    return any(size.isdecimal() and int(size) > 1 and rank == "0" for size, rank in known)
 
 
 def execute(command: Sequence[str], env: Mapping[str, str]) -> int:

@@ -59,6 +59,8 @@ The exit code is the job's own.
         except OSError as error:
             _remove_unused(folder)
             raise UsageError(f"cannot write into the run folder {shown(folder)}: {error.strerror or error}") from None
+        if launch.stands_behind_the_launcher(command, os.environ):
+            console.complain("every rank is recorded as a job of its own: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
             env = launch.environment(folder, args.rate, os.environ)

@@ -144,6 +144,16 @@ def test_helpers_of_another_launch_are_not_missed() -> None:
     assert len(chosen.launchers) == 1 and len(chosen.warnings) == 1
 
 
+def test_who_drives_the_launches_is_a_launcher() -> None:
+    """A program that runs mpirun, which was not recorded, is no parent of ranks, and outlives them."""
+    first, second = launch(2, 1, 3, 7), launch(2, 4, 20, 8)
+    driver = Process(-1, 0, 0.5, 21, 1, role="process", extra={"pid": "5"})
+    chosen = choose_records(cast(Any, [driver, *first, *second]))
+    assert chosen.launchers == [driver.meta["argv"]] and len(chosen.warnings) == 1
+    late = Process(-2, 0, 5, 19, 1, role="process", extra={"pid": "6"})
+    assert choose_records(cast(Any, [late, *second])).warnings == ["1 recorded process belongs to no rank; left out"]
+
+
 def test_seconds_are_those_of_the_launch(tmp_path: Path) -> None:
     for number, (size, ms) in enumerate(((2, 30), (3, 80))):
         for rank in range(size):

@@ -295,6 +295,20 @@ def test_an_analysis_that_fails_does_not_fail_the_job(tmp_path: Path) -> None:
     assert b"Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("rank", "size", "command", "told"),
+    [("0", "4", "true", True), ("1", "4", "true", False), ("0", "1", "true", False), ("0", "4", "torchrun", False)],
+)
+def test_behind_the_launcher_instead_of_before(
+    tmp_path: Path, rank: str, size: str, command: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PMI_RANK", rank), ("PMI_SIZE", size)):
+        monkeypatch.setenv(name, value)
+    done = run(record("sh", "-c", f"exit 3 # {command}"), tmp_path)
+    assert done.returncode == 3
+    assert (b"put scalana run before the launcher" in done.stderr) == told
+
+
 def test_says_why_nothing_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run(["run", "-o", "a", "--", "true"], tmp_path)
     assert plain.returncode == 0 and b"nothing was recorded: true started no program of Python" in plain.stderr
