@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
 from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for
 
@@ -35,6 +36,7 @@ def prepare(
         tell: is given a line for the user before what takes seconds.
         expected: the job uses MPI, whether the command shows it or not.
     """
+    words = command
     command = programs(command, environ)
     if not expected and not uses_mpi(command, environ):
         return Prepared({}, [])
@@ -62,6 +64,7 @@ def prepare(
         return Prepared({}, [*refused, *inside])
     preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))
     environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": cache_folder(environ)}
+    environment |= forwarding(words, {**environ, **environment}, compilers)
     notes = []
     if any(word.startswith("LD_PRELOAD=") for word in command):
         notes.append("the command sets LD_PRELOAD anew, without the recorder of MPI: set it before scalana run instead")

@@ -12,6 +12,7 @@ import pytest
 
 from scalana.graphs.native_frames import is_foreign
 from scalana.runtime.mpi import generate, slots
+from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi
 from scalana.runtime.mpi.kept import cache_folder, wrappers_name
 from scalana.runtime.mpi.prepare import prepare
@@ -108,6 +109,28 @@ def test_other_jobs_get_nothing(tmp_path: Path) -> None:
     prepared = prepare(["true"], {"PATH": str(tmp_path)})
     assert prepared.environment == {} and prepared.notes == []
     assert "no mpicc" in prepare(["true"], {"PATH": str(tmp_path)}, expected=True).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "before", "list_is"),
+    [
+        (["ompi_info", "prterun"], ["./job.sh", "-x", "A"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
+        (["ompi_info", "prterun"], ["mpirun", "app"], "MINE", "MINE;LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
+        (["ompi_info"], ["mpirun", "app"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
+        (["ompi_info"], ["mpirun", "-x", "A", "app"], "", None),
+        (["ompi_info"], ["./job.sh"], "", None),
+        (["mpichversion"], ["mpirun", "app"], "", None),
+    ],
+)
+def test_what_open_mpi_is_told_to_hand_on(
+    tmp_path: Path, files: list[str], command: list[str], before: str, list_is: str | None
+) -> None:
+    for file in files:
+        (tmp_path / file).touch()
+    environ = dict.fromkeys(("HOME", "PYTHONPATH", "SCALANA_RUN_DIR", "LD_PRELOAD"), "x")
+    environ |= {"OMPI_MCA_mca_base_env_list": before} if before else {}
+    told = forwarding(command, environ, [str(tmp_path / "mpicc")])
+    assert told == ({"OMPI_MCA_mca_base_env_list": list_is} if list_is else {})
 
 
 def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:

@@ -69,6 +69,28 @@ def test_a_machine_file_in_a_command_of_a_shell(mpi: Mpi, program: Path) -> None
     check(run(mpi, "bash", "-c", f"true; mpirun {' '.join(mpi.options)} --hostfile {hosts} -n 2 {program}"), 2)
 
 
+REMOTE_SHELL = """\
+while case $1 in -*) true;; *) false;; esac; do shift; done
+echo $1 >> "$0.hosts"
+shift
+exec env -i HOME=$HOME PATH=/usr/bin:/bin sh -c "$*"
+"""
+"""As ``ssh`` to another host does: what runs there has the environment of a login."""
+
+
+def test_ranks_on_other_hosts(mpi: Mpi, program: Path) -> None:
+    shell = script(mpi.work / "shell", REMOTE_SHELL)
+    if mpi.options:
+        hosts = ["--host", "elsewhere:3"]
+        variables = {"PRTE_MCA_plm_ssh_agent": str(shell)}
+    else:
+        hosts = ["-launcher", "ssh", "-launcher-exec", str(shell), "-hosts", "elsewhere:3"]
+        variables = {}
+    records = run(mpi, "mpirun", *mpi.options, *hosts, "-n", "3", program, **variables)
+    check(records, 3)
+    assert (mpi.work / "shell.hosts").read_text().split() == ["elsewhere"]
+
+
 def test_a_script_around_the_launcher(mpi: Mpi, program: Path) -> None:
     job = script(mpi.work / "job.sh", f"cd /tmp\nmpirun {' '.join(mpi.options)} -n 2 {program}\necho done")
     check(run(mpi, job), 2)
