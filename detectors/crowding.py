@@ -43,6 +43,10 @@ ALONE = 0.2
 LATENCY_S, BYTES_PER_S = 1e-3, 2e6
 """What a call takes at most to move its payload, on any network, where every rank has a core: so long, and so fast."""
 
+UNEQUAL = 1.5
+"""Up to so many times the CPU time of others, the same work may take on a core whose neighbour computes as well (two
+threads of one core), or that other programs use."""
+
 NOT_OF_WORK = ("slow-transfer", "unresolved")
 """Kinds of findings that blame calls, and no work between them."""
 
@@ -83,6 +87,19 @@ class Crowding:
         return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
 
 
+def computes_in_turn(excess: StretchExcess) -> bool:
+    """Whether what is late from time to time does more work then: not if it lacks a core for most of what it takes
+    longer, and computes but a little longer than is usual, as one does on a slow core.
+
+    It is the stretches on slow cores that are late, so that what they compute longer does not cancel.
+    """
+    shares = excess.shares()
+    if excess.of_pieces or shares is None:
+        return True
+    cpu, core_wait = shares
+    return core_wait <= cpu or excess.times_usual() >= UNEQUAL
+
+
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
     crowding = Crowding.of(timeline)
@@ -111,6 +128,8 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
     if finding.kind == "slow-transfer":  # what moves data has no core either
         return True
     if finding.kind == "unresolved":  # in calls, too, ranks wait for their turns
+        if finding.saving_s < WORTH * recorded_s / ranks:
+            return True  # it goes on with the next turn
         if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
             return True
         return finding.lost_s < WORTH_UNRESOLVED * (1.0 + crowding.per_cpu) * recorded_s

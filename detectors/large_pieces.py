@@ -144,8 +144,8 @@ class Pieces:
         part = min(1.0, over_s / float(cpu_s[large].sum()))
         return StretchExcess(
             gap, own.seconds[rows], np.searchsorted(gap, large), np.searchsorted(gap, large, side="right"),
-            location[large], did_s[large], part * did_s[large], part * cpu_s[large], part * core_wait_s[large],
-            of_pieces=True,
+            location[large], did_s[large], cpu_s[large], part * did_s[large], part * cpu_s[large],
+            part * core_wait_s[large], of_pieces=True,
         )  # fmt: skip
 
 

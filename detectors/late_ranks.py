@@ -10,7 +10,7 @@ import numpy as np
 from scalana.detectors.advice import advise
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, join_entries, shares_of
-from scalana.detectors.crowding import STEADY, Crowding, alone, stretches_of
+from scalana.detectors.crowding import STEADY, Crowding, alone, computes_in_turn, stretches_of
 from scalana.detectors.done_alone import join_done_alone
 from scalana.detectors.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.findings import Finding, Hop, finding_at
@@ -137,11 +137,15 @@ def _case(
     """A candidate that costs enough, for how sure one can be of it; None for any other."""
     finding = _finding(candidate, excess, run)
     steady = _signal(candidate, run.table, judged.steady)
-    # Who is late on average does more over the run, too; who is late in turn need not.
-    computing = steady < STEADY or may_compute_more(candidate, run.table, run.timeline, run.psg)
-    programs = crowding.programs_part(excess, computing) if excess is not None else 1.0
+    drifts = steady < STEADY <= _signal(candidate, run.table, judged.drifting)
+    programs = 1.0
+    if excess is not None:
+        # Who is late on average does more over the run, too; who is late in turn need not.
+        in_turn = steady < STEADY and (drifts or computes_in_turn(excess))
+        computing = in_turn or (steady >= STEADY and may_compute_more(candidate, run.table, run.timeline, run.psg))
+        programs = crowding.programs_part(excess, computing)
     finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
-    if steady < STEADY <= _signal(candidate, run.table, judged.drifting):
+    if drifts:
         finding.evidence["drifts"] = True
     finding.kind = _kind(candidate, finding, programs, run)
     if candidate.lost_s < run.recorded_s * _worth(candidate, finding, run.table, judged):

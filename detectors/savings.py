@@ -91,6 +91,8 @@ class StretchExcess:
     """``[rows]``"""
     did_s: FloatArray
     """Seconds in the activities ``[rows]``."""
+    did_cpu_s: FloatArray
+    """The same of CPU time ``[rows]``."""
     over_s: FloatArray
     """Seconds above what is usual, negative if below; 0 for those not guilty ``[rows]``."""
     over_cpu_s: FloatArray
@@ -111,6 +113,12 @@ class StretchExcess:
             return None
         cpu_s, core_wait_s = float(self.over_cpu_s[over].sum()), float(self.over_core_wait_s[over].sum())
         return min(1.0, max(0.0, cpu_s / total)), min(1.0, max(0.0, core_wait_s / total))
+
+    def times_usual(self) -> float:
+        """So many times the CPU time that is usual there is what the late stretches take."""
+        over = self.over_s > 0.0
+        did_s = float(self.did_cpu_s[over].sum())
+        return did_s / max(did_s - float(self.over_cpu_s[over].sum()), 1e-300)
 
 
 def stretch_excess(
@@ -155,8 +163,11 @@ def stretch_excess(
     def over(did: FloatArray) -> FloatArray:
         return np.where(guilty, did - (did[low] + did[high]) / 2.0, 0.0)
 
-    over_s, over_cpu_s, over_core_wait_s = (over(column) for column in (did_s, did(cpu_s), did(core_wait_s)))
-    return StretchExcess(gap, seconds, first, end, location, did_s, over_s, over_cpu_s, over_core_wait_s, asleep)
+    did_cpu_s = did(cpu_s)
+    return StretchExcess(
+        gap, seconds, first, end, location, did_s, did_cpu_s, over(did_s), over(did_cpu_s), over(did(core_wait_s)),
+        asleep,
+    )  # fmt: skip
 
 
 def _before_start(

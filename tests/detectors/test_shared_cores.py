@@ -11,10 +11,20 @@ import pytest
 
 from scalana.detectors.analysis import _turns_in_calls
 from scalana.detectors.blame import blame
-from scalana.detectors.crowding import Crowding, calls_without_core_s, ranks_without_core, turns_s, without_turns
+from scalana.detectors.crowding import (
+    Crowding,
+    calls_without_core_s,
+    computes_in_turn,
+    ranks_without_core,
+    turns_s,
+    without_turns,
+)
 from scalana.detectors.evidence import computes_more, may_compute_more
 from scalana.detectors.findings import Finding, TimeSplit
+from scalana.detectors.late_ranks import detect
 from scalana.detectors.paths import _name
+from scalana.detectors.pools import find_pools
+from scalana.detectors.replay import prepare
 from scalana.detectors.savings import StretchExcess, _usual_rows
 from scalana.detectors.targets import TargetKind
 from scalana.detectors.waits import find_waits
@@ -164,7 +174,16 @@ def test_what_comes_by_chance_cancels_over_stretches(
     cpu, core_wait = np.array(cpu_s), np.array(core_wait_s)
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
     excess = StretchExcess(
-        none, np.zeros(0), rows, rows, rows, np.ones(4), cpu + core_wait + np.array(asleep_s), cpu, core_wait
+        none,
+        np.zeros(0),
+        rows,
+        rows,
+        rows,
+        np.ones(4),
+        np.ones(4),
+        cpu + core_wait + np.array(asleep_s),
+        cpu,
+        core_wait,
     )
     assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(excess) == pytest.approx(part)
     assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(excess) == 1.0
@@ -173,7 +192,7 @@ def test_what_comes_by_chance_cancels_over_stretches(
 def test_ranks_that_take_turns_in_sleeping_are_late_by_the_program() -> None:
     over, core_wait = np.array([0.4, -0.4, 0.4, -0.4]), np.array([0.1, -0.1, 0.1, -0.1])
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), over, np.zeros(4), core_wait)
+    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, np.zeros(4), core_wait)
     shared = Crowding.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == 0.0
     assert shared.programs_part(replace(excess, asleep=True)) == pytest.approx(0.75)
@@ -256,10 +275,45 @@ def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int
 def test_who_computes_no_more_than_others_is_late_for_want_of_a_core() -> None:
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
     over, cpu = np.full(4, 0.4), np.full(4, 0.1)
-    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), over, cpu, over - cpu)
+    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, cpu, over - cpu)
     shared = Crowding.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == pytest.approx(1.0)
     assert shared.programs_part(excess, computing=False) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("over_cpu_s", "did_cpu_s", "computes"),
+    [(0.1, 0.5, False), (0.1, 0.25, True), (0.3, 1.5, True)],
+    ids=["a slow core", "another amount of work", "hardly for want of a core"],
+)
+def test_what_takes_a_little_longer_in_turn_may_be_on_a_slow_core(
+    over_cpu_s: float, did_cpu_s: float, computes: bool
+) -> None:
+    none, rows, over = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64), np.full(4, 0.4)
+    did, cpu = np.full(4, did_cpu_s), np.full(4, over_cpu_s)
+    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), did, over, cpu, over - cpu)
+    assert computes_in_turn(excess) is computes
+    assert computes_in_turn(replace(excess, of_pieces=True))
+
+
+@pytest.mark.parametrize(("late_ms", "lines"), [(14.0, []), (25.0, ["solve"])])
+def test_a_slow_core_is_no_work_that_ranks_do_in_turn(late_ms: float, lines: list[str]) -> None:
+    """In each step another rank computes longer, beside what all of them wait for a core."""
+    late = np.random.default_rng(5).integers(0, 4, 60)
+    job, names = simulate(steps(4, 60, lambda step, rank: {"solve": 34.0 if late[step] != rank else 30.0 + late_ms}))
+    own = job.own
+    own.cpu_s[:] = np.where(own.seconds > 0.035, 1e-3 * late_ms, 0.01)
+    own.core_wait_s[:] = own.seconds - own.cpu_s
+    waits = find_waits(job)
+    told = detect(job, structure(names), waits, blame(job, waits), prepare(job), find_pools(job))
+    assert [names[finding.line - 1] for finding in without_turns(told, job, hosts(4, 2))] == lines
+
+
+def test_lateness_without_a_line_is_told_only_if_the_run_would_be_shorter_without_it() -> None:
+    finding = found("unresolved", 2.5)
+    assert without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2)) == [finding]
+    assert not without_turns([replace(finding, saving_s=0.005)], crowded(0.2, 0.6, 8), hosts(8, 2))
+    assert without_turns([replace(finding, saving_s=0.005)], crowded(1.0, 0.0, 8), hosts(8, 8))
 
 
 def test_a_message_that_waits_for_its_partner_is_named_by_its_call() -> None:
