@@ -135,24 +135,25 @@ def _case(
     candidate: Candidate, excess: StretchExcess | None, judged: Significance, crowding: Crowding, run: _Run
 ) -> _Case | None:
     """A candidate that costs enough, for how sure one can be of it; None for any other."""
+    table, timeline = run.table, run.timeline
     finding = _finding(candidate, excess, run)
-    steady = _signal(candidate, run.table, judged.steady)
-    drifts = steady < STEADY <= _signal(candidate, run.table, judged.drifting)
+    steady = _signal(candidate, table, judged.steady)
+    drifts = steady < STEADY <= _signal(candidate, table, judged.drifting)
     programs = 1.0
     if excess is not None:
         # Who is late on average does more over the run, too; who is late in turn need not.
-        in_turn = steady < STEADY and (drifts or computes_in_turn(excess))
-        computing = in_turn or (steady >= STEADY and may_compute_more(candidate, run.table, run.timeline, run.psg))
-        programs = crowding.programs_part(excess, computing)
+        in_turn = steady < STEADY or len(candidate.ranks) == timeline.ranks
+        more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
+        programs = crowding.programs_part(excess, more)
     finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
     if drifts:
         finding.evidence["drifts"] = True
     finding.kind = _kind(candidate, finding, programs, run)
-    if candidate.lost_s < run.recorded_s * _worth(candidate, finding, run.table, judged):
+    if candidate.lost_s < run.recorded_s * _worth(candidate, finding, table, judged):
         return None
     if candidate.lost_s < DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
         return None
-    return _Case(candidate, finding, excess, _signal(candidate, run.table, judged.repeated) < 0.5)
+    return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
 
 
 def _told(cases: list[_Case], run: _Run) -> list[Finding]:

@@ -296,10 +296,11 @@ def test_what_takes_a_little_longer_in_turn_may_be_on_a_slow_core(
     assert computes_in_turn(replace(excess, of_pieces=True))
 
 
+@pytest.mark.parametrize("often", [(1, 1, 1, 1), (1, 1, 4, 4)], ids=["all alike", "some more often"])
 @pytest.mark.parametrize(("late_ms", "lines"), [(14.0, []), (25.0, ["solve"])])
-def test_a_slow_core_is_no_work_that_ranks_do_in_turn(late_ms: float, lines: list[str]) -> None:
+def test_a_slow_core_is_no_work_that_ranks_do_in_turn(late_ms: float, lines: list[str], often: tuple[int, ...]) -> None:
     """In each step another rank computes longer, beside what all of them wait for a core."""
-    late = np.random.default_rng(5).integers(0, 4, 60)
+    late = np.random.default_rng(5).choice(np.repeat(np.arange(4), often), 60)
     job, names = simulate(steps(4, 60, lambda step, rank: {"solve": 34.0 if late[step] != rank else 30.0 + late_ms}))
     own = job.own
     own.cpu_s[:] = np.where(own.seconds > 0.035, 1e-3 * late_ms, 0.01)
