@@ -20,6 +20,7 @@
 
 /* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
  * runs, or rests, all through, and the fewer the longer that has been so. */
+#define COMING_AND_GOING_NS (500 * NS_PER_MS) /* after one did, threads may: short ones are found by many ticks alone */
 static const struct {
     unsigned steady_ticks, periods;
 } tick_lengths[] = {{0, 2}, {1, 4}, {16, 8}, {48, 16}, {112, 32}};
@@ -79,8 +80,11 @@ static void sleep_until(uint64_t time_ns)
 }
 
 /* Periods of native samples from one tick to the next. */
-static unsigned periods_at_once(void)
+static unsigned periods_at_once(uint64_t now)
 {
+    if (now < sampling->changed_ns + COMING_AND_GOING_NS) {
+        return 1;
+    }
     sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
     unsigned periods = 0, most = native_source->most_periods();
     for (size_t i = 0; i < sizeof tick_lengths / sizeof *tick_lengths; i++) {
@@ -109,7 +113,7 @@ static void *sampler_main(void *unused)
     while (!atomic_load(&stopping)) {
         uint64_t step = NATIVE_SCAN_NS;
         if (sample_python || native_source) {
-            step = atomic_load(&period_ns) * (sample_python ? 1 : periods_at_once());
+            step = atomic_load(&period_ns) * (sample_python ? 1 : periods_at_once(now));
         }
         uint64_t skip = (UINT64_C(1) << recorder_level()) - 1;
         pthread_mutex_lock(&table_lock);

@@ -317,6 +317,25 @@ static void divide(watched *w, const native_sample *samples, size_t count, uint6
     }
 }
 
+/* What a thread that has ended did since the latest look at it: each sample comes after a period of CPU time, and the
+ * first one of all also stands for what the thread had used when it was found. */
+static void emit_last(watched *w)
+{
+    native_sample samples[NATIVE_SAMPLES];
+    size_t count = native_source->take(w->tid, samples, NATIVE_SAMPLES);
+    uint64_t before_us = w->indexed ? 0 : (w->cpu_ns - w->reported_cpu_ns) / 1000;
+    if (count == 0 || w->ignored) {
+        return;
+    }
+    sampler_emit_held(w);
+    w->held = false;
+    w->state = STATE_RUNNING;
+    for (size_t i = 0; i < count; i++) {
+        w->path = samples[i].path;
+        emit(w, samples[i].time_ns, native_source->period_ns / 1000 + (i == 0 ? before_us : 0), 0);
+    }
+}
+
 /* A look at a thread of native code. While it runs, samples come from elsewhere, each with its time; what it does when
  * it does not run is found here, once. */
 enum sight sampler_look_natively(watched *w)
@@ -325,6 +344,7 @@ enum sight sampler_look_natively(watched *w)
     uint64_t now = clock_wall_ns();
     uint64_t cpu, after;
     if (!clock_thread_cpu_ns(w->tid, &cpu) || cpu < w->cpu_ns) {
+        emit_last(w);
         return HAS_ENDED;
     }
     bool waited = lacked_core(w, now, cpu);

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clocks.h"
+
 /* The interpreter's list of threads is not walked more often than this. */
 #define WALK_NS (9 * NS_PER_MS / 2)
 
@@ -99,6 +101,9 @@ static void look_at_native(pid_t tid, uint64_t now)
         }
         w->unsettled = false; /* of no interest before it runs */
         w->look_ns = now - (sampling->first_pass ? 0 : NATIVE_SCAN_NS);
+        if (native_source && !sampling->first_pass) {
+            clock_thread_cpu_ns(tid, &w->cpu_ns);
+        }
     }
     w->pass = sampling->pass;
     if (native_source) {
@@ -130,6 +135,7 @@ void sampler_pass_over_native(uint64_t now)
     }
     sampling->pass++;
     sampling->any_gone = false;
+    sampling->changed_ns = now;
     sampling->listed = 0;
     long size;
     while ((size = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {

@@ -45,6 +45,7 @@ typedef struct {
     uint64_t made; /* count of thread states at the latest walk */
     uint64_t listed; /* threads that the kernel listed when its list was last looked through; 0: never */
     bool any_gone;   /* one of them has ended since */
+    uint64_t changed_ns; /* when threads had begun or ended last */
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
     unsigned steady_ticks; /* for so many ticks */

@@ -110,3 +110,15 @@ def test_short_rests_between_what_runs_are_told_apart(mpi: Mpi) -> None:
     assert at_rest["stall_s"].sum() > 3.0 * at_work["stall_s"].sum()
     assert 0.65 < at_work["cpu_s"].sum() / ran_s < 1.35
     assert at_work["stall_s"].sum() < 0.3 * rested_s
+
+
+def test_threads_that_live_for_a_step_are_seen(mpi: Mpi) -> None:
+    folder = mpi.record(2, mpi.compile("short_threads.c", "-pthread"))
+    record = next(record for record in RunFolder(folder).processes() if record.rank == 1)
+    if record.meta["sampler"] != "native":
+        pytest.skip("the kernel takes no samples for this user")
+    others = [index for index, thread in record.threads.items() if not thread.is_main]
+    seen_s = np.asarray(record.samples.cpu_us)[np.isin(record.samples.thread, others)].sum() / 1e6
+    assert 0.45 * 120 * 0.012 < seen_s < 1.1 * 120 * 0.012
+    first = scalana.analyze(folder).findings[0]
+    assert first.line in lines_of("short_threads.c", "/* slow */") and first.ranks == [1]
