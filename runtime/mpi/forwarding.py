@@ -16,8 +16,9 @@ _OURS = ("LD_PRELOAD", "PYTHONPATH")
 def forwarding(command: Sequence[str], environ: Mapping[str, str], compilers: Sequence[str]) -> dict[str, str]:
     """The variable that tells Open MPI to hand on to other hosts what recorders go by; none for other MPIs.
 
-    Before version 5, Open MPI refuses a job that has both this variable and the option ``-x``, which a script may have
-    as well: there it is only told where the command itself is the launcher, and has no such option.
+    It ends a job in whose environment one of the variables is missing by then, as a script may have it: so it is told
+    only where the command itself is the launcher, and where no file sets the same. Before version 5 it refuses a job
+    that has the option ``-x`` as well.
 
     Args:
         command: what starts the job, in the user's own words.
@@ -26,10 +27,25 @@ def forwarding(command: Sequence[str], environ: Mapping[str, str], compilers: Se
     """
     folders = {os.path.dirname(compiler) for compiler in compilers}
     open_mpi = [folder for folder in folders if os.path.exists(os.path.join(folder, "ompi_info"))]
-    refuses = any(not os.path.exists(os.path.join(folder, "prterun")) for folder in open_mpi)
-    plain = os.path.basename(command[0]) in ("mpirun", "mpiexec", "orterun") and "-x" not in command
-    if not open_mpi or (refuses and not plain):
+    older = any(not os.path.exists(os.path.join(folder, "prterun")) for folder in open_mpi)
+    launches = os.path.basename(command[0]) in ("mpirun", "mpiexec", "orterun")
+    if not open_mpi or not launches or (older and "-x" in command) or _is_set_in_files(open_mpi, environ):
         return {}
     names = [name for name in environ if name in _OURS or name.startswith("SCALANA_")]
     before = [environ[_LIST]] if environ.get(_LIST) else []
     return {_LIST: environ.get(f"{_LIST}_delimiter", ";").join([*before, *sorted(names)])}
+
+
+def _is_set_in_files(folders: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether a user's or an installation's own file sets the parameter, which the variable would hide."""
+    files = [os.path.join(environ.get("HOME", ""), ".openmpi", "mca-params.conf")]
+    files += [os.path.join(os.path.dirname(folder), "etc", "openmpi-mca-params.conf") for folder in folders]
+    return any("mca_base_env_list" in _text(file) for file in files)
+
+
+def _text(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""

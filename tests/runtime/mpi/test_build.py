@@ -114,11 +114,12 @@ def test_other_jobs_get_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "command", "before", "list_is"),
     [
-        (["ompi_info", "prterun"], ["./job.sh", "-x", "A"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
+        (["ompi_info", "prterun"], ["mpirun", "-x", "A", "app"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
         (["ompi_info", "prterun"], ["mpirun", "app"], "MINE", "MINE;LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
         (["ompi_info"], ["mpirun", "app"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
         (["ompi_info"], ["mpirun", "-x", "A", "app"], "", None),
-        (["ompi_info"], ["./job.sh"], "", None),
+        (["ompi_info", "prterun"], ["./job.sh"], "", None),
+        (["ompi_info", "prterun"], ["env", "-u", "PYTHONPATH", "mpirun", "app"], "", None),
         (["mpichversion"], ["mpirun", "app"], "", None),
     ],
 )
@@ -127,10 +128,13 @@ def test_what_open_mpi_is_told_to_hand_on(
 ) -> None:
     for file in files:
         (tmp_path / file).touch()
-    environ = dict.fromkeys(("HOME", "PYTHONPATH", "SCALANA_RUN_DIR", "LD_PRELOAD"), "x")
+    environ = dict.fromkeys(("PYTHONPATH", "SCALANA_RUN_DIR", "LD_PRELOAD"), "x")
     environ |= {"OMPI_MCA_mca_base_env_list": before} if before else {}
     told = forwarding(command, environ, [str(tmp_path / "mpicc")])
     assert told == ({"OMPI_MCA_mca_base_env_list": list_is} if list_is else {})
+    (tmp_path / ".openmpi").mkdir()
+    (tmp_path / ".openmpi" / "mca-params.conf").write_text("mca_base_env_list = MINE\n")
+    assert forwarding(command, {**environ, "HOME": str(tmp_path)}, [str(tmp_path / "mpicc")]) == {}
 
 
 def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:

@@ -106,6 +106,12 @@ def test_a_script_that_starts_ranks_twice(mpi: Mpi, program: Path) -> None:
         assert len(chosen.warnings) == 1 and f"launch {number} is analysed" in chosen.warnings[0]
 
 
+def test_a_script_that_clears_variables_of_others(mpi: Mpi, program: Path) -> None:
+    """Open MPI ends a job that is to hand on what is not there."""
+    start = f"mpirun {' '.join(mpi.options)} -n 2 {program}"
+    assert len(run(mpi, script(mpi.work / "job.sh", f"unset PYTHONPATH\n{start}\nunset LD_PRELOAD\n{start}"))) == 2
+
+
 def test_a_script_around_every_rank(mpi: Mpi, program: Path) -> None:
     wrapper = script(mpi.work / "wrapper.sh", 'date >/dev/null\nnice -n 0 "$@"\n')
     check(run(mpi, "mpirun", *mpi.options, "-n", "2", wrapper, program), 2)
