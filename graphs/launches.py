@@ -58,14 +58,10 @@ def communicates(record: ProcessRecord) -> bool:
     return len(record.events) > 0 or len(record.open) > 0
 
 
-def in_order_of_start(records: Sequence[ProcessRecord]) -> list[ProcessRecord]:
-    """Real time orders records of different boots or hosts, the monotonic clock those of one."""
-    return sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name))
-
-
 def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
     """Sort processes with a rank into launches, in the order in which these began."""
-    ordered = in_order_of_start(records)
+    # Real time orders records of different boots or hosts, the monotonic clock those of one.
+    ordered = sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name))
     if len({record.rank for record in ordered}) == len(ordered):
         whole = Launch()
         for record in ordered:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from scalana.graphs.launches import (
     Launch,
     communicates,
-    in_order_of_start,
     launch_to_analyse,
     launches_of,
     parent_of,
@@ -109,8 +108,7 @@ def start_ns(record: ProcessRecord) -> int:
 
 
 def _last_generation(records: list[ProcessRecord]) -> ProcessRecord:
-    """Of several records of a rank the last that communicated, or the last at all."""
-    records = in_order_of_start(records)
+    """Of several records of a rank, in order of start, the last that communicated, or the last at all."""
     return ([record for record in records if communicates(record)] or records)[-1]
 
 

@@ -45,7 +45,7 @@ def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     found |= dict.fromkeys(_files_of_tools(list(found)))
     words = list(found)
     for word in words:  # which grows meanwhile
-        script = _script(word, environ)
+        script = _script(_path(word, environ))
         more = dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(script))
         if len(words) < _MOST_SCRIPTS:
             more |= dict.fromkeys(_named_scripts(word, script))
@@ -80,9 +80,13 @@ def _shell_words(text: str) -> list[str]:
         return text.split()
 
 
-def _script(word: str, environ: Mapping[str, str]) -> bytes:
-    """The beginning of a file that a word names; of programs nothing."""
-    path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+def _path(word: str, environ: Mapping[str, str]) -> str:
+    """The file that a word names, here or in PATH; empty if it names none."""
+    return word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+
+
+def _script(path: str) -> bytes:
+    """The beginning of a file; of programs nothing."""
     try:
         with open(path, "rb") as file:
             start = file.read(_LARGEST_SCRIPT)
@@ -97,10 +101,10 @@ def uses_mpi(command: Sequence[str], environ: Mapping[str, str]) -> bool:
 
 
 def _mentions_mpi(word: str, environ: Mapping[str, str]) -> bool:
-    path = word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+    path = _path(word, environ)
     if path and _is_elf(path):
         return any(LIBRARY.match(os.path.basename(library)) for library in _needed(path))
-    return bool(_MENTIONS.search(_script(word, environ)))
+    return bool(_MENTIONS.search(_script(path)))
 
 
 @cache
