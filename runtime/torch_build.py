@@ -7,12 +7,14 @@ torch. Where it cannot be done the kernels in Python go on to do the work.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from scalana.runtime import torch_native
 
@@ -22,14 +24,56 @@ _SECONDS = 300
 
 
 def wanted(environ: Mapping[str, str]) -> list[str]:
-    """Libraries that recorded jobs have asked for and that nobody has compiled."""
+    """Libraries that recorded jobs have asked for and that nobody has compiled, or compiles just now."""
+    return [path for path in _requests(environ) if _is_open(path) and not _is_locked(path)]
+
+
+def _requests(environ: Mapping[str, str]) -> list[str]:
     folder = torch_native.cache_folder(environ)
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    paths = [os.path.join(folder, name[: -len(".wanted")]) for name in names if name.endswith(".wanted")]
-    return [path for path in paths if not os.path.exists(path) and not os.path.exists(path + ".failed")]
+    return [os.path.join(folder, name[: -len(".wanted")]) for name in names if name.endswith(".wanted")]
+
+
+def _is_open(path: str) -> bool:
+    """Whether a request still holds: not of an earlier scalana, nor of a torch that is gone or has changed."""
+    if os.path.exists(path) or os.path.exists(path + ".failed"):
+        return False
+    version = os.path.basename(path).rpartition("-")[0]
+    try:
+        torch_folder = _torch_folder(path)
+        return any(
+            torch_native.library_path(os.path.dirname(path), torch_folder, version, abi) == path for abi in (0, 1)
+        )
+    except OSError:
+        return False
+
+
+def _torch_folder(path: str) -> str:
+    with open(path + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Hold a request, so that jobs that end together do not all compile the same.
+
+    Raises:
+        OSError: the request is gone, or somebody else holds it.
+    """
+    with open(path + ".wanted", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        with _locked(path):
+            return False
+    except OSError:
+        return True
 
 
 def start(environ: Mapping[str, str]) -> bool:
@@ -53,23 +97,24 @@ def start(environ: Mapping[str, str]) -> bool:
 def build(path: str, environ: Mapping[str, str]) -> str:
     """Compile one library that is wanted. Returns what went wrong, empty if nothing did.
 
-    A failure is remembered beside it, so that it is not tried again."""
+    A failure is remembered beside it, so that it is not tried again. What somebody else compiles is left to them."""
     compiler = _compiler(environ)
     if compiler is None:
         return "no C++ compiler (c++, g++ or clang++) in PATH"
-    try:
-        with open(path + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
-            torch_folder = file.read()
-        trouble = _compile(compiler, path, torch_folder)
-    except (OSError, subprocess.SubprocessError) as error:
-        trouble = str(error)
-    try:
-        if trouble:
-            with open(path + ".failed", "w", encoding="utf-8", errors="replace") as file:
-                file.write(trouble)
-        os.unlink(path + ".wanted")
-    except OSError:
-        pass
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(_locked(path))
+        except OSError:
+            return ""
+        try:
+            trouble = _compile(compiler, path, _torch_folder(path))
+        except (OSError, subprocess.SubprocessError) as error:
+            trouble = str(error)
+        with contextlib.suppress(OSError):
+            if trouble:
+                with open(path + ".failed", "w", encoding="utf-8", errors="replace") as file:
+                    file.write(trouble)
+            os.unlink(path + ".wanted")
     return trouble
 
 
@@ -113,6 +158,10 @@ def main() -> int:
     """Compile all that is wanted; the number of failures."""
     _step_back()
     failures = 0
+    for path in _requests(os.environ):
+        if not _is_open(path):
+            with contextlib.suppress(OSError):
+                os.unlink(path + ".wanted")
     for path in wanted(os.environ):
         trouble = build(path, os.environ)
         failures += bool(trouble)

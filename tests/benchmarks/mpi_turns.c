@@ -5,7 +5,8 @@
  * SCALANA_TURNS_FILE-<pid>: what was recorded, then CPU seconds of the process and wall seconds, window by window.
  *
  * Samples are not begun anew in each turn, for a sampler that has just begun costs more than one that knows its threads:
- * the kernel's events are switched off, and the sampler's thread is held up where it would read them. */
+ * the kernel's events and the timers of threads are switched off, and the sampler's thread is held up where it would read
+ * what they gave. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <linux/perf_event.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 enum { CALLS = 1, SAMPLES = 2 };
 #define MOST_FUNCTIONS 1024
 #define MOST_WINDOWS 4096
+#define MOST_TIMERS 256
 
 extern const char *const agent_names[];
 extern void *agent_slots[];
@@ -99,6 +102,29 @@ static void switch_events(unsigned long request)
     }
 }
 
+/* All timers of the process that signal one of its threads: a program's own of that kind would be among them. */
+static void switch_timers(bool wanted)
+{
+    static struct itimerspec set[MOST_TIMERS];
+    const struct itimerspec none = {{0, 0}, {0, 0}};
+    FILE *list = fopen("/proc/self/timers", "re");
+    char line[256];
+    int id = -1;
+    while (list && fgets(line, sizeof line, list)) {
+        if (sscanf(line, "ID: %d", &id) == 1 || strncmp(line, "notify: signal/tid", 18) != 0 || id >= MOST_TIMERS) {
+            continue;
+        }
+        if (wanted) {
+            syscall(SYS_timer_settime, id, 0, &set[id], NULL);
+        } else {
+            syscall(SYS_timer_settime, id, 0, &none, &set[id]);
+        }
+    }
+    if (list) {
+        fclose(list);
+    }
+}
+
 static void sample(bool wanted)
 {
     if (real_source == NULL) {
@@ -109,10 +135,12 @@ static void sample(bool wanted)
     }
     if (wanted) {
         switch_events(PERF_EVENT_IOC_ENABLE);
+        switch_timers(true);
         pthread_mutex_unlock(&gate);
     } else {
         pthread_mutex_lock(&gate);
         switch_events(PERF_EVENT_IOC_DISABLE);
+        switch_timers(false);
     }
 }
 

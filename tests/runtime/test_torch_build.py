@@ -10,10 +10,15 @@ import pytest
 from scalana.runtime import torch_build, torch_native
 
 
-def ask(cache: Path, name: str = "1.0-0.so") -> str:
+def ask(cache: Path) -> str:
+    """As a job does whose torch has no kernels yet."""
+    torch = cache.parent / f"{cache.name}-torch"
+    (torch / "lib").mkdir(parents=True, exist_ok=True)
+    if not (library := torch / "lib" / "libtorch_cpu.so").exists():
+        library.touch()
     folder = torch_native.cache_folder({"SCALANA_CACHE": str(cache)})
-    path = os.path.join(folder, name)
-    torch_native._want(path, "/opt/torch")
+    path = torch_native.library_path(folder, str(torch), "1.0", 1)
+    torch_native._want(path, str(torch))
     return path
 
 
@@ -67,3 +72,31 @@ def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ask(tmp_path / "file")
     assert torch_build.wanted({"SCALANA_CACHE": str(tmp_path / "file")}) == []
+
+
+def test_two_jobs_do_not_compile_the_same_at_once(tmp_path: Path) -> None:
+    environment = {"SCALANA_CACHE": str(tmp_path)}
+    path = ask(tmp_path)
+    with torch_build._locked(path):
+        assert torch_build.wanted(environment) == []
+        assert torch_build.build(path, compiler(tmp_path / "bin", "exit 1")) == "" and not os.path.exists(
+            path + ".failed"
+        )
+    assert torch_build.wanted(environment) == [path]
+
+
+@pytest.mark.parametrize("change", ["torch", "sources"])
+def test_what_an_earlier_torch_or_scalana_asked_for_is_not_compiled(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ask(tmp_path)
+    if change == "torch":
+        Path(torch_build._torch_folder(path), "lib", "libtorch_cpu.so").write_text("another")
+    else:
+        source = tmp_path / "kernels.cpp"
+        source.write_text("")
+        monkeypatch.setattr(torch_native, "SOURCES", (str(source),))
+    monkeypatch.setenv("SCALANA_CACHE", str(tmp_path))
+    monkeypatch.setattr(torch_build, "_step_back", lambda: None)
+    assert torch_build.wanted(os.environ) == []
+    assert torch_build.main() == 0 and not os.path.exists(path + ".wanted")
