@@ -6,8 +6,8 @@ Importing this package costs nothing: what a name needs is loaded when the name 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # of typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from scalana import __version__, console
-from scalana.commands import COMMANDS, CommandError
+from scalana.commands import COMMANDS, CommandError, command
 
 _DESCRIPTION = """\
 Which line, on which rank, made everyone else wait, and how much time comes back if it is fixed?
@@ -22,24 +22,25 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line, one subparser per command."""
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line, one subparser for each of some commands."""
     top = argparse.ArgumentParser(
         prog="scalana", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     top.add_argument("--version", action="version", version=f"scalana {__version__}")
     commands = top.add_subparsers(dest="command_name", metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
-        summary = (command.__doc__ or "").strip().splitlines()[0]
+    for name in names:
+        asked = command(name)
+        summary = (asked.__doc__ or "").strip().splitlines()[0]
         sub = commands.add_parser(
             name,
             help=summary[0].lower() + summary[1:].rstrip("."),
             description=summary,
-            epilog=command.example,
+            epilog=asked.example,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.configure(sub)
-        sub.set_defaults(entry=command.run, parser=sub)
+        asked.configure(sub)
+        sub.set_defaults(entry=asked.run, parser=sub)
     return top
 
 
@@ -50,7 +51,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if "--" in own:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
-    args, unknown = parser().parse_known_args(own)
+    named = own[:1] if own and own[0] in COMMANDS else COMMANDS
+    args, unknown = parser(named).parse_known_args(own)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     args.rest = rest

@@ -15,7 +15,6 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -64,15 +63,16 @@ def write_run_info(folder: str | os.PathLike[str], info: Mapping[str, object]) -
     Raises:
         OSError: it cannot be written.
     """
-    descriptor, temporary = tempfile.mkstemp(prefix=".run-", suffix=".json", dir=folder)
+    target = os.path.join(folder, "run.json")
+    temporary = f"{target}.{os.getpid()}"
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8") as file:
             json.dump(dict(info), file, indent=1)
             file.write("\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, os.path.join(folder, "run.json"))
+        os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise
 
 

@@ -6,13 +6,12 @@ compiled for: its path, size and time are in their name, so that another library
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import subprocess
+import zlib
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
 from scalana.runtime.mpi.job import LIBRARY
 
@@ -24,13 +23,17 @@ class BuildError(Exception):
     """The recorder for an MPI cannot be made; says why."""
 
 
-class Kept(NamedTuple):
-    """The files of the recorder for the MPI of an ``mpicc``, made or not."""
+class Kept:
+    """The files of the recorder for the MPI of an ``mpicc``, made or not.
 
-    compiler: str
-    wrappers: list[str]
-    """One for each file of the MPI library, all with the same contents."""
-    preloaded: str
+    Args:
+        compiler: the ``mpicc``.
+        wrappers: one for each file of the MPI library, all with the same contents.
+        preloaded: what is preloaded.
+    """
+
+    def __init__(self, compiler: str, wrappers: list[str], preloaded: str) -> None:
+        self.compiler, self.wrappers, self.preloaded = compiler, wrappers, preloaded
 
     @property
     def missing(self) -> list[str]:
@@ -71,15 +74,16 @@ def cache_folder(environ: Mapping[str, str]) -> str:
 
 @cache
 def _version() -> str:
-    digest = hashlib.sha256()
+    mark, size = 0, 0
+    sources = [os.path.join(os.path.dirname(HERE), "operations.py")]
     for base in (HERE, CORE):
-        for name in sorted(os.listdir(base)):
-            if name.endswith((".c", ".h", ".py")):
-                with open(os.path.join(base, name), "rb") as file:
-                    digest.update(name.encode() + b"\0" + file.read())
-    with open(os.path.join(os.path.dirname(HERE), "operations.py"), "rb") as file:
-        digest.update(file.read())
-    return digest.hexdigest()[:16]
+        sources += [os.path.join(base, name) for name in sorted(os.listdir(base)) if name.endswith((".c", ".h", ".py"))]
+    for source in sources:
+        with open(source, "rb") as file:
+            content = file.read()
+        mark = zlib.crc32(os.fsencode(os.path.basename(source)) + b"\0" + content, mark)
+        size += len(content)
+    return f"{mark:08x}{size:08x}"
 
 
 def wrappers_name(library: str) -> str:

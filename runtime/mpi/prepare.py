@@ -6,19 +6,22 @@ All that a job has to wait for before it starts: what compiles is only imported 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
 from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for
 
 
-class Prepared(NamedTuple):
-    """What a job needs in its environment to be recorded."""
+class Prepared:
+    """What a job needs to be recorded.
 
-    environment: dict[str, str]
-    notes: list[str]
-    """What will not be recorded, and why."""
+    Args:
+        environment: what it needs in its environment.
+        notes: what will not be recorded, and why.
+    """
+
+    def __init__(self, environment: dict[str, str], notes: list[str]) -> None:
+        self.environment, self.notes = environment, notes
 
 
 def prepare(

@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from typing import Protocol
+from importlib import import_module
 
-from scalana.commands.diff import DiffCommand
-from scalana.commands.psg import PsgCommand
-from scalana.commands.report import ReportCommand
-from scalana.commands.run import RunCommand
-from scalana.commands.scaling import ScalingCommand
 from scalana.errors import CommandError
 
-__all__ = ["COMMANDS", "Command", "CommandError"]
+TYPE_CHECKING = False  # of typing, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Command(Protocol):
+        """A command. The first line of its docstring is its summary in ``--help``."""
+
+        example: str
+        """Shown below ``--help``."""
+
+        def configure(self, parser: argparse.ArgumentParser) -> None:
+            """Declare the arguments."""
+
+        def run(self, args: argparse.Namespace) -> int:
+            """Do it, and return the exit code. ``args.rest`` is what followed ``--`` (None without one).
+
+            Raises:
+                CommandError: with the message for the user and the exit code.
+            """
 
 
-class Command(Protocol):
-    """A command. The first line of its docstring is its summary in ``--help``."""
+__all__ = ["COMMANDS", "CommandError", "command"]
 
-    example: str
-    """Shown below ``--help``."""
-
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Do it, and return the exit code. ``args.rest`` is what followed ``--`` (None without one).
-
-        Raises:
-            CommandError: with the message for the user and the exit code.
-        """
-
-
-COMMANDS: dict[str, Command] = {
-    "run": RunCommand(),
-    "report": ReportCommand(),
-    "scaling": ScalingCommand(),
-    "diff": DiffCommand(),
-    "psg": PsgCommand(),
+COMMANDS = {
+    "run": "RunCommand",
+    "report": "ReportCommand",
+    "scaling": "ScalingCommand",
+    "diff": "DiffCommand",
+    "psg": "PsgCommand",
 }
+"""Their names, which are those of their modules too, and their classes. A module is loaded when its command is named:
+a job waits for what ``scalana run`` loads."""
+
+
+def command(name: str) -> Command:
+    """A command by its name."""
+    made: Command = getattr(import_module(f"{__name__}.{name}"), COMMANDS[name])()
+    return made
