@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 
-from scalana.runtime import torch_native
+from scalana.runtime import torch_native, user_cache
 
 _FLAGS = ("-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _STANDARDS = ("c++20", "c++17")
@@ -25,16 +25,7 @@ _SECONDS = 300
 
 def wanted(environ: Mapping[str, str]) -> list[str]:
     """Libraries that recorded jobs have asked for and that nobody has compiled, or compiles just now."""
-    return [path for path in _requests(environ) if _is_open(path) and not _is_locked(path)]
-
-
-def _requests(environ: Mapping[str, str]) -> list[str]:
-    folder = torch_native.cache_folder(environ)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    return [os.path.join(folder, name[: -len(".wanted")]) for name in names if name.endswith(".wanted")]
+    return [path for path in user_cache.wanted(user_cache.TORCH, environ) if _is_open(path) and not _is_locked(path)]
 
 
 def _is_open(path: str) -> bool:
@@ -158,7 +149,7 @@ def main() -> int:
     """Compile all that is wanted; the number of failures."""
     _step_back()
     failures = 0
-    for path in _requests(os.environ):
+    for path in user_cache.wanted(user_cache.TORCH, os.environ):
         if not _is_open(path):
             with contextlib.suppress(OSError):
                 os.unlink(path + ".wanted")

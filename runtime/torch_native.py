@@ -13,9 +13,11 @@ import os
 import sys
 import zlib
 
+from scalana.runtime import user_cache
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 SOURCES = tuple(
@@ -44,14 +46,6 @@ class Operator(ctypes.Structure):
     ]
 
 
-def cache_folder(environ: Mapping[str, str]) -> str:
-    """Where compiled kernels are kept."""
-    base = environ.get("SCALANA_CACHE") or os.path.join(
-        environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "scalana"
-    )
-    return os.path.join(base, "torch")
-
-
 def library_path(folder: str, torch_folder: str, version: str, abi: int) -> str:
     """File of the kernels for one installation of torch: another one, or other sources of ours, is another file."""
     status = os.stat(os.path.join(torch_folder, "lib", "libtorch_cpu.so"))
@@ -67,9 +61,10 @@ def attach(torch: Any, core: Any, c10d: Any, operators: Sequence[Operator]) -> b
     if os.environ.get(SWITCH) == "0" or not core.supported() or not operators:
         return False
     torch_folder = os.path.dirname(torch.__file__)
-    path = library_path(cache_folder(os.environ), torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
+    folder = user_cache.folder_of(user_cache.TORCH, os.environ)
+    path = library_path(folder, torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
     if not os.path.exists(path):
-        _want(path, torch_folder)
+        user_cache.want(path, torch_folder)
         return False
     try:
         library = ctypes.CDLL(path)
@@ -103,15 +98,3 @@ def _innermost(function: Any) -> Any:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
-
-
-def _want(path: str, torch_folder: str) -> None:
-    """Leave a note for whoever compiles."""
-    try:
-        if os.path.exists(path + ".failed"):
-            return
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + ".wanted", "x", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(torch_folder)
-    except OSError:
-        pass

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping
 from functools import cache
 
+from scalana.runtime import user_cache
 from scalana.runtime.mpi.job import LIBRARY
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -56,10 +57,7 @@ def kept_for(compiler: str, folder: str) -> Kept:
 
 def cache_folder(environ: Mapping[str, str]) -> str:
     """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
-    base = environ.get("SCALANA_CACHE") or os.path.join(
-        environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "scalana"
-    )
-    folder = os.path.join(base, "mpi", _version())
+    folder = os.path.join(user_cache.folder_of(user_cache.MPI, environ), _version())
     try:
         os.makedirs(folder, exist_ok=True)
         if os.access(folder, os.W_OK) or os.listdir(folder) or "SCALANA_RUN_DIR" not in environ:

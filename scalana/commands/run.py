@@ -111,9 +111,12 @@ def _finish(
 
 
 def _compile_for_the_next_run() -> None:
-    from scalana.runtime import torch_build
+    from scalana.runtime import user_cache
 
-    torch_build.start(os.environ)
+    if user_cache.wanted(user_cache.TORCH, os.environ):
+        from scalana.runtime import torch_build
+
+        torch_build.start(os.environ)
 
 
 def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> str:

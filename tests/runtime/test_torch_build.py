@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import torch_build, torch_native
+from scalana.runtime import torch_build, torch_native, user_cache
 
 
 def ask(cache: Path) -> str:
@@ -16,9 +16,9 @@ def ask(cache: Path) -> str:
     (torch / "lib").mkdir(parents=True, exist_ok=True)
     if not (library := torch / "lib" / "libtorch_cpu.so").exists():
         library.touch()
-    folder = torch_native.cache_folder({"SCALANA_CACHE": str(cache)})
+    folder = user_cache.folder_of(user_cache.TORCH, {"SCALANA_CACHE": str(cache)})
     path = torch_native.library_path(folder, str(torch), "1.0", 1)
-    torch_native._want(path, str(torch))
+    user_cache.want(path, str(torch))
     return path
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scalana.runtime import torch_build, torch_native  # noqa: E402
+from scalana.runtime import torch_build, user_cache  # noqa: E402
 from tests.runtime import jobs  # noqa: E402
 
 ASK = """
@@ -34,7 +34,7 @@ def provide(cache: Path) -> str:
         done = jobs.python(ASK, Path(run), extra=environment)
     assert done.returncode == 0, done.stderr
     (path,) = torch_build.wanted(environment)
-    known = Path(torch_native.cache_folder(os.environ), Path(path).name)
+    known = Path(user_cache.folder_of(user_cache.TORCH, os.environ), Path(path).name)
     if not known.is_file():
         return torch_build.build(path, os.environ)
     shutil.copy(known, path)
