@@ -13,14 +13,16 @@ import numpy as np
 
 from scalana.detectors.replay import Change, Replay
 from scalana.detectors.segments import weighted_count
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.metrics import gap_locations
+from scalana.graphs.tables import BoolArray
 from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 
 MOST = 0.5
 """Part of a location's time that a gap must take."""
 AT_REST = 0.5
-"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper: the end of it, as a thread may
-compute before it waits for another one."""
+"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper that makes no calls: the end of
+it, as a thread may compute before it waits for another one."""
 RESTING = 0.8
 """Part of what a thread does at a place that must be so for it to rest there."""
 SOON = 0.1
@@ -58,7 +60,8 @@ def joined_threads(timeline: Timeline) -> JoinedThreads:
     several = np.bincount(locations.rank, minlength=timeline.ranks) > 1
     if not several.any():
         return JoinedThreads(none, np.zeros(0), none)
-    at_rest = np.where(timeline.activities.helper[own.activity], 0.0, own.seconds - own.cpu_s - own.core_wait_s)
+    helped = timeline.activities.helper[own.activity] & ~_own_work_beside(timeline, several)
+    at_rest = np.where(helped, 0.0, own.seconds - own.cpu_s - own.core_wait_s)
     gaps = len(calls) + len(locations)
     length_s, rest_s = (weighted_count(own.gap, seconds, gaps) for seconds in (own.seconds, at_rest))
     location = gap_locations(timeline)
@@ -80,6 +83,20 @@ def joined_threads(timeline: Timeline) -> JoinedThreads:
     if not found:
         return JoinedThreads(none, np.zeros(0), none)
     return JoinedThreads(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+def _own_work_beside(timeline: Timeline, several: BoolArray) -> BoolArray:
+    """Rows of helpers at places where a location of the same rank works itself: a thread that communicates, and whose
+    own rows say what it does. ``several`` says which ranks have more than one ``[ranks]``."""
+    own, activities = timeline.own, timeline.activities
+    rank = timeline.locations.rank[gap_locations(timeline)[own.gap]]
+    rows = np.flatnonzero(several[rank])
+    place = number_columns(activities.vertex, activities.line)[0][own.activity[rows]]
+    key = rank[rows] * (len(activities.vertex) + 1) + place
+    helper = activities.helper[own.activity[rows]]
+    result = np.zeros(len(own.gap), np.bool_)
+    result[rows[helper & np.isin(key, key[~helper])]] = True
+    return result
 
 
 @dataclass(slots=True)

@@ -21,6 +21,8 @@ from scalana.graphs.timeline import FloatArray, IntArray, Timeline
 ASLEEP = 0.7
 """Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:
 of the program's making, and not of a busy machine's. Who wakes up waits for a core, too."""
+MOSTLY = 0.5
+"""Part of what lies in a gap that must be work, or waiting for a core, for a thread not to have rested there."""
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
@@ -146,7 +148,7 @@ def stretch_excess(
     seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
     first = np.searchsorted(gap, np.where(since >= 0, since + 1, calls.first[location]))
     end = np.searchsorted(gap, call, side="right")
-    _before_start(first, end, gap, location, since, timeline)
+    _before_start(first, end, gap, seconds, cpu_s + core_wait_s, location, since, timeline)
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
@@ -171,18 +173,22 @@ def stretch_excess(
 
 
 def _before_start(
-    first: IntArray, end: IntArray, gap: IntArray, location: IntArray, since: IntArray, timeline: Timeline
-) -> None:
+    first: IntArray, end: IntArray, gap: IntArray, seconds: FloatArray, busy_s: FloatArray, location: IntArray,
+    since: IntArray, timeline: Timeline,
+) -> None:  # fmt: skip
     """Let stretches of threads from the beginning, if there is nothing in them, be what their main one did before it
-    started them."""
+    started them: nothing of the gap in which it did so, if it rested there for longer than until then."""
     started = StartedThreads.of(timeline)
     for row, thread in enumerate(started.location.tolist()):
         empty = np.flatnonzero((location == thread) & (since < 0) & (first == end))
-        before = started.calls_before(row, timeline)
-        if started.gap[row] < len(timeline.calls):
-            first[empty], end[empty] = np.searchsorted(gap, (before.start, started.gap[row] + 1))
+        before, start = started.calls_before(row, timeline), int(started.gap[row])
+        low, last, high = np.searchsorted(gap, (before.start, start, start + 1)).tolist()
+        there_s = float(seconds[last:high].sum())
+        came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MOSTLY * there_s
+        if start < len(timeline.calls):
+            first[empty], end[empty] = low, last if came_later else high
         elif before.start == before.stop:
-            first[empty], end[empty] = np.searchsorted(gap, (started.gap[row], started.gap[row] + 1))
+            first[empty], end[empty] = last, last if came_later else high
         else:
             first[empty], end[empty] = np.searchsorted(gap, (before.start, before.stop))
 

@@ -55,6 +55,18 @@ def test_who_works_meanwhile_or_has_no_other_thread_waits_for_none():
     assert len(joined_threads(timeline)) == 0
 
 
+@pytest.mark.parametrize("itself", [True, False])
+def test_helpers_that_communicate_are_what_a_thread_rests_for(itself):
+    """The main thread is sampled while a helper works: one whose own rows tell what it does, or one without any."""
+    timeline, _ = job()
+    own, activities = timeline.own, timeline.activities
+    rest, note = (own.activity[own.gap == gap][0] for gap in (0, len(timeline.calls) + 1))
+    activities.helper[rest] = True
+    if itself:
+        activities.vertex[rest], activities.line[rest] = activities.vertex[note], activities.line[note]
+    assert len(joined_threads(timeline)) == itself
+
+
 def test_who_rests_until_another_thread_is_done_is_late_with_what_that_one_waits_for():
     """The main thread tells the workers that there is no more when the thread that hands out has all results."""
     ranks = [2, 3, 4]

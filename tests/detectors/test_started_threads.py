@@ -54,3 +54,35 @@ def test_where_a_thread_was_started():
     assert (started.location.tolist(), started.main.tolist()) == ([1], [0])
     assert started.gap.tolist() == [1] and started.into_s.tolist() == pytest.approx([2.0])
     assert len(StartedThreads.of(pool(0.0, together=True)[0])) == 0
+
+
+def test_a_rest_behind_the_start_of_a_thread_is_none_of_its_lateness():
+    """Mains start a thread and rest until it is done. What those threads exchange is late with one rank's own work."""
+    steps = 10
+
+    def thread(here, other, slow_ms):
+        step = [("work", "usual", 10.0), ("work", "slow", slow_ms), ("send", other), ("recv", other)]
+        return [("coll", "barrier", [1, 3], -1), *step * steps]
+
+    def main(rest):
+        return [("coll", "barrier", [0, 2], -1), ("work", rest, 430.0), ("coll", "barrier", [0, 2], -1)]
+
+    program = [main("for usual"), thread(1, 3, 0.0), main("for slow"), thread(3, 1, 30.0)]
+    timeline, names = simulate(program, start_ms=[0.0, 5.0, 0.0, 25.0])
+    timeline.ranks = 2
+    timeline.locations.rank[:] = (0, 0, 1, 1)
+    timeline.locations.is_main[[1, 3]] = False
+    own, activities = timeline.own, timeline.activities
+    own.cpu_s[:], own.core_wait_s[:] = own.seconds, 0.0
+    for place in ("usual", "slow"):
+        rest, itself = names.index(f"for {place}"), names.index(place)
+        own.cpu_s[own.activity == rest] = 0.0
+        activities.helper[rest] = True
+        activities.vertex[rest], activities.line[rest] = activities.vertex[itself], activities.line[itself]
+    waits = find_waits(timeline)
+    table = blame(timeline, waits)
+    (finding,) = detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    assert (names[finding.line - 1], finding.ranks) == ("slow", [1])
+    assert finding.saving_s == pytest.approx(0.3, rel=0.1)
+    assert finding.evidence["cpu_share"] == pytest.approx(1.0)
+    assert finding.evidence["seconds_here"] == pytest.approx(0.3)
