@@ -17,13 +17,14 @@ def debug_file(path: str) -> str:
     """The file with the debug information of a program or library: itself, unless a file of its own is found.
 
     Such a file is looked for by the build id and by the name that the program gives (``.gnu_debuglink``), as debuggers
-    do. It counts if its build id is the same.
+    do, and in a ``.build-id`` folder beside the program, too. It counts if its build id is the same.
     """
     identity, own, link = _look(path)
     if own:
         return path
     folder = os.path.dirname(os.path.realpath(path))
-    candidates = [os.path.join(base, ".build-id", identity[:2], identity[2:] + ".debug") for base in DEBUG_FOLDERS]
+    by_identity = os.path.join(".build-id", identity[:2], identity[2:] + ".debug")
+    candidates = [os.path.join(base, by_identity) for base in (*DEBUG_FOLDERS, folder)]
     if link:
         candidates += [os.path.join(folder, link), os.path.join(folder, ".debug", link)]
         candidates += [os.path.join(base, folder.lstrip(os.sep), link) for base in DEBUG_FOLDERS]

@@ -13,6 +13,7 @@ from scalana.frontend.cpp import build as cpp_build
 from scalana.frontend.cpp import elf, worker
 from scalana.frontend.cpp.build import is_native, plan
 from scalana.frontend.cpp.cache import Cache
+from scalana.frontend.cpp.debug_files import debug_file
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.symbols import Symbols
@@ -314,6 +315,18 @@ def test_debug_information_in_a_file_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "src/util/solve.cpp").unlink()
     (told,) = build([program], None).warnings
     assert told.startswith(f"{program}: ") and "solve.cpp cannot be read" in told
+
+
+@pytest.mark.skipif(shutil.which("objcopy") is None, reason="there is no objcopy")
+@pytest.mark.parametrize("identity", ["abcdef12", "abcdef34"])
+def test_debug_information_beside_a_program_is_found_by_its_build_id(tmp_path: Path, identity: str) -> None:
+    program = compiled(tmp_path, "-Wl,--build-id=0xabcdef12")
+    beside = tmp_path / ".build-id/ab"
+    beside.mkdir(parents=True)
+    apart = beside / f"{identity[2:]}.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, apart], check=True)
+    subprocess.run(["objcopy", "--strip-all", program], check=True)
+    assert debug_file(str(program)) == str(apart if identity == "abcdef12" else program)
 
 
 @pytest.mark.parametrize("keep", [5, 64, 700, 5000])
