@@ -185,10 +185,11 @@ def _before_start(
         low, last, high = np.searchsorted(gap, (before.start, start, start + 1)).tolist()
         there_s = float(seconds[last:high].sum())
         came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MOSTLY * there_s
+        stop = last if came_later else high
         if start < len(timeline.calls):
-            first[empty], end[empty] = low, last if came_later else high
+            first[empty], end[empty] = low, stop
         elif before.start == before.stop:
-            first[empty], end[empty] = last, last if came_later else high
+            first[empty], end[empty] = last, stop
         else:
             first[empty], end[empty] = np.searchsorted(gap, (before.start, before.stop))
 

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from scalana.runtime import torch_native, user_cache
+from scalana.runtime.user_cache import FAILED, WANTED
 
 _FLAGS = ("-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _STANDARDS = ("c++20", "c++17")
@@ -30,7 +31,7 @@ def wanted(environ: Mapping[str, str]) -> list[str]:
 
 def _is_open(path: str) -> bool:
     """Whether a request still holds: not of an earlier scalana, nor of a torch that is gone or has changed."""
-    if os.path.exists(path) or os.path.exists(path + ".failed"):
+    if os.path.exists(path) or os.path.exists(path + FAILED):
         return False
     version = os.path.basename(path).rpartition("-")[0]
     try:
@@ -43,7 +44,7 @@ def _is_open(path: str) -> bool:
 
 
 def _torch_folder(path: str) -> str:
-    with open(path + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
+    with open(path + WANTED, encoding="utf-8", errors="surrogateescape") as file:
         return file.read()
 
 
@@ -54,7 +55,7 @@ def _locked(path: str) -> Iterator[None]:
     Raises:
         OSError: the request is gone, or somebody else holds it.
     """
-    with open(path + ".wanted", encoding="utf-8") as file:
+    with open(path + WANTED, encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
@@ -92,20 +93,23 @@ def build(path: str, environ: Mapping[str, str]) -> str:
     compiler = _compiler(environ)
     if compiler is None:
         return "no C++ compiler (c++, g++ or clang++) in PATH"
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(_locked(path))
-        except OSError:
-            return ""
-        try:
-            trouble = _compile(compiler, path, _torch_folder(path))
-        except (OSError, subprocess.SubprocessError) as error:
-            trouble = str(error)
-        with contextlib.suppress(OSError):
-            if trouble:
-                with open(path + ".failed", "w", encoding="utf-8", errors="replace") as file:
-                    file.write(trouble)
-            os.unlink(path + ".wanted")
+    try:
+        with _locked(path):
+            return _build_held(path, compiler)
+    except OSError:
+        return ""
+
+
+def _build_held(path: str, compiler: str) -> str:
+    try:
+        trouble = _compile(compiler, path, _torch_folder(path))
+    except (OSError, subprocess.SubprocessError) as error:
+        trouble = str(error)
+    with contextlib.suppress(OSError):
+        if trouble:
+            with open(path + FAILED, "w", encoding="utf-8", errors="replace") as file:
+                file.write(trouble)
+        os.unlink(path + WANTED)
     return trouble
 
 
@@ -152,7 +156,7 @@ def main() -> int:
     for path in user_cache.wanted(user_cache.TORCH, os.environ):
         if not _is_open(path):
             with contextlib.suppress(OSError):
-                os.unlink(path + ".wanted")
+                os.unlink(path + WANTED)
     for path in wanted(os.environ):
         trouble = build(path, os.environ)
         failures += bool(trouble)

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 TORCH, MPI = "torch", "mpi"
 """What is compiled: kernels for torch, recorders for MPI."""
-_WANTED = ".wanted"
+WANTED, FAILED = ".wanted", ".failed"
+"""Behind the name of a file: a note that asks for it, and one that says why it could not be made."""
 
 
 def folder_of(kind: str, environ: Mapping[str, str]) -> str:
@@ -24,10 +25,10 @@ def folder_of(kind: str, environ: Mapping[str, str]) -> str:
 def want(path: str, content: str) -> None:
     """Leave a note, beside where a file would be, for whoever compiles it. No more than a try."""
     try:
-        if os.path.exists(path + ".failed"):
+        if os.path.exists(path + FAILED):
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + _WANTED, "x", encoding="utf-8", errors="surrogateescape") as file:
+        with open(path + WANTED, "x", encoding="utf-8", errors="surrogateescape") as file:
             file.write(content)
     except OSError:
         pass
@@ -40,4 +41,4 @@ def wanted(kind: str, environ: Mapping[str, str]) -> list[str]:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [os.path.join(folder, name[: -len(_WANTED)]) for name in names if name.endswith(_WANTED)]
+    return [os.path.join(folder, name[: -len(WANTED)]) for name in names if name.endswith(WANTED)]
