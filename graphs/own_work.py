@@ -18,15 +18,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.hashing import number_columns
 from scalana.graphs.helpers import helpers_of
 from scalana.graphs.in_gaps import InGaps
 from scalana.graphs.sampled_stretches import RESTING, Places, stretches_of
-from scalana.graphs.short_rests import Moves, Pairs, unfound_rests, unfound_runs
+from scalana.graphs.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
 from scalana.graphs.tables import BoolArray, Samples, Threads, to_seconds
 from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
 from scalana.graphs.unsampled import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
-from scalana.runtime.record_format import STATE_IPC, STATE_LOCK, STATE_RUNNING, STATE_UNKNOWN
+from scalana.runtime.record_format import (
+    STATE_ASLEEP,
+    STATE_DISK,
+    STATE_IPC,
+    STATE_LOCK,
+    STATE_RUNNING,
+    STATE_UNKNOWN,
+)
 
 _NS = 1e-9
 _MOST_TICKS = 4096
@@ -183,7 +191,9 @@ def _sampled(
     blocked |= (state == STATE_UNKNOWN) & places.waits[path]
     blocked |= places.spins[path]
     starved = (state == STATE_RUNNING) & (spent.cpu_s + spent.core_wait_s < 0.1 * spent.seconds)
-    spent, moved = _without_short(spent, gap, kind, path, state, places, place_of_path, period_ns)
+    spent, lost = _without_lost_cores(spent, gaps, gap, path, state, places, place_of_path)
+    spent, short = _without_short(spent, gap, kind, path, state, places, place_of_path, period_ns)
+    moved = concatenated([lost, short])
     asked = np.flatnonzero((blocked | starved) & (spent.seconds > 0))
     helpers = helpers_of(asked, starved, ticks, there, samples, threads, places, stretches, period_ns)
 
@@ -197,6 +207,26 @@ def _sampled(
     mended = np.zeros(len(gaps.location), np.bool_)
     mended[moved.gap] = True
     return grouped(concatenated([at_work, moved])), mended
+
+
+def _without_lost_cores(
+    spent: _Spent, gaps: Gaps, gap: IntArray, path: IntArray, state: IntArray, places: Places, place_of_path: IntArray
+) -> tuple[_Spent, Rows]:
+    """What samples stand for, without the waits for a core that belong to rests before them; and these (see
+    :mod:`~scalana.graphs.short_rests`). ``gap``, ``path`` and ``state`` are those of each sample
+    ``[samples in gaps]``."""
+    native = places.native[path]
+    at_rest = (state == STATE_ASLEEP) | (state == STATE_DISK) | (native & RESTING[state])
+    begins, calls = _begins(at_rest, path, gap), (state == STATE_RUNNING) & places.calls_rest[path]
+    if not (begins | calls).any() or not spent.core_wait_s.any():
+        return spent, _rows(Moves.none(), gap, np.zeros(0))
+    location, before, after = (column[gap] for column in (gaps.location, gaps.before, gaps.after))
+    alike = number_columns(before, after)[0]
+    pairs = Pairs.of(number_columns(location, alike)[0], place_of_path[path])
+    lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, spent.cpu_s, spent.core_wait_s)
+    lost_s = np.bincount(lost.sample, lost.seconds, len(gap))
+    left = _Spent(spent.seconds - lost_s, spent.cpu_s, spent.core_wait_s - lost_s)
+    return left, _rows(lost, gap, np.zeros(len(lost.sample)))
 
 
 def _without_short(
@@ -216,8 +246,7 @@ def _without_short(
     runs, rests = native & (state == STATE_RUNNING), native & RESTING[state]
     if not rests.any():
         return spent, _rows(Moves.none(), gap, np.zeros(0))
-    begins = rests.copy()
-    begins[1:] &= ~(rests[:-1] & (path[1:] == path[:-1]) & (gap[1:] == gap[:-1]))
+    begins = _begins(rests, path, gap)
     # Where both were found in a gap, the borders between the samples divide it.
     has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
     pairs = Pairs.of(kind[gap], place_of_path[path])
@@ -228,6 +257,13 @@ def _without_short(
     rest = unfound_rests(pairs, begins, runs & ~has_rest, rest_s, period_ns * _NS)
     left.seconds = left.seconds - np.bincount(rest.sample, rest.seconds, len(gap))
     return left, concatenated([_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))])
+
+
+def _begins(rests: BoolArray, path: IntArray, gap: IntArray) -> BoolArray:
+    """Which samples are the first of a rest, of those that found threads at rest ``[samples in gaps]``."""
+    begins = rests.copy()
+    begins[1:] &= ~(rests[:-1] & (path[1:] == path[:-1]) & (gap[1:] == gap[:-1]))
+    return begins
 
 
 def _rows(moves: Moves, gap: IntArray, cpu_s: FloatArray) -> Rows:

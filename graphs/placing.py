@@ -31,6 +31,17 @@ _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
 _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
 """Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
+_RESTING = frozenset(
+    """
+    accept connect recv recvfrom recvmsg send sendmsg sendto
+    open openat creat close rename renameat unlink unlinkat truncate ftruncate fallocate posix_fallocate flock lockf
+    read pread readv preadv preadv2 write pwrite writev pwritev pwritev2 sendfile copy_file_range
+    fsync fdatasync sync syncfs sync_file_range msync
+    poll ppoll select pselect epoll_wait epoll_pwait pause sigwait sigtimedwait
+    sleep usleep nanosleep clock_nanosleep clock_nanosleep_time64 wait waitpid wait4 waitid
+    """.split()
+)
+"""Functions of the C library that ask the system for what takes time."""
 
 
 def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collection[str]) -> tuple[PSG, Parse]:
@@ -45,10 +56,10 @@ def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Place
     psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
     tree = data.tree
-    frames, waits, spins, computes, native, library = _frames(tree, placer)
+    frames, kinds, library = _frames(tree, placer)
     vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
     vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
-    return psg, Places(vertex, line, waits, spins, computes, native), placer
+    return psg, Places(vertex, line, **kinds), placer
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
@@ -78,11 +89,15 @@ def spins_for_others(file: str) -> bool:
     return _SPINNING.fullmatch(file) is not None
 
 
-def _frames(
-    tree: CallTree, placer: Placer
-) -> tuple[list[FrameRef], BoolArray, BoolArray, BoolArray, BoolArray, list[bool]]:
-    """The innermost frame of every path ``[paths]``, whether each is library code that waits for others, or spins
-    while it does, whether it is native code of the user's own, or native at all, and whether it is library code.
+def rests_inside(function: str) -> bool:
+    """Whether a native function of a library is one of the system's in which threads rest."""
+    name = function.lstrip("_").partition("@")[0].removesuffix("_nocancel")
+    return name.removesuffix("64") in _RESTING
+
+
+def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
+    """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
+    :class:`~scalana.graphs.sampled_stretches.Places` gives it, and whether it is library code.
 
     Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
     """
@@ -93,11 +108,11 @@ def _frames(
         codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file), spins_for_others(file)))
     number = tree.code.tolist()
     frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
-    waits = np.array([code.waits for code in codes], np.bool_)[tree.code]
-    spins = np.array([code.spins for code in codes], np.bool_)[tree.code]
-    computes = np.array([code.computes for code in codes], np.bool_)[tree.code]
-    native = np.array([code.native for code in codes], np.bool_)[tree.code]
-    return frames, waits, spins, computes, native, [codes[of].library for of in number]
+    kinds = {
+        name: np.array([getattr(code, name) for code in codes], np.bool_)[tree.code]
+        for name in ("waits", "spins", "computes", "native", "calls_rest")
+    }
+    return frames, kinds, [codes[of].library for of in number]
 
 
 @dataclass(slots=True)
@@ -117,7 +132,13 @@ class _CodeFrames:
         return self.native and not self.library
 
     @property
+    def calls_rest(self) -> bool:
+        """Whether it is a function of the system's in which threads rest."""
+        return self.native and self.library and self.code is not None and rests_inside(self.code.name)
+
+    @property
     def native(self) -> bool:
+        """Whether it is native code."""
         return self.code is not None and self.code.minor == NO_LINE_TABLE
 
     def frame(self, lasti: int) -> FrameRef:

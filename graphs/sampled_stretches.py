@@ -33,6 +33,8 @@ class Places:
     """
     native: BoolArray
     """Whether the innermost frame is native code ``[paths]``."""
+    calls_rest: BoolArray
+    """Whether the innermost frame is a function of the system's in which threads rest: files, sleep ``[paths]``."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,9 @@ many short rests they find some, and the time of the others lies with what the t
 way round, where only a rest was found, what the thread ran before lies with that. Neither look nor period knows of the
 program, so that rests found, times the time between two looks, is how long such rests take in all; and samples of what
 runs, times the period, how much CPU that takes.
+
+Who rests also gives its core away, and where others want it, may have to wait for one afterwards, often for longer than
+it rested. That is no part of what it runs next.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ _ENOUGH = 4
 """Found in gaps between the same two calls, at least, to tell of those that were not."""
 _PLACES = 4
 """Places that what was not found in a kind of gap is divided over at most."""
+_LEAST_CPU_S = 0.05
+"""Of computing without rests, at least, to tell how long who computes waits for a core."""
+_CLEARLY_MORE = 1.5
+"""Times as long as usual who rests waits for a core, at least, for that to be because it rests."""
 
 
 @dataclass(slots=True)
@@ -50,8 +57,8 @@ class Pairs:
     """Pair of each sample ``[samples]``."""
     kind: IntArray
     """Number of the kind ``[pairs]``."""
-    kinds: int
-    """How many there are."""
+    sample: IntArray
+    """One of each kind ``[kinds]``."""
     place: IntArray
     """``[pairs]``"""
 
@@ -60,7 +67,12 @@ class Pairs:
         """Number them, of ``[samples]``."""
         of_sample, first = number_columns(kind, place)
         number, ones = number_columns(kind[first])
-        return cls(of_sample, number, len(ones), place[first])
+        return cls(of_sample, number, first[ones], place[first])
+
+    @property
+    def kinds(self) -> int:
+        """How many there are."""
+        return len(self.sample)
 
     def of_all(self, pairs: FloatArray | IntArray) -> FloatArray:
         """A column of the pairs, added up by kind ``[kinds]``."""
@@ -90,6 +102,50 @@ def unfound_rests(pairs: Pairs, begins: BoolArray, runs: BoolArray, rest_s: Floa
     all_s = pairs.of_all(np.bincount(pair, loose_s, count))
     part = np.clip(due_s / np.maximum(all_s, 1e-300), 0.0, 1.0)
     return _moves(loose_s * part[pairs.kind[pair]], pairs, found)
+
+
+def lost_cores(
+    pairs: Pairs,
+    location: IntArray,
+    alike: IntArray,
+    begins: BoolArray,
+    calls: BoolArray,
+    cpu_s: FloatArray,
+    core_wait_s: FloatArray,
+) -> Moves:
+    """Waits for a core that belong to the rests before them.
+
+    They are what is waited in a kind of gap beyond what as much computing takes without rests: that of the same
+    location in other kinds of gaps, or of other locations between the same two calls, whichever waited for longer.
+    Nothing moves where neither is known. Rests too short to be found are where calls that rest take CPU time.
+
+    Args:
+        pairs: of kinds of gaps and places.
+        location: of each kind ``[kinds]``.
+        alike: equal for kinds of all locations between the same two calls ``[kinds]``.
+        begins: whether a sample is the first that found the thread at this rest ``[samples]``.
+        calls: whether one found it to run in a function in which threads rest ``[samples]``.
+        cpu_s: CPU time that lies with it ``[samples]``.
+        core_wait_s: time without a core that does ``[samples]``.
+    """
+    pair, count = pairs.of_sample, len(pairs.kind)
+    found, called = (np.bincount(pair, of, count).astype(np.float64) for of in (begins, calls))
+    found = np.where(pairs.of_all(found)[pairs.kind] >= _ENOUGH, found, found + called)
+    computed_s = pairs.of_all(np.where(found + called > 0, 0.0, np.bincount(pair, cpu_s, count)))
+    waited_s = pairs.of_all(np.bincount(pair, core_wait_s, count))
+    with_rests = pairs.of_all(found) >= _ENOUGH
+    usual = np.fmax(*(_waits_per_second(group, with_rests, computed_s, waited_s) for group in (location, alike)))
+    usual_s = usual * computed_s
+    more = with_rests & (waited_s > _CLEARLY_MORE * usual_s)  # not where usual waits are unknown
+    part = np.where(more, 1.0 - usual_s / np.maximum(waited_s, 1e-300), 0.0)
+    return _moves(core_wait_s * part[pairs.kind[pair]], pairs, found)
+
+
+def _waits_per_second(group: IntArray, rests: BoolArray, computed_s: FloatArray, waited_s: FloatArray) -> FloatArray:
+    """How long who computes without rests waits for a core in kinds of the same group, per second; NaN where that is
+    not known ``[kinds]``."""
+    ran_s, lacked_s = (np.bincount(group, np.where(rests, 0.0, of))[group] for of in (computed_s, waited_s))
+    return np.where(ran_s >= _LEAST_CPU_S, lacked_s / np.maximum(ran_s, _LEAST_CPU_S), np.nan)
 
 
 def unfound_runs(pairs: Pairs, runs: BoolArray, rests: BoolArray, cpu_s: FloatArray, period_s: float) -> Moves:

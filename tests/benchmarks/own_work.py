@@ -57,7 +57,7 @@ def synthetic(ranks: int, seconds: float, rate_hz: float, calls: int, paths: int
     places = Places(
         rng.integers(0, 300, paths),
         rng.integers(1, 900, paths),
-        *(rng.random(paths) < part for part in (0.1, 0.1, 0.5, 0.6)),
+        *(rng.random(paths) < part for part in (0.1, 0.1, 0.5, 0.6, 0.1)),
     )
     return gaps, samples, table, places
 

@@ -60,11 +60,11 @@ def _gaps(*rows):
     )
 
 
-def _places(count, waits=(), no_user=(), spins=(), computes=(), native=()):
+def _places(count, waits=(), no_user=(), spins=(), computes=(), native=(), calls_rest=()):
     """Path ``p`` leads to vertex ``p`` and line ``10 p``."""
     paths = np.arange(count, dtype=np.int64)
     line = np.where(np.isin(paths, no_user), 0, 10 * paths)
-    return Places(paths, line, *(np.isin(paths, of) for of in (waits, spins, computes, native)))
+    return Places(paths, line, *(np.isin(paths, of) for of in (waits, spins, computes, native, calls_rest)))
 
 
 def _table(own, activities, column="seconds"):
@@ -416,3 +416,27 @@ def test_what_was_off_the_cpu_stays_divided_as_samples_have_it_where_clocks_say_
         exact_cpu(rows, np.array([cpu_ms * 10**6]))
         assert rows.cpu_s.tolist() == pytest.approx([1e-3 * cpu_ms])
         assert rows.core_wait_s.tolist() == pytest.approx([1e-3 * waited_ms])
+
+
+def test_waits_for_a_core_after_short_rests_are_told_where_it_rests():
+    # Rank 0 computes in 1 and writes in 2, for 20 ms of CPU in every gap of 120 ms, in which it has no core for 100;
+    # rank 1 computes as long in 1, and has none for 20 ms.
+    rows, gaps = [], []
+    for turn in range(10):
+        long, short = 120 * turn, 40 * turn
+        gaps += [(0, long, long + 120, 20, 7, 8), (1, short, short + 40, 20, 7, 8)]
+        rows += [(0, long + at, 2 if at == 45 else 1, 5, STATE_RUNNING) for at in (15, 45, 75, 105)]
+        rows += [(1, short + at, 1, 5, STATE_RUNNING) for at in (5, 15, 25, 35)]
+    samples = _samples(*sorted(rows))
+    samples.core_wait_ns[:] = np.where(samples.thread == 0, 25 * MS, 5 * MS)
+    threads, ordered = _threads((0, 0, 0), (1, 1, 1)), _gaps(*sorted(gaps))
+    places = _places(3, native=(1, 2), computes=(1,), calls_rest=(2,))
+    own, activities = own_work(ordered, samples, threads, places, PERIOD)
+    spent, core_wait = np.zeros((2, 3)), np.zeros((2, 3))
+    at = ordered.location[own.gap], activities.vertex[own.activity]
+    np.add.at(spent, at, own.seconds)
+    np.add.at(core_wait, at, own.core_wait_s)
+    assert spent.sum(axis=1) == pytest.approx([1.2, 0.4])
+    # 100 ms in a gap are 85 more than what as much computing, of 15 ms, waits for a core without rests.
+    assert core_wait.sum(axis=1) == pytest.approx([0.15, 0.2], rel=0.05)
+    assert spent[0, 2] - core_wait[0, 2] == pytest.approx(0.85 + 0.05, rel=0.05)

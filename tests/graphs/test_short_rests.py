@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.short_rests import Pairs, unfound_rests, unfound_runs
+from scalana.graphs.short_rests import Pairs, lost_cores, unfound_rests, unfound_runs
 
 PERIOD = 0.005
 LOOP, SLEEP, DISK = 1, 2, 3
@@ -79,3 +79,66 @@ def test_a_place_keeps_what_it_was_found_to_run():
     cpu_s = np.repeat([0.003, 0.003, 0.003], [40, 8, 20])
     moves = unfound_runs(Pairs.of(np.zeros(68, np.int64), place), ~rests_, rests_, cpu_s, PERIOD)
     assert totals(moves, place) == {(SLEEP, LOOP): pytest.approx(0.044)}
+
+
+WRITES = [(DISK, "rest", 0.0, 0.0)] * 8 + [(LOOP, "", 0.010, 0.040)] * 10
+
+
+def waits(*kinds):
+    """Location, number of the two calls, and (place, found at rest or in a call, seconds of CPU, without a core) of
+    samples, for each kind; seconds without a core that move, by place from and to."""
+    location, alike, samples = zip(*kinds, strict=True)
+    kind = np.repeat(np.arange(len(kinds)), [len(of) for of in samples])
+    place, found, cpu_s, wait_s = (np.array(of) for of in zip(*[row for of in samples for row in of], strict=True))
+    begins, calls = found == "rest", found == "call"
+    moves = lost_cores(Pairs.of(kind, place), np.array(location), np.array(alike), begins, calls, cpu_s, wait_s)
+    return totals(moves, place)
+
+
+def computes(cpu_s, wait_s):
+    return [(LOOP, "", cpu_s / 10, wait_s / 10)] * 10
+
+
+@pytest.mark.parametrize("where", [(0, 1), (1, 0)], ids=["elsewhere", "another rank"])
+def test_waits_for_a_core_beyond_those_of_computing_belong_to_the_rests(where):
+    # 0.4 s without a core; 0.1 s of computing waits for 0.05 s where nothing rests.
+    assert waits((0, 0, WRITES), (*where, computes(1.0, 0.5))) == {(LOOP, DISK): 0.35}
+
+
+def test_what_calls_that_rest_compute_is_not_usual():
+    inside = [*WRITES, *[(DISK, "call", 0.010, 0.040)] * 5]
+    assert waits((0, 0, inside), (0, 1, computes(1.0, 1.0))) == {(LOOP, DISK): 0.4 * 5 / 6, (DISK, DISK): 0.2 * 5 / 6}
+
+
+def test_rests_too_short_to_be_found_are_where_calls_that_rest_run():
+    calls = [(DISK, "call", 0.010, 0.040)] * 4 + [(LOOP, "", 0.010, 0.040)] * 4
+    assert waits((0, 0, calls), (0, 1, computes(1.0, 1.0))) == {(LOOP, DISK): 0.14, (DISK, DISK): 0.14}
+
+
+def test_rests_that_were_found_say_more_than_calls():
+    both = [*WRITES, *[(SLEEP, "call", 0.010, 0.040)] * 40]
+    assert waits((0, 0, both), (0, 1, computes(1.0, 0.0))) == {(LOOP, DISK): 0.4, (SLEEP, DISK): 1.6}
+
+
+def test_the_most_that_computing_waits_is_usual():
+    assert waits((0, 0, WRITES), (0, 1, computes(1.0, 0.5)), (1, 0, computes(1.0, 2.0))) == {(LOOP, DISK): 0.20}
+
+
+def test_waits_go_to_the_rests_as_often_as_these_were_found():
+    two = [*WRITES, *[(SLEEP, "rest", 0.0, 0.0)] * 24]
+    assert waits((0, 0, two), (0, 1, computes(1.0, 0.0))) == {(LOOP, DISK): 0.10, (LOOP, SLEEP): 0.30}
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [(0, 0, WRITES)],  # nobody computes without rests
+        [(0, 0, WRITES), (0, 1, computes(0.04, 0.0))],  # nor for long
+        [(0, 0, WRITES), (1, 1, computes(1.0, 0.0))],  # nor there
+        [(0, 0, WRITES), (1, 0, WRITES)],
+        [(0, 0, WRITES), (0, 1, computes(1.0, 3.0))],  # waits are about as long without rests
+        [(0, 0, WRITES[5:]), (0, 1, computes(1.0, 0.0))],  # found at rest by chance
+    ],
+)
+def test_waits_stay_where_nothing_tells_that_rests_cause_them(kinds):
+    assert waits(*kinds) == {}
