@@ -116,8 +116,9 @@ def lost_cores(
     """Waits for a core that belong to the rests before them.
 
     They are what is waited in a kind of gap beyond what as much computing takes without rests: that of the same
-    location in other kinds of gaps, or of other locations between the same two calls, whichever waited for longer.
-    Nothing moves where neither is known. Rests too short to be found are where calls that rest take CPU time.
+    location in other kinds of gaps, or of other locations between the same two calls, whichever waited for longer; or
+    that of all where neither is known. Nothing moves where nobody computes without rests. Rests too short to be
+    found are where calls that rest take CPU time.
 
     Args:
         pairs: of kinds of gaps and places.
@@ -134,7 +135,11 @@ def lost_cores(
     computed_s = pairs.of_all(np.where(found + called > 0, 0.0, np.bincount(pair, cpu_s, count)))
     waited_s = pairs.of_all(np.bincount(pair, core_wait_s, count))
     with_rests = pairs.of_all(found) >= _ENOUGH
-    usual = np.fmax(*(_waits_per_second(group, with_rests, computed_s, waited_s) for group in (location, alike)))
+    own, others, all_ = (
+        _waits_per_second(group, with_rests, computed_s, waited_s) for group in (location, alike, np.zeros_like(alike))
+    )
+    usual = np.fmax(own, others)
+    usual = np.where(np.isnan(usual), all_, usual)
     usual_s = usual * computed_s
     more = with_rests & (waited_s > _CLEARLY_MORE * usual_s)  # not where usual waits are unknown
     part = np.where(more, 1.0 - usual_s / np.maximum(waited_s, 1e-300), 0.0)

@@ -99,7 +99,7 @@ def computes(cpu_s, wait_s):
     return [(LOOP, "", cpu_s / 10, wait_s / 10)] * 10
 
 
-@pytest.mark.parametrize("where", [(0, 1), (1, 0)], ids=["elsewhere", "another rank"])
+@pytest.mark.parametrize("where", [(0, 1), (1, 0), (1, 1)], ids=["elsewhere", "another rank", "another, elsewhere"])
 def test_waits_for_a_core_beyond_those_of_computing_belong_to_the_rests(where):
     # 0.4 s without a core; 0.1 s of computing waits for 0.05 s where nothing rests.
     assert waits((0, 0, WRITES), (*where, computes(1.0, 0.5))) == {(LOOP, DISK): 0.35}
@@ -124,6 +124,10 @@ def test_the_most_that_computing_waits_is_usual():
     assert waits((0, 0, WRITES), (0, 1, computes(1.0, 0.5)), (1, 0, computes(1.0, 2.0))) == {(LOOP, DISK): 0.20}
 
 
+def test_others_elsewhere_tell_of_it_only_where_nobody_else_does():
+    assert waits((0, 0, WRITES), (0, 1, computes(1.0, 0.5)), (1, 1, computes(1.0, 4.0))) == {(LOOP, DISK): 0.35}
+
+
 def test_waits_go_to_the_rests_as_often_as_these_were_found():
     two = [*WRITES, *[(SLEEP, "rest", 0.0, 0.0)] * 24]
     assert waits((0, 0, two), (0, 1, computes(1.0, 0.0))) == {(LOOP, DISK): 0.10, (LOOP, SLEEP): 0.30}
@@ -134,7 +138,6 @@ def test_waits_go_to_the_rests_as_often_as_these_were_found():
     [
         [(0, 0, WRITES)],  # nobody computes without rests
         [(0, 0, WRITES), (0, 1, computes(0.04, 0.0))],  # nor for long
-        [(0, 0, WRITES), (1, 1, computes(1.0, 0.0))],  # nor there
         [(0, 0, WRITES), (1, 0, WRITES)],
         [(0, 0, WRITES), (0, 1, computes(1.0, 3.0))],  # waits are about as long without rests
         [(0, 0, WRITES[5:]), (0, 1, computes(1.0, 0.0))],  # found at rest by chance
