@@ -2,9 +2,14 @@
 
 #include <pthread.h>
 
-/* Events cost time of a credit that fills up by itself: as many seconds of it as have passed. A burst of calls is thus
- * written whole. Each halving of what is left raises the level by one, and it falls again when twice as much is there. */
+#include "clocks.h"
+
+/* Events cost time of a credit that fills up by itself: with as much as the process ran on its cores, of the time that
+ * has passed. Where ranks share cores, an event takes more of what each of them gets. Who rests all the time has time to
+ * spare: it gets no less than a quarter. A burst of calls is thus written whole. Each halving of what is left raises the
+ * level by one, and it falls again when twice as much is there. */
 #define CREDIT_NS UINT64_C(10000000000)
+#define LEAST_PART 4u
 #define LARGEST_LEVEL 20u
 #define EVENTS_AT_ONCE 64u
 #define LOOK_NS 20000000u
@@ -13,7 +18,7 @@ call_rate call_rate_now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t event_ns; /* what an event costs; 0: no limit */
 static uint64_t written;  /* since the latest look */
-static uint64_t looked_ns, credit_ns = CREDIT_NS;
+static uint64_t looked_ns, looked_cpu_ns, credit_ns = CREDIT_NS;
 
 void call_rate_start(double calls_per_second)
 {
@@ -24,13 +29,22 @@ void call_rate_start(double calls_per_second)
     __atomic_store_n(&call_rate_now.level, 0, __ATOMIC_RELAXED);
 }
 
+/* What the credit gains while time passes of which a process ran for so long, on all of its cores. */
+static uint64_t gain_ns(uint64_t passed_ns, uint64_t cpu_ns)
+{
+    uint64_t least_ns = passed_ns / LEAST_PART;
+    return cpu_ns < least_ns ? least_ns : cpu_ns < passed_ns ? cpu_ns : passed_ns;
+}
+
 static void look(uint64_t now_ns)
 {
     if (event_ns == 0 || pthread_mutex_trylock(&lock) != 0) {
         return;
     }
-    uint64_t before = looked_ns ? looked_ns : now_ns;
-    uint64_t gained = credit_ns + (now_ns > before ? now_ns - before : 0);
+    uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), gained = credit_ns;
+    if (looked_ns && now_ns > looked_ns) {
+        gained += gain_ns(now_ns - looked_ns, cpu_ns - looked_cpu_ns);
+    }
     uint64_t spent = __atomic_exchange_n(&written, 0, __ATOMIC_RELAXED) * event_ns;
     credit_ns = gained < spent ? 0 : gained - spent < CREDIT_NS ? gained - spent : CREDIT_NS;
     uint32_t level = call_rate_now.level;
@@ -41,6 +55,7 @@ static void look(uint64_t now_ns)
         level--;
     }
     looked_ns = now_ns;
+    looked_cpu_ns = cpu_ns;
     __atomic_store_n(&call_rate_now.look_ns, now_ns + LOOK_NS, __ATOMIC_RELAXED);
     __atomic_store_n(&call_rate_now.level, level, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
