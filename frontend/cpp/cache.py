@@ -21,11 +21,14 @@ MOST_ENTRIES = 2000
 
 
 def cache_folder(of: str = "cpp") -> str:
-    """Where results of one kind are kept: below ``$XDG_CACHE_HOME``, or ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "scalana", of)
+    """Where results of one kind are kept: in ``$SCALANA_CACHE``, or below ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    base = os.environ.get("SCALANA_CACHE", "")
+    if not base:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(os.path.expanduser("~"), ".cache")
+        base = os.path.join(base, "scalana")
+    return os.path.join(base, of)
 
 
 def key_of(parts: Iterable[str | bytes]) -> str:

@@ -21,7 +21,7 @@ def psg(cwd: Path, *arguments: str, without_clang: bool = False) -> subprocess.C
     """Run ``scalana psg`` in ``cwd`` with a cache of its own."""
     hide = "sys.modules['clang'] = None; " if without_clang else ""
     code = f"import sys; {hide}sys.path.insert(0, {str(ROOT)!r}); from scalana.cli import main; sys.exit(main())"
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")}
+    environment = {**os.environ, "SCALANA_CACHE": str(cwd / "cache")}
     return subprocess.run(
         [sys.executable, "-c", code, "psg", *arguments],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120,
@@ -34,7 +34,7 @@ def test_sources_with_flags(tmp_path: Path) -> None:
     result = psg(tmp_path, "a.cpp", "b.cpp", "--", "-DLOOP")
     assert result.returncode == 0
     assert "loop  for (;;)" in result.stdout and "comm barrier" in result.stdout
-    assert (tmp_path / "cache" / "scalana" / "cpp").is_dir()
+    assert (tmp_path / "cache" / "cpp").is_dir()
 
 
 @needs_libclang

@@ -138,6 +138,9 @@ def test_a_cache_that_cannot_be_written_is_an_empty_one(tmp_path: Path) -> None:
 
 
 def test_where_results_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SCALANA_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == str(tmp_path / "own" / "cpp")
+    monkeypatch.delenv("SCALANA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == str(tmp_path / "scalana" / "cpp")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
