@@ -281,6 +281,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
     waits_in, awaited = np.full(locations, -1), np.full(locations, -1)
     ready, count = np.arange(locations)[::-1].copy(), locations
     this, will = np.empty(changes), np.empty(changes)
+    ahead = np.empty(changes)  # of when a call was entered, as it was measured
     while True:
         if count == 0:
             here = _first_stuck(first, at, calls)
@@ -329,7 +330,7 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                     other = waits[pair].on
                     there = calls[other].location
                     to_come = at[there] < other or (at[there] == other and not entered[there])
-                    if to_come and calls[other].enter_s <= exit_s:
+                    if to_come and (calls[other].enter_s <= exit_s or not earliest[call]):
                         waited_in, awaited[here] = there, other
                 elif rule == 3:
                     for entry in range(member_first[met], member_first[met + 1]):
@@ -348,39 +349,44 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 else:
                     following[here], meetings[waited_in].waiting = meetings[waited_in].waiting, here
                 break
-            # The release, as it was measured and as it is now.
+            # The release, as it was measured and as it is now. Where it left before what released it, by clocks that
+            # differ, it does so now; and what is not known is as much earlier as the location is here.
             any_rule = False
             then = -np.inf
             for change in range(changes):
-                this[change] = -np.inf
+                this[change], ahead[change] = -np.inf, enter_s - enter[call, change]
             for pair in range(calls[call].pair, end):
                 was = -np.inf
                 rule, met = waits[pair].rule, waits[pair].instance
                 if rule == 1:
                     came_s = meetings[met].last_s
                     known = came_s <= exit_s or not earliest[call]
-                    # Where it left before the last one came, by clocks that differ, it does so now.
                     was = min(came_s, exit_s) if known else came_s
                     for change in range(changes):
-                        will[change] = arrival[met, change] - (came_s - was) if known else came_s
+                        will[change] = arrival[met, change] - (came_s - was) if known else came_s - ahead[change]
                 elif rule == 2:
                     other = waits[pair].on
                     there = calls[other].location
                     known = at[there] > other or (at[there] == other and entered[there])
-                    was = calls[other].enter_s
+                    came_s = calls[other].enter_s
+                    if earliest[call] and came_s > exit_s:
+                        known, was = False, came_s
+                    else:
+                        was = min(came_s, exit_s)
                     for change in range(changes):
-                        will[change] = enter[other, change] if known and was <= exit_s else was
+                        will[change] = enter[other, change] - (came_s - was) if known else was - ahead[change]
                 elif rule == 3:
                     for change in range(changes):
                         will[change] = -np.inf
                     for entry in range(member_first[met], member_first[met + 1]):
                         member = members[entry]
                         if rank[calls[member].location] < rank[here]:
-                            was = max(was, calls[member].enter_s)
+                            came_s = min(calls[member].enter_s, exit_s)
+                            was = max(was, came_s)
                             known = _has_come(member, exit_s, calls, at, entered)
                             for change in range(changes):
-                                came_s = enter[member, change] if known else calls[member].enter_s
-                                will[change] = max(will[change], came_s)
+                                comes_s = enter[member, change] if known else came_s - ahead[change]
+                                will[change] = max(will[change], comes_s)
                 else:
                     continue
                 then = was if not any_rule else min(then, was) if earliest[call] else max(then, was)

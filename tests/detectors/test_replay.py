@@ -28,9 +28,12 @@ def test_without_a_change_the_measured_times_come_back(program):
     np.testing.assert_allclose(prepare(timeline).end_s(), timeline.locations.end_s, atol=1e-12)
 
 
-def saving_ms(program, name, ranks, to_ms):
-    """Predicted saving of shortening every stretch of an activity to ``to_ms``."""
+def saving_ms(program, name, ranks, to_ms, skew=None):
+    """Predicted saving of shortening every stretch of an activity to ``to_ms``; ``skew`` is a location whose clock
+    differs, and by how many seconds."""
     timeline, names = simulate(program)
+    if skew:
+        timeline = skewed(timeline, *skew)
     own = timeline.own
     gap_location = np.concatenate([timeline.calls.location, np.arange(timeline.ranks)])[own.gap]
     hit = (own.activity == names.index(name)) & np.isin(gap_location, ranks)
@@ -110,6 +113,22 @@ def skewed(timeline, location, by_s):
 def test_clocks_that_differ_are_left_to_differ(by_s):
     timeline = skewed(simulate(examples.decoy())[0], 1, by_s)
     np.testing.assert_allclose(prepare(timeline).end_s(), timeline.locations.end_s, atol=1e-12)
+
+
+@pytest.mark.parametrize("by_s", [-2e-4, 2e-4])
+@pytest.mark.parametrize("location", range(4))
+@pytest.mark.parametrize(
+    ("work", "saving"),
+    [
+        ((examples.chain(), "assemble", [0], 10), 30),
+        ((examples.grid(), "refine", [3], 0), 30),
+        ((examples.moving(), "rebuild", [0], 0), 60),
+    ],
+    ids=["messages", "rows and columns", "in turns"],
+)
+def test_clocks_that_differ_a_little_do_not_undo_what_is_saved(work, saving, location, by_s):
+    """A message seems to have been there before it was sent: whoever waited for it left before that."""
+    assert saving_ms(*work, (location, by_s)) == pytest.approx(saving, abs=1.0)
 
 
 def test_of_a_circle_of_waits_every_location_comes_to_its_end():
