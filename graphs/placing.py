@@ -38,7 +38,7 @@ _RESTING = frozenset(
     read pread readv preadv preadv2 write pwrite writev pwritev pwritev2 sendfile copy_file_range
     fsync fdatasync sync syncfs sync_file_range msync
     poll ppoll select pselect epoll_wait epoll_pwait pause sigwait sigtimedwait
-    sleep usleep nanosleep clock_nanosleep clock_nanosleep_time64 wait waitpid wait4 waitid
+    sleep usleep nanosleep clock_nanosleep wait waitpid wait4 waitid
     """.split()
 )
 """Functions of the C library that ask the system for what takes time."""
