@@ -367,12 +367,10 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
                 elif rule == 2:
                     other = waits[pair].on
                     there = calls[other].location
-                    known = at[there] > other or (at[there] == other and entered[there])
                     came_s = calls[other].enter_s
-                    if earliest[call] and came_s > exit_s:
-                        known, was = False, came_s
-                    else:
-                        was = min(came_s, exit_s)
+                    released = came_s <= exit_s or not earliest[call]
+                    known = released and (at[there] > other or (at[there] == other and entered[there]))
+                    was = min(came_s, exit_s) if released else came_s
                     for change in range(changes):
                         will[change] = enter[other, change] - (came_s - was) if known else was - ahead[change]
                 elif rule == 3:
