@@ -13,6 +13,7 @@ already have, save our own.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import sys
@@ -20,11 +21,13 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 DEFAULT_RATE_HZ = 200.0
 LAUNCHER_RATE_HZ = 10.0
 DEFAULT_BUDGET_BYTES = 64 << 20
+LAST_FLUSH_S = 2.0
+"""How long ``os._exit`` waits for the end of the record, at most."""
 PARENT_VARIABLE = "SCALANA_PARENT"
 """``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
 
@@ -351,6 +354,7 @@ def _install_hooks() -> None:
         return
     _hooked = True
     atexit.register(_at_exit)
+    os._exit = _ending_at_once(os._exit)  # type: ignore[assignment]
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
     from scalana.runtime import import_hooks
 
@@ -375,6 +379,32 @@ def _torch_optimizer_imported(module: Any) -> None:
 def _at_exit() -> None:
     # An uncaught exception leaves its trace in sys; the status of sys.exit() cannot be seen from here.
     stop(1 if getattr(sys, "last_type", None) is not None else -1)
+
+
+def _ending_at_once(leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    """``os._exit`` that ends the record first: nothing else would, and a block half written would be lost.
+
+    A program leaves like this because something of it hangs, so it is not kept waiting for a disk that may be what
+    hangs, nor for a thread that cannot be started.
+    """
+
+    def _exit(status: int) -> NoReturn:
+        if core is not None and isinstance(status, int):
+            ended = _thread.allocate_lock()
+            ended.acquire()
+
+            def end() -> None:
+                stop(status)
+                ended.release()
+
+            try:
+                _thread.start_new_thread(end, ())
+                ended.acquire(timeout=LAST_FLUSH_S)
+            except Exception:
+                pass
+        leave(status)
+
+    return _exit
 
 
 class _AfterFork:

@@ -66,6 +66,34 @@ def test_exit_status_of_an_uncaught_exception_is_known(tmp_path: Path) -> None:
     assert record.ended and record.status == 1
 
 
+@pytest.mark.parametrize("thread", ["main", "another"])
+def test_a_process_that_ends_at_once_has_ended_its_record(tmp_path: Path, thread: str) -> None:
+    leave = {"main": "os._exit(5)", "another": "threading.Thread(target=os._exit, args=(5,)).start(); time.sleep(60)"}
+    assert jobs.python(f"import os, threading, time; {leave[thread]}", tmp_path).returncode == 5
+    (record,) = jobs.records(tmp_path)
+    assert record.ended and record.status == 5
+
+
+def test_a_record_that_cannot_end_does_not_keep_a_program_that_ends_at_once(tmp_path: Path) -> None:
+    code = """
+import os, time
+from scalana.runtime import recorder
+class Stuck:
+    def stop(self, status): time.sleep(600)
+recorder.core, recorder.LAST_FLUSH_S = Stuck(), 0.1
+os._exit(5)
+"""
+    assert jobs.python(code, tmp_path, timeout_s=60).returncode == 5
+
+
+def test_what_is_no_status_is_refused_and_recording_goes_on(tmp_path: Path) -> None:
+    code = "import os\ntry: os._exit('no')\nexcept TypeError as error: print(error)"
+    plain, recorded = jobs.python(code), jobs.python(code, tmp_path)
+    assert (recorded.returncode, recorded.stdout) == (plain.returncode, plain.stdout) == (0, plain.stdout)
+    (record,) = jobs.records(tmp_path)
+    assert record.ended and record.status == -1
+
+
 # ---- the program does not notice ----
 
 LOOK_AROUND = """
