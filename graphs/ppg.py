@@ -34,7 +34,7 @@ from scalana.graphs.psg import PSG
 from scalana.graphs.reading import read_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.sampled_stretches import Places, active_s
-from scalana.graphs.signals import SIGNALLING, add_signals
+from scalana.graphs.signals import SIGNALLING, add_progress, add_signals
 from scalana.graphs.tables import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.timeline import (
     CODE,
@@ -187,6 +187,7 @@ def build_ppg(
     period_ns = round(1e9 / rate_hz(folder, data))
     shorten_held(calls, instances, data.samples, data.threads, places, period_ns)
     begin_with_polling(calls, instances, located, data, places, psg, period_ns)
+    instances = add_progress(calls, instances, locations.rank, data.communicators)
     done("dividing own work")
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalana.graphs.signals.neighbours import neighbour_signals
-from scalana.graphs.signals.returns import access_progress, collective_progress, message_progress
+from scalana.graphs.signals.progress import blocking_progress, collective_progress, message_progress
+from scalana.graphs.signals.returns import access_progress
 from scalana.graphs.signals.rows import ACCESS, COMPLETE, FLUSH, NEIGHBOURS, POST, UNLOCK, Members, Signals, members_of
 from scalana.graphs.signals.windows import epoch_signals, lock_signals, windows_of
 from scalana.graphs.tables import Events, concatenate, take
@@ -28,20 +29,27 @@ def add_signals(
     """
     rows = np.flatnonzero((call_of_event >= 0) & np.isin(events.operation, (NEIGHBOURS, *range(POST, FLUSH + 1))))
     rank = rank_of_location[calls.location]
+    if not len(rows):
+        return instances
+    accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == ACCESS))
+    rows = np.union1d(rows, accesses)
+    events, call, members = take(events, rows), call_of_event[rows], members_of(communicators)
     found = [
-        message_progress(calls, instances, rank, communicators),
-        collective_progress(calls, instances, rank, communicators),
+        neighbour_signals(calls, instances, rank, communicators),
+        epoch_signals(events, call, rank[call], windows_of(communicators), members),
+        lock_signals(events, call, rank[call], calls),
+        access_progress(events, call, rank[call], calls, rank, members),
     ]
-    if len(rows):
-        accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == ACCESS))
-        rows = np.union1d(rows, accesses)
-        events, call, members = take(events, rows), call_of_event[rows], members_of(communicators)
-        found += [
-            neighbour_signals(calls, instances, rank, communicators),
-            epoch_signals(events, call, rank[call], windows_of(communicators), members),
-            lock_signals(events, call, rank[call], calls),
-            access_progress(events, call, rank[call], calls, rank, members),
-        ]
+    return _added(calls, instances, rank, concatenate(found, Signals))
+
+
+def add_progress(
+    calls: Calls, instances: Instances, rank_of_location: IntArray, communicators: Sequence[Members]
+) -> Instances:
+    """The same for what goes on only while the other side is in MPI, once it is known when calls began and ended."""
+    rank = rank_of_location[calls.location]
+    kinds = (message_progress, collective_progress, blocking_progress)
+    found = [progress(calls, instances, rank, communicators) for progress in kinds]
     return _added(calls, instances, rank, concatenate(found, Signals))
 
 

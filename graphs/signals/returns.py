@@ -1,8 +1,6 @@
-"""Progress: what goes on only while both sides are in MPI ends when the partner comes back to it."""
+"""Ranks that come back to MPI, and let with that something end that goes on only while they are in it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -13,117 +11,21 @@ from scalana.graphs.signals.rows import (
     ACCESS,
     FLUSH,
     LOCK,
-    SIGNALLING,
     UNLOCK,
-    Members,
     MemberTable,
     Signals,
     expand,
     signals_of,
 )
 from scalana.graphs.tables import Events
-from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
-from scalana.runtime.operations import OPERATIONS
+from scalana.graphs.timeline import ROW, Calls, IntArray
 
-_SENDS = [row.code for row in OPERATIONS if row.name.endswith("send")]
-_PROGRESS_S = 1e-4
+PROGRESS_S = 1e-4
 """Partners that are away for less than this do not count."""
 _BURST = 16
 """Calls that a partner may have begun since it came back."""
 MOST_PAIRS = 10_000_000
 """Unlocks of all targets times targets up to which all of these are looked at."""
-
-
-def message_progress(calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]) -> Signals:
-    """Calls for messages that ended when their partner came back to MPI, though it had posted its part before.
-
-    A large message, or one for which there is no room, goes on only while both sides are in MPI.
-    """
-    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
-    message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & by_mpi[instances.communicator]
-    if not message.any():
-        return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
-
-    def staying(at: slice) -> IntArray:
-        """Rows of ``calls.waits`` of some calls that stay in MPI for a message."""
-        of = np.diff(calls.wait_first[at.start : at.stop + 1])
-        first, last = int(calls.wait_first[at.start]), int(calls.wait_first[at.stop])
-        stays = np.repeat(calls.exit_s[at] - calls.enter_s[at] >= _PROGRESS_S, of)
-        return first + np.flatnonzero(stays & message[calls.waits[first:last]])
-
-    rows = np.concatenate(each(staying, chunks(len(calls))))
-    waiter = _callers(rows, calls)
-    entry = instances.first[calls.waits[rows]]
-    one, two = rank[instances.members[entry]], rank[instances.members[entry + 1]]
-    receives = rank[waiter] != one
-    until_s = np.empty(len(rows))
-    for these, of_sender in ((receives, True), (~receives, False)):
-        until_s[these] = _done_s(rows[these], of_sender, calls, instances, rank)
-    # What its sender is done with lies with the receiver.
-    asks = ~receives | (until_s > calls.enter_s[waiter])
-    until_s[receives] = np.inf
-    return _came_back(rows[asks], waiter[asks], np.where(receives, one, two)[asks], calls, rank, until_s[asks])
-
-
-def _done_s(rows: IntArray, of_sender: bool, calls: Calls, instances: Instances, rank: IntArray) -> FloatArray:
-    """When the sender, or else the receiver, was done with the message of each of ``rows`` of ``calls.waits``, in
-    seconds; infinite where that is not known ``[rows]``."""
-    asked = np.zeros(len(instances), np.bool_)
-    asked[calls.waits[rows]] = True
-    done = np.flatnonzero(asked[calls.waits])
-    owner = _callers(done, calls)
-    is_sender = rank[owner] == rank[instances.members[instances.first[calls.waits[done]]]]
-    done, owner = done[is_sender == of_sender], owner[is_sender == of_sender]
-    done_s = np.full(len(instances), np.inf)
-    done_s[calls.waits[done]] = calls.exit_s[owner]
-    return np.asarray(done_s[calls.waits[rows]])
-
-
-def collective_progress(
-    calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]
-) -> Signals:
-    """Calls that complete a collective posted before, and ended when the last member came back to MPI to complete it.
-
-    All had posted it, but what a member passes on to others it may pass on only while it is in MPI.
-    """
-    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
-    wanted = by_mpi[instances.communicator] & ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
-    if not wanted.any():
-        return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
-    completes = np.repeat(calls.posts, np.diff(calls.wait_first)) != calls.waits
-    rows = np.flatnonzero(completes & wanted[calls.waits])
-    owner, instance = _callers(rows, calls), calls.waits[rows]
-    latest_s, last = np.full(len(instances), -np.inf), np.full(len(instances), -1, np.int64)
-    np.maximum.at(latest_s, instance, calls.enter_s[owner])
-    is_last = calls.enter_s[owner] == latest_s[instance]
-    last[instance[is_last]] = rank[owner[is_last]]
-    asks = ~is_last & (calls.exit_s[owner] - calls.enter_s[owner] >= _PROGRESS_S)
-    return _came_back(rows[asks], owner[asks], last[instance[asks]], calls, rank)
-
-
-def _callers(rows: IntArray, calls: Calls) -> IntArray:
-    """The calls that wait for what some rows of ``calls.waits`` say."""
-    return np.searchsorted(calls.wait_first, rows, side="right") - 1
-
-
-def _came_back(
-    rows: IntArray,
-    waiter: IntArray,
-    partner: IntArray,
-    calls: Calls,
-    rank: IntArray,
-    until_s: FloatArray | float = np.inf,
-) -> Signals:
-    """The signals that partners give by coming back to MPI, to calls that wait for what ``rows`` of ``calls.waits``
-    say. Who comes back after it has had its part (``until_s``) gives none: a waiter that stays lacks a core, say."""
-    given = _returns(waiter, partner, calls, rank)
-    # Where a partner came back with its part of this operation, that is known already.
-    found = (given >= 0) & (calls.posts[given] != calls.waits[rows]) & (calls.enter_s[given] < until_s)
-    return signals_of(given[found], waiter[found], FLUSH)
-
-
-def _is_of_mpi(name: str) -> bool:
-    return name == "world" or name.startswith("comm:")
 
 
 def access_progress(
@@ -156,12 +58,12 @@ def access_progress(
         entry, of_end = expand(first[group], first[group + 1], ends)
         waiter = np.concatenate((waiter, pairs[0], call[of_end]))
         target = np.concatenate((target, pairs[1], members[entry]))
-    given = _returns(waiter, target, calls, rank_of_call)
+    given = returns_of(waiter, target, calls, rank_of_call)
     found = given >= 0
     return signals_of(given[found], waiter[found], FLUSH)
 
 
-def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
+def returns_of(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
     """The call with which the partner of each waiter came back to MPI and so let it end, -1 where it did not."""
     result = np.full(len(waiter), -1, np.int64)
     if not len(waiter):
@@ -178,7 +80,7 @@ def _returns(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) 
         by_rank = rank[order]
     first = np.searchsorted(by_rank, np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
     reach = np.empty(len(order))
-    _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, _PROGRESS_S, reach, result)
+    _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, PROGRESS_S, reach, result)
     return result
 
 

@@ -10,8 +10,8 @@ import pytest
 from scalana.detectors.waits import find_waits
 from scalana.graphs.gather import Communicator
 from scalana.graphs.matching import match
-from scalana.graphs.signals import add_signals, returns
-from scalana.graphs.signals.returns import collective_progress
+from scalana.graphs.signals import add_progress, add_signals, returns
+from scalana.graphs.signals.progress import collective_progress
 from scalana.graphs.timeline import Activities, Calls, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 from tests.graphs.tables import make_events
@@ -56,6 +56,7 @@ def waits(*rows):
         waits=matching.of_event[own],
     )
     instances = add_signals(calls, matching.instances, events, calls_of, np.arange(4), COMMUNICATORS)
+    instances = add_progress(calls, instances, np.arange(4), COMMUNICATORS)
     locations = Locations(np.arange(4), np.ones(4, np.bool_), np.zeros(4), np.ones(4))
     nothing = np.zeros(0, np.int64)
     work = OwnWork(nothing, nothing, np.zeros(0), np.zeros(0), np.zeros(0), nothing)
@@ -243,6 +244,40 @@ def test_a_collective_that_was_posted_waits_for_the_last_member_to_come_back(ret
     )
     signals = collective_progress(calls, instances, np.array([0, 0, 1, 1]), COMMUNICATORS)
     assert list(zip(signals.given.tolist(), signals.awaited.tolist(), strict=True)) == found
+
+
+def broadcast(rank, enter, leave, seq=0):
+    return rank, "broadcast", enter, leave, {"communicator": RING, "peer": 1, "seq": seq}
+
+
+def barrier(rank, enter, leave):
+    return rank, "barrier", enter, leave, {"communicator": RING, "seq": 0}
+
+
+def test_a_broadcast_whose_root_has_no_room_for_it_ends_when_the_root_comes_back():
+    # Rank 3 has its part at once; the others have waited for the root to come, and wait for it to come back.
+    rows = [
+        broadcast(0, 1, 62), broadcast(1, 20, 21), broadcast(2, 22, 63), broadcast(3, 2, 21),
+        barrier(0, 64, 70), barrier(1, 60, 70), barrier(2, 65, 70), barrier(3, 66, 70),
+    ]  # fmt: skip
+    found = waits(*rows)
+    assert (found[0, 1], found[2, 22], found[3, 2]) == ((59, 1), (38, 1), (18, 1))
+
+
+def test_a_member_that_stays_long_after_all_are_back_or_when_none_was_away_lacks_something_else():
+    others = [broadcast(2, 2, 21), broadcast(3, 2, 21), barrier(2, 101, 110), barrier(3, 101, 110)]
+    long_after = [broadcast(0, 1, 90), broadcast(1, 20, 21), barrier(0, 100, 110), barrier(1, 60, 110)]
+    assert waits(*others, *long_after)[0, 1] == (19, 1)
+    not_away = [broadcast(0, 1, 90), broadcast(1, 20, 88), barrier(0, 100, 110), barrier(1, 89, 110)]
+    assert waits(*others, *not_away)[0, 1] == (19, 1)
+
+
+def test_of_several_members_that_come_back_the_last_ended_the_call():
+    rows = [
+        broadcast(0, 1, 62), broadcast(1, 20, 21), broadcast(2, 2, 23), broadcast(3, 2, 21),
+        barrier(0, 64, 70), barrier(1, 60, 70), barrier(2, 61, 70), barrier(3, 69, 70),
+    ]  # fmt: skip
+    assert waits(*rows)[0, 1] == (60, 2)
 
 
 class _Table(SimpleNamespace):
