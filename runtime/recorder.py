@@ -389,20 +389,19 @@ def _ending_at_once(leave: Callable[[int], NoReturn]) -> Callable[[int], NoRetur
     """
 
     def _exit(status: int) -> NoReturn:
-        if core is not None and isinstance(status, int):
-            ended = _thread.allocate_lock()
-            ended.acquire()
+        ended = _thread.allocate_lock()
 
-            def end() -> None:
-                stop(status)
-                ended.release()
+        def end() -> None:
+            stop(status)
+            ended.release()
 
-            try:
+        try:
+            if core is not None and isinstance(status, int):
+                ended.acquire()
                 _thread.start_new_thread(end, ())
                 ended.acquire(timeout=LAST_FLUSH_S)
-            except Exception:
-                pass
-        leave(status)
+        finally:  # whatever a handler of a signal raises meanwhile
+            leave(status)
 
     return _exit
 

@@ -8,8 +8,9 @@ import numba
 import numpy as np
 
 from scalana.graphs.portions import chunks, each, portions_of
-from scalana.graphs.signals.returns import PROGRESS_S, returns_of
+from scalana.graphs.signals.returns import PROGRESS_S, lets_end, returns_of
 from scalana.graphs.signals.rows import FLUSH, SIGNALLING, Members, Signals, signals_of
+from scalana.graphs.tables import BoolArray
 from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
 from scalana.runtime.operations import OPERATIONS
 
@@ -23,8 +24,7 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
 
     A large message, or one for which there is no room, goes on only while both sides are in MPI.
     """
-    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
-    message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & by_mpi[instances.communicator]
+    message = (np.diff(instances.first) == 2) & np.isin(instances.operation, _SENDS) & _of_mpi(instances, communicators)
     if not message.any():
         return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
 
@@ -70,8 +70,7 @@ def collective_progress(
 
     All had posted it, but what a member passes on to others it may pass on only while it is in MPI.
     """
-    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
-    wanted = by_mpi[instances.communicator] & ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
+    wanted = _collectives(instances, communicators)
     if not wanted.any():
         return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
     completes = np.repeat(calls.posts, np.diff(calls.wait_first)) != calls.waits
@@ -92,8 +91,7 @@ def blocking_progress(calls: Calls, instances: Instances, rank: IntArray, commun
     What a member hands on, but has no room for, comes when it is in MPI again. Whom it hands something to is not known
     (a root its children in a tree, say): it is the one that came back last before the call ended.
     """
-    by_mpi = np.array([_is_of_mpi(communicator.name) for communicator in communicators] + [False])
-    wanted = by_mpi[instances.communicator] & ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
+    wanted = _collectives(instances, communicators)
     if not wanted.any():
         return signals_of(np.zeros(0, np.int64), np.zeros(0, np.int64), FLUSH)
     back_s = np.full(len(calls), np.inf)
@@ -116,8 +114,8 @@ def blocking_progress(calls: Calls, instances: Instances, rank: IntArray, commun
 def _handed_on(asked, first, members, enter_s, exit_s, back_s, given):  # type: ignore[no-untyped-def]  # pragma: no cover
     """For members of the instances ``asked`` the call with which another one came back, and let them end.
 
-    Away it was for at least half of the time since both were there, and the end came within half of the time that it
-    was away. ``back_s`` is when the rank of each call came back after it ``[calls]``.
+    What counts is the time since both were there. ``back_s`` is when the rank of each call came back after it
+    ``[calls]``.
     """
     for instance in asked:
         those = members[first[instance] : first[instance + 1]]
@@ -136,7 +134,7 @@ def _handed_on(asked, first, members, enter_s, exit_s, back_s, given):  # type: 
                 other, back = those[place], backs[place]
                 since = max(enter_s[waiter], enter_s[other])
                 away = back - max(exit_s[other], since)
-                if other != waiter and away >= PROGRESS_S and 2 * away >= back - since and 2 * (until - back) <= away:
+                if other != waiter and lets_end(away, since, back, until, PROGRESS_S):
                     given[waiter] = other + 1
                     break
 
@@ -162,5 +160,13 @@ def _came_back(
     return signals_of(given[found], waiter[found], FLUSH)
 
 
-def _is_of_mpi(name: str) -> bool:
-    return name == "world" or name.startswith("comm:")
+def _of_mpi(instances: Instances, communicators: Sequence[Members]) -> BoolArray:
+    """Whether the communicator of each instance is one of MPI's ``[instances]``."""
+    by_mpi = [communicator.name == "world" or communicator.name.startswith("comm:") for communicator in communicators]
+    return np.asarray(np.array([*by_mpi, False])[instances.communicator])  # -1 is the last
+
+
+def _collectives(instances: Instances, communicators: Sequence[Members]) -> BoolArray:
+    """Which instances are collectives of MPI that all members of a communicator took part in ``[instances]``."""
+    collective = ~np.isin(instances.operation, (*_SENDS, *SIGNALLING)) & instances.complete
+    return np.asarray(collective & _of_mpi(instances, communicators))

@@ -99,12 +99,20 @@ def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: 
 
 
 @numba.njit(cache=True, nogil=True)
+def lets_end(away, since, came, until, least_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether a partner that came back when it had been ``away`` for a time lets a waiter ``since`` some moment end.
+
+    It was away for ``least_s`` and half of the time that was waited, and the end came within half of that.
+    """
+    return away >= least_s and 2 * away >= came - since and 2 * (until - came) <= away
+
+
+@numba.njit(cache=True, nogil=True)
 def _last_return(  # type: ignore[no-untyped-def]  # pragma: no cover
     waiter, partner, order, first, rank, enter_s, exit_s, least_s, reach, result
 ):
-    """The call with which a partner came back during each waiter, after it was away, and soon before the waiter ended.
+    """The call with which a partner came back during each waiter, and let it end.
 
-    Away: for at least half of the time from the waiter's entry on. Soon: within half of the time that it was away.
     ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on. ``reach`` is room ``[calls]``,
     ``result`` what comes out ``[waiters]``, -1 everywhere before.
     """
@@ -128,7 +136,7 @@ def _last_return(  # type: ignore[no-untyped-def]  # pragma: no cover
         for place in range(low - 1, max(begin, low - 1 - _BURST) - 1, -1):
             came = enter_s[order[place]]
             away = came - (max(since, reach[place - 1]) if place > begin else since)
-            if away >= least_s and 2 * away >= came - since and 2 * (until - came) <= away:
+            if lets_end(away, since, came, until, least_s):
                 result[row] = order[place]
                 break
             if came <= since:
