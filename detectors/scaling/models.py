@@ -41,6 +41,8 @@ NOISE_WEIGHT = 2.0
 """Measurements that the assumed noise counts for."""
 PER_COEFFICIENT, PER_FREE, PER_OUTLIER = 2.0, 2.0, 8.0
 """Penalties, in units of twice a log likelihood: AIC's 2 for every number that is fitted."""
+_ROUNDING = 1e-9
+"""A part of the greatest seconds that may be nothing but the rounding of a fit."""
 RANGE = 0.9
 """Probability that lies between the ends of a predicted range."""
 
@@ -319,7 +321,8 @@ def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
 
 
 def _pair(base: FloatArray, term: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[float, float] | None:
-    """The coefficients of ``y = a base + b term``, None where one of them would not be positive."""
+    """The coefficients of ``y = a base + b term``, None where one of them would not be positive, but for rounding: what
+    one of them describes alone is left to the models that have one."""
     w = 1.0 / sigma**2
     s, st, stt = (w * base) @ base, (w * base) @ term, (w * term) @ term
     determinant = s * stt - st * st
@@ -327,7 +330,8 @@ def _pair(base: FloatArray, term: FloatArray, y: FloatArray, sigma: FloatArray) 
         return None
     sy, sty = (w * base) @ y, (w * term) @ y
     a, b = (stt * sy - st * sty) / determinant, (s * sty - st * sy) / determinant
-    return (float(a), float(b)) if a > 0.0 and b > 0.0 else None
+    least = _ROUNDING * y.max()
+    return (float(a), float(b)) if a * base.max() > least and b * term.max() > least else None
 
 
 def _free(p: FloatArray, y: FloatArray, sigma: FloatArray, *, with_constant: bool) -> Model | None:

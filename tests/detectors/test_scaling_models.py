@@ -108,3 +108,10 @@ def test_models_read_well():
     assert str(Model(0.0, 2.0, 1.0, True)) == "2 * p * log2(p)"
     assert str(Model(0.0, 0.15, 1.0, others=True)) == "0.15 * (p - 1)"
     assert str(Model(4.0, 0.05, 1.0, divided=True)) == "4 / p + 0.05 * p"
+
+
+@pytest.mark.parametrize("exponent", [-1.0, -2 / 3, -0.5, 0.5, 1.0, 1.5])
+def test_rounding_does_not_change_what_is_true(exponent):
+    fits = [fit(FIVE, scale * FIVE**exponent) for scale in np.linspace(0.1, 3.0, 40)]
+    assert np.ptp([found.confidence for found in fits]) < 1e-6
+    assert len({found.model.growth for found in fits}) == 1
