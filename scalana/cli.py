@@ -22,11 +22,16 @@ examples:
 """
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Is told its width: to find it out, :mod:`argparse` loads what every job would have to wait for."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=console.columns() - 2)
+
+
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """The command line, one subparser for each of some commands."""
-    top = argparse.ArgumentParser(
-        prog="scalana", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    top = argparse.ArgumentParser(prog="scalana", description=_DESCRIPTION, formatter_class=_Help)
     top.add_argument("--version", action="version", version=f"scalana {__version__}")
     commands = top.add_subparsers(dest="command_name", metavar="COMMAND", required=True)
     for name in names:
@@ -37,7 +42,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
             help=summary[0].lower() + summary[1:].rstrip("."),
             description=summary,
             epilog=asked.example,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
         )
         asked.configure(sub)
         sub.set_defaults(entry=asked.run, parser=sub)

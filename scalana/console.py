@@ -44,10 +44,21 @@ def width(stream: TextIO) -> int:
     if not is_terminal(stream):
         return MAX_WIDTH
     try:
-        columns = os.get_terminal_size(stream.fileno()).columns
+        found = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
-        columns = MAX_WIDTH
-    return max(MIN_WIDTH, min(MAX_WIDTH, columns or MAX_WIDTH))
+        found = MAX_WIDTH
+    return max(MIN_WIDTH, min(MAX_WIDTH, found or MAX_WIDTH))
+
+
+def columns(environ: Mapping[str, str] | None = None) -> int:
+    """Columns that help may take: those that ``COLUMNS`` asks for, those of the terminal, or 80."""
+    wanted = (os.environ if environ is None else environ).get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (AttributeError, OSError, ValueError):
+        return 80
 
 
 def encodable(text: str, encoding: str | None) -> str:

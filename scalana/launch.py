@@ -8,12 +8,9 @@ recorded (:func:`environment`).
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import resource
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +22,13 @@ _RANK_VARIABLES = (
     ("PMI_SIZE", "PMI_RANK"),
 )
 """By which launchers of MPI tell a process of how many it is which."""
-_LAUNCHES = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun")
+_LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
 
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that a program started by a shell does not ignore."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -63,6 +62,8 @@ def write_run_info(folder: str | os.PathLike[str], info: Mapping[str, object]) -
     Raises:
         OSError: it cannot be written.
     """
+    import json  # here: a job waits for all that is loaded before it
+
     target = os.path.join(folder, "run.json")
     temporary = f"{target}.{os.getpid()}"
     try:
@@ -119,14 +120,15 @@ def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str
 
     A command that starts ranks of its own is none of these: ``mpirun`` may start a ``torchrun`` on each host.
     """
-    if any(_LAUNCHES.search(word) for word in command):
-        return False
     known = ((environ.get(size, ""), environ.get(rank, "")) for size, rank in _RANK_VARIABLES)
-    return any(size.isdecimal() and int(size) > 1 and rank == "0" for size, rank in known)
+    first = any(size.isdecimal() and int(size) > 1 and rank == "0" for size, rank in known)
+    return first and not any(re.search(_LAUNCHES, word) for word in command)
 
 
-def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
+def execute(command: Sequence[str], env: Mapping[str, str], begun: Callable[[], None] = lambda: None) -> int:
     """Run ``command`` to its end. Returns its exit code, or ``-n`` if signal ``n`` ended it.
+
+    ``begun`` is called when it has been started.
 
     Ctrl-C reaches the job through the process group, as always, and does not end us. Signals sent to us alone
     (``kill``, a batch system) are sent on.
@@ -142,10 +144,11 @@ def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
         witness = Witness(ours)
         try:
             # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
-            process = subprocess.Popen(command, env=env, close_fds=False)
+            pid = _start(command, env, ours)
+            begun()
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*ours, signal.SIGCHLD})
             try:
-                _attend(process, ours, early, witness)
+                return _attend(pid, ours, early, witness)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         finally:
@@ -154,20 +157,69 @@ def execute(command: Sequence[str], env: Mapping[str, str]) -> int:
         for number, handler in before.items():
             if handler is not None:  # not set from Python: a preloaded library's
                 signal.signal(number, handler)
-    return process.returncode
 
 
-def _attend(process: subprocess.Popen[bytes], ours: Sequence[int], early: Sequence[int], witness: Witness) -> None:
-    """Wait for the job, and send on what is meant for it and did not reach it. The signals are blocked meanwhile."""
+def _start(command: Sequence[str], env: Mapping[str, str], handled: Sequence[int]) -> int:
+    """Start the job; returns its process. ``handled`` are the signals that have handlers here.
+
+    Not by :mod:`subprocess`, which takes longer to load than all else that a job waits for, nor by ``posix_spawn``,
+    which has the job ignore two signals that it would not ignore without us.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    theirs, ours = os.pipe()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, handled)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for number in (*handled, *_IGNORED_BY_PYTHON):
+                    signal.signal(number, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                os.execvpe(command[0], list(command), env)
+            except OSError as error:
+                os.write(ours, str(error.errno).encode())
+            finally:
+                os._exit(127)
+    except OSError:
+        os.close(theirs)
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(ours)
+    with open(theirs, "rb") as pipe:
+        failed = pipe.read()  # ends when the program has taken the place of the child
+    if failed:
+        os.waitpid(pid, 0)
+        raise OSError(int(failed), os.strerror(int(failed)), command[0])
+    return pid
+
+
+def _attend(pid: int, ours: Sequence[int], early: Sequence[int], witness: Witness) -> int:
+    """Wait for the job, and send on what is meant for it and did not reach it. The signals are blocked meanwhile.
+
+    Returns its exit code, or ``-n`` if signal ``n`` ended it.
+    """
     arrived = list(early)
-    while process.poll() is None:
+    while (returncode := _returncode(pid)) is None:
         for number in arrived:
             if not witness.saw(number):
-                process.send_signal(number)
+                os.kill(pid, number)
         info = signal.sigtimedwait({*ours, signal.SIGCHLD}, 1.0)
         arrived = [info.si_signo] if info is not None and info.si_signo != signal.SIGCHLD else []
     while signal.sigtimedwait(ours, 0) is not None:
         pass  # meant for a job that is gone
+    return returncode
+
+
+def _returncode(pid: int) -> int | None:
+    """How a child has ended; None if it has not."""
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 0  # whoever started us ignores what becomes of children, and nobody is told
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def shell_code(returncode: int) -> int:
@@ -186,6 +238,8 @@ def exit_like(returncode: int) -> int:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     number = -returncode
+    import resource  # here: a job waits for all that is loaded before it
+
     with contextlib.suppress(OSError, ValueError):
         # The job has left its own core file, if any; ours would overwrite it.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

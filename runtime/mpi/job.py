@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
-import shlex
-import shutil
-import struct
-import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache
 
-_LAUNCHERS = re.compile(r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$")
-_MENTIONS = re.compile(rb"\b((?i:mpirun|mpiexec)|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]")
-_ABSOLUTE = re.compile(rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b")
-LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$")
-"""File names of MPI libraries."""
+from scalana.runtime.mpi.answers import answer, output_of
+
+# Patterns, compiled when they are first needed: a job waits for all that is done before it.
+_LAUNCHERS = r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$"
+_MENTIONS = rb"\b((?i:mpirun|mpiexec)|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]"
+_ABSOLUTE = rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b"
+LIBRARY = r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$"
+"""A pattern of the file names of MPI libraries."""
 _LARGEST_SCRIPT = 1 << 16
-_NAMED = re.compile(rb"[\w./+-]+")
-_SCRIPTS = re.compile(rb"\.(sh|bash|py|mk|job|sbatch|slurm)$|^\.\.?/")
+_NAMED = rb"[\w./+-]+"
+_SCRIPTS = rb"\.(sh|bash|py|mk|job|sbatch|slurm)$|^\.\.?/"
 _MOST_SCRIPTS = 64
 """Files that are looked into for what a command starts."""
 _TOOLS = {
@@ -46,7 +43,9 @@ def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     words = list(found)
     for word in words:  # which grows meanwhile
         script = _script(_path(word, environ))
-        more = dict.fromkeys(os.fsdecode(path) for path in _ABSOLUTE.findall(script))
+        if not script:
+            continue
+        more = dict.fromkeys(os.fsdecode(path) for path in re.findall(_ABSOLUTE, script))
         if len(words) < _MOST_SCRIPTS:
             more |= dict.fromkeys(_named_scripts(word, script))
         words += [name for name in more if name not in found]
@@ -65,12 +64,14 @@ def _files_of_tools(words: Sequence[str]) -> list[str]:
 def _named_scripts(word: str, script: bytes) -> list[str]:
     """Further scripts that a script names, from this folder or from its own."""
     folders = ("", os.path.dirname(word))
-    names = [os.fsdecode(name) for name in dict.fromkeys(_NAMED.findall(script)) if _SCRIPTS.search(name)]
+    names = [os.fsdecode(name) for name in dict.fromkeys(re.findall(_NAMED, script)) if re.search(_SCRIPTS, name)]
     found = [next((p for f in folders if os.path.isfile(p := os.path.join(f, name))), "") for name in names]
     return [path for path in found if path][:_MOST_SCRIPTS]
 
 
 def _shell_words(text: str) -> list[str]:
+    import shlex
+
     words = shlex.shlex(text, posix=True, punctuation_chars=True)
     words.whitespace_split = True
     words.commenters = ""
@@ -82,7 +83,17 @@ def _shell_words(text: str) -> list[str]:
 
 def _path(word: str, environ: Mapping[str, str]) -> str:
     """The file that a word names, here or in PATH; empty if it names none."""
-    return word if os.path.isfile(word) else shutil.which(word, path=environ.get("PATH")) or ""
+    return word if os.path.isfile(word) else in_path(word, environ)
+
+
+def in_path(word: str, environ: Mapping[str, str]) -> str:
+    """The program that a word without a folder names, empty if there is none: :func:`shutil.which`, whose module takes
+    longer to load than all that a job waits for here."""
+    if not word or os.sep in word:
+        return ""
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    paths = (os.path.join(folder, word) for folder in folders)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
 
 def _script(path: str) -> bytes:
@@ -97,30 +108,33 @@ def _script(path: str) -> bytes:
 
 def uses_mpi(command: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Whether a command starts MPI programs: by a launcher, or what its files mention."""
-    return any(_LAUNCHERS.match(os.path.basename(word)) or _mentions_mpi(word, environ) for word in command)
+    return any(re.match(_LAUNCHERS, os.path.basename(word)) or _mentions_mpi(word, environ) for word in command)
 
 
 def _mentions_mpi(word: str, environ: Mapping[str, str]) -> bool:
     path = _path(word, environ)
-    if path and _is_elf(path):
-        return any(LIBRARY.match(os.path.basename(library)) for library in _needed(path))
-    return bool(_MENTIONS.search(_script(path)))
+    return bool(_mpi_libraries(path, environ) if path and _is_elf(path) else re.search(_MENTIONS, _script(path)))
 
 
-@cache
-def _needed(program: str) -> tuple[str, ...]:
-    """Libraries that the loader would load for a program; of one without a loader, none."""
-    try:
+def _mpi_libraries(program: str, environ: Mapping[str, str]) -> list[str]:
+    """Libraries of an MPI that the loader would load for a program; of one without a loader, none."""
+    program = os.path.abspath(program)
+    searched = environ.get("LD_LIBRARY_PATH", "")
+
+    def ask() -> tuple[str, list[str]]:
         loader = _loader(program)
-        if not loader:
-            return ()
         # What ldd does in the end, without its shell.
-        output = subprocess.run(
-            [loader, "--list", program], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
-        ).stdout
-    except (OSError, struct.error, subprocess.SubprocessError):
-        return ()
-    return tuple(line.split("=>")[-1].split("(")[0].strip() for line in output.splitlines())
+        output = output_of([loader, "--list", program], 10) if loader else ""
+        libraries = [line.split("=>")[-1].split("(")[0].strip() for line in output.splitlines()]
+        found = [library for library in libraries if re.match(LIBRARY, os.path.basename(library))]
+        folders = [folder for folder in searched.split(os.pathsep) if folder]
+        return "\n".join(found), [program, "/etc/ld.so.cache", *folders, *(x for x in libraries if os.path.isabs(x))]
+
+    question = f"libraries of {program} with {searched} and {environ.get('LD_PRELOAD', '')}"
+    try:
+        return answer(question, environ, ask).splitlines()
+    except (OSError, OverflowError, ValueError):
+        return []
 
 
 def _loader(program: str) -> str:
@@ -128,31 +142,36 @@ def _loader(program: str) -> str:
 
     Raises:
         OSError: it cannot be read.
-        struct.error: it ends too early.
+        OverflowError, ValueError: it names places that no file has.
     """
     with open(program, "rb") as file:
         header = file.read(64)
         if header[:6] != b"\x7fELF\x02\x01":
             return ""
-        (table,) = struct.unpack_from("<Q", header, 32)
-        size, count = struct.unpack_from("<HH", header, 54)
-        for number in range(count):
-            file.seek(table + number * size)
-            kind, _, place, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
-            if kind == _PT_INTERP:
-                file.seek(place)
-                return os.fsdecode(file.read(length).rstrip(b"\0"))
+        table, size, count = _number(header, 32, 8), _number(header, 54, 2), _number(header, 56, 2)
+        for row in range(count):
+            file.seek(table + row * size)
+            entry = file.read(40)
+            if _number(entry, 0, 4) == _PT_INTERP:
+                file.seek(_number(entry, 8, 8))
+                return os.fsdecode(file.read(_number(entry, 32, 8)).rstrip(b"\0"))
     return ""
 
 
-def with_static_mpi(command: Sequence[str]) -> list[str]:
+def _number(data: bytes, start: int, size: int) -> int:
+    return int.from_bytes(data[start : start + size], "little")
+
+
+def with_static_mpi(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """Programs of a command that define MPI's functions themselves, by the names in their symbol tables."""
     found = []
     for word in command:
-        if _LAUNCHERS.match(os.path.basename(word)) or not _is_elf(word):
+        if re.match(_LAUNCHERS, os.path.basename(word)) or not _is_elf(word):
             continue
-        if any(LIBRARY.match(os.path.basename(library)) for library in _needed(word)):
+        if _mpi_libraries(word, environ):
             continue
+        import mmap  # here: a job waits for all that is loaded before it
+
         with open(word, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
             if program.find(b"\0PMPI_Init\0") >= 0 or program.find(b"\0PMPI_Init_thread\0") >= 0:
                 found.append(word)
@@ -163,16 +182,15 @@ def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[st
     """The ``mpicc`` of each MPI that a command may use: its launcher's, its programs', and the first in PATH."""
     folders: list[str] = []
     for word in command:
-        path = word if os.sep in word else shutil.which(word, path=environ.get("PATH")) or ""
+        path = word if os.sep in word else in_path(word, environ)
         if not path or not os.path.isfile(path):
             continue
         folders += [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]
-        for library in _needed(path) if _is_elf(path) else ():
-            if LIBRARY.match(os.path.basename(library)):
-                above = os.path.dirname(os.path.dirname(os.path.abspath(library)))
-                folders += [os.path.join(above, "bin"), os.path.join(os.path.dirname(above), "bin")]
+        for library in _mpi_libraries(path, environ) if _is_elf(path) else ():
+            above = os.path.dirname(os.path.dirname(os.path.abspath(library)))
+            folders += [os.path.join(above, "bin"), os.path.join(os.path.dirname(above), "bin")]
     found = [os.path.join(folder, "mpicc") for folder in folders]
-    found.append(shutil.which("mpicc", path=environ.get("PATH")) or "")
+    found.append(in_path("mpicc", environ))
     return list(dict.fromkeys(path for path in found if path and os.access(path, os.X_OK)))
 
 

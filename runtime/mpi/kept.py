@@ -7,17 +7,18 @@ compiled for: its path, size and time are in their name, so that another library
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
+import re
 import zlib
 from collections.abc import Mapping
-from functools import cache
 
 from scalana.runtime import user_cache
+from scalana.runtime.mpi.answers import answer, output_of
 from scalana.runtime.mpi.job import LIBRARY
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORE = os.path.join(os.path.dirname(HERE), "_core")
+_SAYING = ("PATH", "LD_LIBRARY_PATH", "OMPI_", "OPAL_", "MPICH_", "I_MPI_", "MPI", "CC")
+"""How variables begin that may change what an ``mpicc`` shows."""
 
 
 class BuildError(Exception):
@@ -42,13 +43,13 @@ class Kept:
         return [file for file in (*self.wrappers, self.preloaded) if not os.path.exists(file)]
 
 
-def kept_for(compiler: str, folder: str) -> Kept:
+def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
     """The files for an ``mpicc`` in the folder where they are kept.
 
     Raises:
         BuildError: the MPI's library is not found.
     """
-    libraries = mpi_libraries(compiler)
+    libraries = mpi_libraries(compiler, environ)
     if not libraries:
         raise BuildError(f"{compiler} does not say where its library is")
     wrappers = [os.path.join(folder, wrappers_name(library)) for library in libraries]
@@ -57,7 +58,7 @@ def kept_for(compiler: str, folder: str) -> Kept:
 
 def cache_folder(environ: Mapping[str, str]) -> str:
     """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
-    folder = os.path.join(user_cache.folder_of(user_cache.MPI, environ), _version())
+    folder = os.path.join(user_cache.folder_of(user_cache.MPI, environ), _version(environ))
     try:
         os.makedirs(folder, exist_ok=True)
         if os.access(folder, os.W_OK) or os.listdir(folder) or "SCALANA_RUN_DIR" not in environ:
@@ -70,18 +71,23 @@ def cache_folder(environ: Mapping[str, str]) -> str:
     return folder
 
 
-@cache
-def _version() -> str:
-    mark, size = 0, 0
-    sources = [os.path.join(os.path.dirname(HERE), "operations.py")]
-    for base in (HERE, CORE):
-        sources += [os.path.join(base, name) for name in sorted(os.listdir(base)) if name.endswith((".c", ".h", ".py"))]
-    for source in sources:
-        with open(source, "rb") as file:
-            content = file.read()
-        mark = zlib.crc32(os.fsencode(os.path.basename(source)) + b"\0" + content, mark)
-        size += len(content)
-    return f"{mark:08x}{size:08x}"
+def _version(environ: Mapping[str, str]) -> str:
+    """A name for the sources of the recorder, by their contents."""
+
+    def ask() -> tuple[str, list[str]]:
+        mark, size = 0, 0
+        sources = [os.path.join(os.path.dirname(HERE), "operations.py")]
+        for base in (HERE, CORE):
+            names = sorted(name for name in os.listdir(base) if name.endswith((".c", ".h", ".py")))
+            sources += [os.path.join(base, name) for name in names]
+        for source in sources:
+            with open(source, "rb") as file:
+                content = file.read()
+            mark = zlib.crc32(os.fsencode(os.path.basename(source)) + b"\0" + content, mark)
+            size += len(content)
+        return f"{mark:08x}{size:08x}", [HERE, CORE, *sources]
+
+    return answer(f"version of {HERE}", environ, ask)
 
 
 def wrappers_name(library: str) -> str:
@@ -94,26 +100,32 @@ def wrappers_name(library: str) -> str:
     return f"{value:016x}-{status.st_size:x}-{status.st_mtime_ns:x}.so"
 
 
-def mpi_libraries(compiler: str) -> list[str]:
+def mpi_libraries(compiler: str, environ: Mapping[str, str]) -> list[str]:
     """The files of the MPI library that programs compiled by an ``mpicc`` load."""
-    folders = [word[2:] for word in _show(compiler) if word.startswith("-L")]
+    folders = _searched(compiler, environ)
     folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(compiler))), "lib"))
     folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(compiler))), "lib"))
     found: dict[str, None] = {}
     for folder in folders:
         if os.path.isdir(folder):
             for name in sorted(os.listdir(folder)):
-                if LIBRARY.match(name) and not name.startswith("libmpi_abi"):
+                if re.match(LIBRARY, name) and not name.startswith("libmpi_abi"):
                     found[os.path.realpath(os.path.join(folder, name))] = None
     return list(found)
 
 
-@cache
-def _show(compiler: str) -> tuple[str, ...]:
+def _searched(compiler: str, environ: Mapping[str, str]) -> list[str]:
+    """The folders in which an ``mpicc`` has libraries searched for, by what it shows."""
+
+    def ask() -> tuple[str, list[str]]:
+        import shlex
+
+        output = output_of([compiler, "-show"], 30)
+        folders = [word[2:] for word in shlex.split(output) if word.startswith("-L")]
+        return "\n".join(folders), [compiler, os.path.realpath(compiler), *folders]
+
+    said = sorted(f"{name}={value}" for name, value in environ.items() if name.startswith(_SAYING))
     try:
-        output = subprocess.run(
-            [compiler, "-show"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(shlex.split(output))
+        return answer(f"folders of {compiler} with {' '.join(said)}", environ, ask).splitlines()
+    except (OSError, ValueError):
+        return []

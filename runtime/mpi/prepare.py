@@ -45,7 +45,7 @@ def prepare(
         return Prepared({}, [])
     inside = [
         f"{program} has an MPI inside of it (linked statically), whose calls cannot be recorded: link a shared one"
-        for program in with_static_mpi(command)
+        for program in with_static_mpi(command, environ)
     ]
     compilers = mpi_compilers(command, environ)
     if not compilers:
@@ -54,7 +54,7 @@ def prepare(
     refused = []
     for compiler in compilers:
         try:
-            kept = kept_for(compiler, cache_folder(environ))
+            kept = kept_for(compiler, cache_folder(environ), environ)
             if kept.missing:
                 from scalana.runtime.mpi.build import build
 

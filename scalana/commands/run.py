@@ -54,11 +54,8 @@ The exit code is the job's own.
             "rate_hz": args.rate,
             "version": __version__,
         }
-        try:
-            _write_info(folder, info)
-        except OSError as error:
-            _remove_unused(folder)
-            raise UsageError(f"cannot write into the run folder {shown(folder)}: {error.strerror or error}") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(f"cannot write into the run folder {shown(folder)}")
         if launch.stands_behind_the_launcher(command, os.environ):
             console.complain("every rank is recorded as a job of its own: put scalana run before the launcher instead")
         begin = time.monotonic()
@@ -68,7 +65,7 @@ The exit code is the job's own.
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
-            returncode = launch.execute(command, env)
+            returncode = launch.execute(command, env, lambda: _write_info(folder, info))
         except OSError as error:
             _remove_unused(folder)
             return _not_started(command[0], error)
@@ -90,7 +87,7 @@ def _finish(
         if not os.path.isdir(folder):
             console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
             return
-        _or_complain(os.path.join(folder, "run.json"), lambda _: _write_info(folder, info))
+        _write_info(folder, info)
         if reason := _nothing_recorded(folder, command, missing):
             console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         elif args.no_report:
@@ -198,7 +195,7 @@ def _create_folder(wanted: str | None) -> str:
 
 
 def _write_info(folder: str, info: dict[str, object]) -> None:
-    launch.write_run_info(folder, info)
+    _or_complain(os.path.join(folder, "run.json"), lambda _: launch.write_run_info(folder, info))
 
 
 def _remove_unused(folder: str) -> None:

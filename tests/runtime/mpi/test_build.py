@@ -205,12 +205,19 @@ def test_a_program_that_only_its_libraries_tell_of(tmp_path: Path) -> None:
         [compiler, "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "mpi.c", "-o", library], cwd=tmp_path, check=True
     )
     subprocess.run([compiler, "main.c", library, f"-Wl,-rpath,{library.parent}", "-o", app], cwd=tmp_path, check=True)
-    environ = {"PATH": "/nowhere"}
+    environ = {"PATH": "/nowhere", "SCALANA_CACHE": str(tmp_path / "cache")}
+    for _ in range(2):  # the second time the answer is kept
+        assert uses_mpi([str(app)], environ)
+        assert mpi_compilers([str(app)], environ) == [str(mpicc)]
+    library.rename(library.with_suffix(".away"))
+    assert not uses_mpi([str(app)], environ), "the program cannot find it now"
+    library.with_suffix(".away").rename(library)
     assert uses_mpi([str(app)], environ)
-    assert mpi_compilers([str(app)], environ) == [str(mpicc)]
-    cut = tmp_path / "cut"
-    cut.write_bytes(app.read_bytes()[:70])
-    assert not uses_mpi([str(cut)], environ), "half a program is no reason to fail"
+    whole = app.read_bytes()
+    beyond = whole[:32] + b"\xff" * 8 + whole[40:]
+    for name, content in {"cut": whole[:70], "beyond": beyond}.items():
+        (tmp_path / name).write_bytes(content)
+        assert not uses_mpi([str(tmp_path / name)], environ), "half a program is no reason to fail"
 
 
 def test_a_job_does_not_wait_for_what_compiles(mpi: Mpi) -> None:
