@@ -53,7 +53,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         stretches._common_operations,
         (
             *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _f8, _f8, _f8, _f8, _f8),
-            *(_flags, _int, _int),
+            *(_flags, _f8, _int, _int),
         ),
     ),
     (stretches._last_before, (_i4, _i4, _f8, _f8)),

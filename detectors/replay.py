@@ -19,7 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.waits import Dependencies, find_dependencies, last_member
+from scalana.detectors.waits import Dependencies, find_dependencies, last_arrivals_s
 from scalana.graphs.portions import chunks, each
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
@@ -237,15 +237,7 @@ def prepare(
     gap_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
     if waiting_s is not None:
         gap_s = np.maximum(gap_s - waiting_s, 0.0)
-    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, _last_s(timeline))
-
-
-def _last_s(timeline: Timeline) -> FloatArray:
-    """When the last member of every instance came, -inf where there is none ``[instances]``."""
-    entry, members = last_member(timeline), timeline.instances.members
-    last_s = np.full(len(entry), -np.inf)
-    last_s[entry >= 0] = timeline.calls.enter_s[members[entry[entry >= 0]]]
-    return last_s
+    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, last_arrivals_s(timeline))
 
 
 @numba.njit(cache=True, nogil=True)

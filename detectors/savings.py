@@ -12,6 +12,7 @@ from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Change
 from scalana.detectors.segments import quantiles
 from scalana.detectors.started_threads import StartedThreads
+from scalana.detectors.steadying import steadied
 from scalana.detectors.targets import TargetKind
 from scalana.graphs.hashing import distinct
 from scalana.graphs.metrics import gap_locations
@@ -26,8 +27,12 @@ MOSTLY = 0.5
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
-    """What goes from a run when a candidate is mended; see :func:`excess_of`."""
-    return Change.of(*excess_of(candidate, table, timeline, excess))
+    """What goes from a run when a candidate is mended; see :func:`excess_of`, and for single gaps :func:`steadied`."""
+    if candidate.spot.kind in (TargetKind.CARRIED_IN, TargetKind.TRANSFER):
+        return Change.of(*excess_of(candidate, table, timeline))
+    excess = excess or stretch_excess(candidate, table, timeline)
+    removed, *others = excess_of(candidate, table, timeline, excess)
+    return Change.of(steadied(removed, excess.gap, excess.seconds, timeline), *others)
 
 
 def excess_of(

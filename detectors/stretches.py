@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.waits import WaitStates, waits_table
+from scalana.detectors.waits import WaitStates, last_arrivals_s, waits_table
 from scalana.graphs.hashing import ordered
 from scalana.graphs.portions import each, portions_of, rows_of_ranges
 from scalana.graphs.tables import concatenate
@@ -62,8 +62,9 @@ class Stretches:
     since_call: IntArray
     """Call with which the member left the last common operation, -1 where the record begins ``[rows]``."""
     met_s: FloatArray
-    """When both were there, in a common operation that they need not leave together: of what either waited in it for
-    others, the part from then on belongs to the stretch. Infinite where they left together ``[rows]``."""
+    """From when on the last common operation belongs to the stretch: what either waited in it for others, and what it
+    took to leave it. That is when both were there, or all were, where all leave together but for what keeps one of
+    them (it has no core, say). Infinite where nothing of it does ``[rows]``."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -87,7 +88,8 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
     waiting, first_wait = _by_event(waits)
     member_location = calls.location[instances.members]
     done = _done_calls(timeline, member_location)
-    left, early_s = _left_calls(timeline, done)
+    all_s = last_arrivals_s(timeline)
+    left, early_s = _left_calls(timeline, done, all_s)
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(timeline, done, member_enter_s)
@@ -123,7 +125,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
             calls.waits, instances.first, instances.members, member_location, left, early_s, wait_s, member_enter_s,
-            calls.enter_s, calls.exit_s, apart, SEARCH_LIMIT, SEARCH_FURTHER,
+            calls.enter_s, calls.exit_s, apart, all_s, SEARCH_LIMIT, SEARCH_FURTHER,
         )  # fmt: skip
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
@@ -244,13 +246,14 @@ def _wait_calls(wait_first, waits, posts, location, first, member_location, done
                     done[entry] = max(done[entry], call)
 
 
-def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, FloatArray]:
+def _left_calls(timeline: Timeline, done: IntArray, all_s: FloatArray) -> tuple[IntArray, FloatArray]:
     """Call after which each member of each instance had left it for the comparison of stretches ``[members]``.
 
     That is the call in which it completed. What was complete before a member asked for it, though (a message, or a
     collective that waits for all), was left when all had posted it: what the member did from then on came after it.
     It was not complete if one who had asked for it stayed until then: it went on only when this member was back.
     The second result is when all had posted it, where that holds for a collective; -inf elsewhere ``[members]``.
+    ``all_s`` is when the last member of each instance came ``[instances]``.
     """
     calls, instances = timeline.calls, timeline.instances
     sizes = np.diff(instances.first)
@@ -258,10 +261,6 @@ def _left_calls(timeline: Timeline, done: IntArray) -> tuple[IntArray, FloatArra
     wanted = (message | (_waits_of(instances.operation) == Waits.ALL)) & instances.complete
     entry = np.nonzero(np.repeat(wanted, sizes) & (done > instances.members))[0]
     instance_of = np.repeat(np.arange(len(instances), dtype=np.int64), sizes)[entry]
-    all_s = np.full(len(instances), -np.inf)
-    filled = np.flatnonzero(sizes > 0)
-    if len(entry):
-        all_s[filled] = np.maximum.reduceat(calls.enter_s[instances.members], instances.first[filled])
     posted_s = all_s[instance_of]
     asked_s = calls.enter_s[done[entry]]
     first_out_s = np.full(len(instances), np.inf)
@@ -329,6 +328,7 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     enter_s,
     exit_s,
     apart,
+    all_s,
     limit,
     further,
 ):
@@ -381,7 +381,8 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                         since_call[row] = left[entry]
                         since_culprit[row] = left[own]
                         # The member may have left before, with what it had to hand over.
-                        met_s[row] = both_s if apart[other] and exit_s[left[own]] >= both_s else np.inf
+                        there_s = both_s if apart[other] else all_s[other]
+                        met_s[row] = there_s if exit_s[left[own]] >= there_s else np.inf
                     if together:
                         break
                 at -= 1

@@ -158,12 +158,16 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                 for carried in range(carried_first[location[call]], carried_first[location[call] + 1]):
                     if carried_s[carried] > 0.0:
                         count = _add(carried_target[carried], carried_s[carried], scratch, touched, count)
-            elif group_of_call[last] >= 0:
-                # Of what was waited in the last common operation, the part after both had come.
+            else:
+                # Of the last common operation, the part after both had come: who left it later was late from then on.
                 met_s = late_met_s[row] if of_culprit else member_met_s[row]
-                before_s = min(enter_s[last] + wait_s[last], exit_s[last]) - max(met_s, enter_s[last])
-                if before_s > 0.0:
+                waited_until_s = min(enter_s[last] + wait_s[last], exit_s[last])
+                before_s = waited_until_s - max(met_s, enter_s[last])
+                if before_s > 0.0 and group_of_call[last] >= 0:
                     count = _add(wait_base + group_of_call[last], before_s, scratch, touched, count)
+                transfer_s = exit_s[last] - max(met_s, waited_until_s)
+                if transfer_s > 0.0:
+                    count = _add(transfer_base + vertex[last], transfer_s, scratch, touched, count)
         if used + count > capacity:
             capacity = max(2 * capacity, used + count)
             target, seconds = grown(target, capacity), grown(seconds, capacity)

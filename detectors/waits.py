@@ -396,6 +396,14 @@ def _latest(enter_s, members, first, low, high, last):  # type: ignore[no-untype
                 last[instance], latest_s = member, enter_s[members[member]]
 
 
+def last_arrivals_s(timeline: Timeline) -> FloatArray:
+    """When the last member of every instance came, -inf where there is none ``[instances]``."""
+    entry, members = last_member(timeline), timeline.instances.members
+    last_s = np.full(len(entry), -np.inf)
+    last_s[entry >= 0] = timeline.calls.enter_s[members[entry[entry >= 0]]]
+    return last_s
+
+
 def _root_member(timeline: Timeline, rooted: npt.NDArray[np.bool_]) -> IntArray:
     """Index into the member table of the root of each instance that is ``rooted`` (-1 where it has none)."""
     instances = timeline.instances

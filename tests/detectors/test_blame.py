@@ -104,6 +104,21 @@ def test_who_handed_over_twice_waits_for_whom_its_root_waited_for():
     check(program, 480, {(2, "model"): 480})
 
 
+def test_who_leaves_a_collective_later_than_the_others_is_late_from_then_on():
+    """Without a core, say: that is no mystery, and nothing of what it does next."""
+    steps, stays, more = 5, 8, 4
+    program = [
+        [
+            *examples.work(own=10, extra=more if rank == 2 else 0),
+            (*examples.everyone(), stays if rank == 2 else 0),
+        ]
+        * steps
+        for rank in range(4)
+    ]
+    late = {(2, "extra"): 3 * steps * more, (2, "TRANSFER"): 3 * (steps - 1) * stays}
+    check(program, sum(late.values()), late)
+
+
 def test_who_hands_its_part_to_a_late_root_waits_for_it():
     """Where messages are not buffered; the simulator's reduce is, so the others' exits are moved."""
     program = [

@@ -36,7 +36,7 @@ def test_a_collective_that_was_complete_is_left_when_all_had_posted_it(
 ) -> None:
     """Two ranks post an allreduce, at 0 and 0.5 s, and wait for it later; calls 0 and 1 are those of the first."""
     timeline = _posted_by_two("allreduce", [0.0, asked_s, 0.5, 5.0], [0.0, asked_s + 0.6, 0.5, 5.0])
-    found, were_early_s = _left_calls(timeline, np.array([1, 3]))
+    found, were_early_s = _left_calls(timeline, np.array([1, 3]), np.array([0.5]))
     assert found.tolist() == [left, 2]  # the other one computed after it had posted
     assert were_early_s.tolist() == [early_s, 0.5]
 
@@ -45,7 +45,7 @@ def test_a_collective_that_was_complete_is_left_when_all_had_posted_it(
 def test_what_another_one_had_to_wait_for_was_not_complete(out_s: float, left: int) -> None:
     """The first rank posts a message and waits for it from 0.2 s on; the second posts at 0.5 s and asks at 3 s."""
     timeline = _posted_by_two("send", [0.0, 0.2, 0.5, 3.0], [0.0, out_s, 0.5, 3.1])
-    found, _ = _left_calls(timeline, np.array([1, 3]))
+    found, _ = _left_calls(timeline, np.array([1, 3]), np.array([0.5]))
     assert found.tolist() == [1, left]
 
 
