@@ -66,6 +66,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry of the ``scalana`` program. Returns the exit code."""
+    console.open_streams()
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments:
         parser().print_help(sys.stderr)

@@ -23,6 +23,13 @@ _ASCII = str.maketrans(
 )
 
 
+def open_streams() -> None:
+    """Have streams to write to where we were started without (``>&-``). Jobs that we start have none, as before."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "w"))
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether somebody is looking at ``stream``; False for a closed or replaced one."""
     try:

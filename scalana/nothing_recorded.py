@@ -12,12 +12,13 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
 _PROBE = "import sys, sysconfig; print(sys.version.split()[0], sysconfig.get_config_var('EXT_SUFFIX'))"
 
 
-def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
+def explain(command: Sequence[str], notes: Sequence[str] = (), mpi: bool = False) -> str:
     """The reason why ``command`` was not recorded, as far as it can be told.
 
     Args:
         command: The job.
         notes: What the recorders themselves left behind, one sentence each.
+        mpi: Whether its processes were to be recorded as those of MPI.
     """
     python, arguments = _python_of(command)
     isolated = _isolated(arguments)
@@ -28,6 +29,11 @@ def explain(command: Sequence[str], notes: Sequence[str] = ()) -> str:
         return other
     if notes:
         return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
+    if python is None and mpi:
+        return (
+            f"no program that {command[0]} started is one of Python or came to its first call of MPI, or it was "
+            "started without its environment"
+        )
     if python is None:
         return (
             f"{command[0]} started no program of Python, or started it without its environment; if it starts programs "

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from scalana import __version__, console, launch
+from scalana import __version__, console, launch, supervise
 from scalana.errors import CommandError, UsageError
 
 
@@ -65,30 +65,31 @@ The exit code is the job's own.
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
-            returncode = launch.execute(command, env, lambda: _write_info(folder, info))
+            returncode = supervise.execute(command, env, lambda: _write_info(folder, info))
         except OSError as error:
             _remove_unused(folder)
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
-        info["exit_code"] = launch.shell_code(returncode)
-        _finish(folder, command, info, args, missing)
-        return launch.exit_like(returncode)
+        info["exit_code"] = supervise.shell_code(returncode)
+        _finish(folder, command, info, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
+        return supervise.exit_like(returncode)
 
 
 def _finish(
-    folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace, missing: list[str]
+    folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace, missing: list[str], mpi: bool
 ) -> None:
     """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has.
 
     Args:
         missing: what the native recorder lacked, if the job uses MPI.
+        mpi: whether there was a native recorder.
     """
     try:
         if not os.path.isdir(folder):
             console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
             return
         _write_info(folder, info)
-        if reason := _nothing_recorded(folder, command, missing):
+        if reason := _nothing_recorded(folder, command, missing, mpi):
             console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         elif args.no_report:
             console.complain(f"recorded; report it by: scalana report {shown(folder)}")
@@ -116,7 +117,7 @@ def _compile_for_the_next_run() -> None:
         torch_build.start(os.environ)
 
 
-def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> str:
+def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: bool) -> str:
     """Why there are no records; empty if there are some."""
     with contextlib.suppress(OSError):
         if any(name.endswith(".rec") for name in os.listdir(os.path.join(folder, "records"))):
@@ -124,7 +125,11 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str]) -> st
     from scalana import nothing_recorded
     from scalana.graphs.run_folder import RunFolder
 
-    return nothing_recorded.explain(command, [*missing, *RunFolder(folder).notes()])
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        if (disk.f_blocks and not disk.f_bavail) or (disk.f_files and not disk.f_favail):
+            return "the disk of the run folder is full"
+    return nothing_recorded.explain(command, [*missing, *RunFolder(folder).notes()], mpi)
 
 
 def _report(folder: str, form: str) -> None:

@@ -22,6 +22,12 @@ def test_programs_that_are_not_python(tmp_path: Path) -> None:
         assert reason.endswith("if it starts programs of MPI, say so: scalana run --mpi")
 
 
+def test_programs_of_mpi_that_made_no_call() -> None:
+    reason = explain(["mpirun", "-n", "2", "hostname"], mpi=True)
+    assert reason.startswith("no program that mpirun started is one of Python or came to its first call of MPI")
+    assert "--mpi" not in reason
+
+
 def test_options_that_keep_the_recorder_out(tmp_path: Path) -> None:
     for option, shown in (("-I", "-I"), ("-uE", "-E"), ("-BS", "-S")):
         assert f"started with {shown}," in explain([sys.executable, option, "train.py"])

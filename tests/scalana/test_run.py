@@ -137,6 +137,45 @@ def test_signal_to_the_group_reaches_the_job_once(tmp_path: Path, name: str) -> 
     assert b"recorded" in err and b"Traceback" not in err
 
 
+def test_jobs_that_were_stopped_for_long_go_on(tmp_path: Path) -> None:
+    """Several, as what went wrong did so by chance."""
+    jobs = []
+    for name in map(str, range(10)):
+        (tmp_path / name).mkdir()
+        jobs.append(scalana(record("sh", "-c", "touch ready; exec sleep 6"), tmp_path / name, start_new_session=True))
+    for number, job in enumerate(jobs):
+        wait_for(tmp_path / str(number) / "ready")
+        time.sleep(0.15)
+        os.killpg(job.pid, signal.SIGSTOP)
+    time.sleep(1.2)
+    for job in jobs:
+        os.killpg(job.pid, signal.SIGCONT)
+    for job in jobs:
+        _, err = job.communicate(timeout=60)
+        assert job.returncode == 0, err
+
+
+def test_who_ignores_the_end_of_children_is_told_of_the_jobs(tmp_path: Path) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    job = "import signal, sys; print(signal.getsignal(signal.SIGCHLD).name); sys.exit(3)"
+    process = scalana(record(sys.executable, "-c", job), tmp_path, preexec_fn=ignore)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (3, b"SIG_IGN\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(tmp_path: Path, closed: str) -> None:
+    job = "exec 9>found; for fd in 0 1 2; do test -e /proc/$$/fd/$fd && echo $fd >&9; done; exit 3"
+    for name, words in (("bare", ""), ("run", f"{sys.executable} -m scalana run --format json -- ")):
+        (tmp_path / name).mkdir()
+        line = f"{words}sh -c '{job}' {closed}"
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        assert subprocess.run(["sh", "-c", line], cwd=tmp_path / name, env=env, timeout=60).returncode == 3
+    assert (tmp_path / "run" / "found").read_text() == (tmp_path / "bare" / "found").read_text()
+
+
 COUNTS = """\
 import pathlib, signal, sys
 seen = 0
@@ -269,6 +308,17 @@ def test_command_not_executable(tmp_path: Path) -> None:
     result = run(record("./train.py"), tmp_path)
     assert result.returncode == 126
     assert b"Permission denied" in result.stderr and b"python ./train.py" in result.stderr
+
+
+def test_a_script_that_names_no_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("echo $1; exit 4\n")
+    (tmp_path / "job.sh").chmod(0o755)
+    result = run(record("./job.sh", "one"), tmp_path)
+    assert (result.returncode, result.stdout) == (4, b"one\n")
+    (tmp_path / "no").write_bytes(b"\x7fELF\0\0")
+    (tmp_path / "no").chmod(0o755)
+    broken = run(["run", "-o", "other", "--", "./no"], tmp_path)
+    assert broken.returncode == 126 and b"Exec format error" in broken.stderr
 
 
 @pytest.mark.parametrize(
