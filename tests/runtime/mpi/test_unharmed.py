@@ -10,6 +10,7 @@ import pytest
 
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.run_folder import RunFolder
+from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi
 from .test_native import calls_by_operation
@@ -49,6 +50,16 @@ def test_every_way_to_use_mpi_and_to_end(mpi: Mpi) -> None:
         for path in (mpi.work / "run").rglob("*.rec"):
             path.unlink()
         subprocess.run(["rm", "-rf", "run"], cwd=mpi.work, check=True)
+
+
+def test_a_job_that_leaves_with_a_code_is_recorded_to_the_end(mpi: Mpi) -> None:
+    """Open MPI ends all ranks as soon as one of them has left with a code that is not 0."""
+    program = mpi.compile("ends_with_code.c")
+    plain, now = mpi.run(3, program), recorded(mpi, "-n", "3", str(program))
+    assert now.returncode == plain.returncode == 3
+    instances = build_ppg(RunFolder(mpi.work / "run")).timeline.instances
+    barriers = instances.operation == BY_NAME["barrier"].code
+    assert barriers.sum() == 20 and instances.complete[barriers].all()
 
 
 def counts(mpi: Mpi, name: str) -> list[Counter[str]]:
