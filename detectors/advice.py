@@ -51,15 +51,30 @@ _CALLS = (
         "Memory that is given back must be had anew: call this less often.",
     ),
     (
-        re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system)\("),
+        re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system|popen|system|waitpid)\("),
         "The rank waits for a program that it starts here: start it earlier, less often, or in the background.",
     ),
     (
-        re.compile(r"\bsleep\("),
+        re.compile(r"\b((u|nano|clock_nano|thrd_)?sleep|sleep_(for|until))\("),
         "The program itself sleeps here: wait for what it waits for instead, or sleep on no rank that others wait for.",
     ),
 )
 """What calls in the line itself say, the first that is there."""
+_RESTS = (
+    (
+        re.compile(r"\b(\w+_(lock|rdlock|wrlock)|sem_wait|lock|acquire)\(|\b(lock_guard|unique_lock|scoped_lock)\b"),
+        "The rank waits here for a lock that others hold: hold it for less, or let fewer share it.",
+    ),
+    (
+        re.compile(r"\b(pthread|thrd)_join\(|\.join\(\)|\b(pthread_)?cond_(timed)?wait\("),
+        "The rank waits here for threads of its own: give them less to do, or something else to the rank meanwhile.",
+    ),
+    (
+        re.compile(r"\b(p?read|readv|recv(from|msg)?|fread|fgets|fscanf|getline|accept|poll|select|epoll_wait)\("),
+        "The rank waits here for what it reads (a file, a pipe, a socket): read ahead, or in a thread of its own.",
+    ),
+)
+"""What calls in a line say of time off the CPU, the first that is there."""
 
 
 def advise(finding: Finding) -> str:
@@ -86,6 +101,9 @@ def advise(finding: Finding) -> str:
         return "A different rank is late each time: balance this work within every step, not only over the run."
     if isinstance(cpu, float) and isinstance(core_wait, float):
         if cpu + core_wait < 0.3:
+            for calls, sentence in _RESTS:
+                if calls.search(line):
+                    return sentence
             return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
         if cpu + core_wait > 0.7:
             return _computing(finding)

@@ -35,9 +35,9 @@ class PlaceTime:
 
 
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
-    """Sum the own work of every rank in the activities of a candidate; nothing of ranks never seen in them, whose time
-    there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it is
-    the one that is waited for.
+    """Sum the own work of every rank in the activities of a candidate; nothing of other ranks never seen in them, whose
+    time there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it
+    is the one that is waited for.
 
     A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
     """
@@ -57,6 +57,8 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
         return weighted_count(location, seconds, len(locations.rank))
 
     seen = by_location(own.samples[rows].astype(np.float64)) > 0.0
+    # Its own seconds may all be rests that were found here, and what was sampled in them a helper's.
+    seen |= np.isin(locations.rank, candidate.ranks)
     helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
     parts = [np.where(seen, by_location(part), 0.0) for part in (seconds, helper, own.cpu_s[rows])]
     blamed_s = weighted_count(table.location[candidate.entries], table.seconds[candidate.entries], len(locations.rank))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,3 +133,50 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
     np.testing.assert_allclose(time.cpu_s, [2.9, 0.1])
     np.testing.assert_allclose(time.helper_s, [0.0, 0.0])
+
+
+def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there() -> None:
+    """Rank 1 rests at a lock, and what was sampled there went to the thread that holds it. Of rank 0 it is inferred."""
+    psg = PSG()
+    spot = Spot(TargetKind.OWN, psg.add(VertexKind.CALL, Place("a.c", 7, 7, 0, "pthread_mutex_lock"), 0), 7)
+    timeline: Any = SimpleNamespace(
+        ranks=2,
+        own=SimpleNamespace(
+            gap=np.array([0, 1]),
+            activity=np.array([0, 0]),
+            seconds=np.array([0.1, 0.4]),
+            cpu_s=np.zeros(2),
+            samples=np.zeros(2, np.int64),
+        ),
+        calls=SimpleNamespace(location=np.zeros(0, np.int64)),
+        locations=SimpleNamespace(rank=np.array([0, 1])),
+        activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([spot.vertex])),
+    )
+    table: Any = SimpleNamespace(target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]))
+    time = place_time(Candidate(spot, np.array([0]), 0.3, [1]), table, timeline, psg)
+    np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
+
+
+def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
+    said = {}
+    for line in ("usleep(9);", "nanosleep(&t, 0);", "std::this_thread::sleep_for(d);", "pthread_mutex_lock(&m);") + (
+        "std::lock_guard<std::mutex> guard(m);",
+        "worker.join();",
+        "n = read(fd, b, 9);",
+        "f();",
+        "p = popen(s, mode);",
+    ):
+        path = tmp_path / f"{len(said)}.cpp"
+        path.write_text(f"{line}\n")
+        evidence: dict[str, object] = {"cpu_share": 0.05, "core_wait_share": 0.02}
+        evidence |= {"seconds_here": 4.0, "seconds_others": 0.0}
+        finding = Finding("late-ranks", 1, str(path), 1, 1, "work", "call", [1], 6.0, 0.9, 2.0, evidence=evidence)
+        said[line] = advise(finding).split(":")[0]
+    assert list(said.values()) == (
+        ["The program itself sleeps here"] * 3
+        + ["The rank waits here for a lock that others hold"] * 2
+        + ["The rank waits here for threads of its own"]
+        + ["The rank waits here for what it reads (a file, a pipe, a socket)"]
+        + ["The time is spent off the CPU (I/O, sleeping or a lock)"]
+        + ["The rank waits for a program that it starts here"]
+    )
