@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.segments import quantile_by_key, weighted_count
-from scalana.detectors.stretches import Stretches
+from scalana.detectors.stretches import MESSAGES, Stretches
 from scalana.graphs.hashing import number_columns, ordered
 from scalana.graphs.portions import each, portions_of
 from scalana.graphs.tables import wide
@@ -96,6 +96,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
         instances.communicator[stretches.instance],
         np.where(since >= 0, calls.vertex[np.maximum(since, 0)], np.int64(-1)),
     )
+    place, _ = number_columns(place, _receiver(place, timeline, stretches))
     comparison, chosen = number_columns(place, _size_classes(place, stretches))
     culprit = culprit[chosen]
     sampled, pooled, count, runs = _choose(timeline, stretches, comparison, calls.location[culprit])
@@ -126,6 +127,17 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
         group_count=np.bincount(group, minlength=len(first)),
         group_of_call=group_of_call,
     ), runs
+
+
+def _receiver(place: IntArray, timeline: Timeline, stretches: Stretches) -> IntArray:
+    """Who receives what a culprit sends from one place to a few: its stretch is there once for each of them, but what
+    each of them did only once. -1 for collectives, and where those that receive are many ``[latenesses]``."""
+    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
+    receiver = np.full(len(place), -1, dtype=np.int64)
+    receiver[message] = timeline.calls.location[stretches.call[stretches.first[:-1][message]]]
+    _, one = number_columns(place, receiver)
+    few = np.bincount(place[one]) <= POOLED
+    return np.where(few[place], receiver, -1)
 
 
 def _longest(number: IntArray, value: FloatArray, call: IntArray, length: int) -> IntArray:

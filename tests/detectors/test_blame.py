@@ -237,3 +237,13 @@ def test_a_reduction_along_a_ring_makes_everybody_wait_for_the_last():
     assert find_waits(timeline).wait_s == pytest.approx([0.030, 0, 0, 0])
     timeline.calls.exit_s[:] = 0.041
     assert find_waits(timeline).wait_s == pytest.approx([0.030, 0.030, 0, 0.030])
+
+
+def test_what_who_sends_to_several_did_before_all_of_it_counts_once_for_each():
+    """The root computes as much as the others, and sums up before it sends to them from one line."""
+    program = [
+        [examples.everyone("barrier"), *examples.work(own=30, read=6 if rank == 0 else 0)]
+        + ([("send", other) for other in (1, 2, 3)] if rank == 0 else [("recv", 0)])
+        for rank in range(4)
+    ]
+    check(program, 18, {(0, "read"): 18})
