@@ -108,10 +108,15 @@ def advise(finding: Finding) -> str:
         if cpu + core_wait > 0.7:
             return _computing(finding)
         return (
-            f"Of this, {cpu + core_wait:.0%} is computing, and the rest I/O, sleeping or a lock: do both less "
-            "often, or share them with the others."
+            f"Of this, {cpu + core_wait:.0%} is computing{_or_waiting(cpu, core_wait)}, and the rest I/O, sleeping or "
+            "a lock: do both less often, or share them with the others."
         )
     return ""
+
+
+def _or_waiting(cpu: float, core_wait: float) -> str:
+    """What to say of the part that waits for a core, where that is most of what is not off the CPU."""
+    return " or waiting for a core" if core_wait > cpu else ""
 
 
 def _by_helpers(finding: Finding) -> bool:

@@ -11,6 +11,7 @@ from scalana.detectors.findings import Analysis, TimeSplit
 from scalana.detectors.pools import find_pools
 from scalana.detectors.replay import prepare
 from scalana.detectors.rivals import name_rivals
+from scalana.detectors.same_work import same_work
 from scalana.detectors.time_split import split_time
 from scalana.detectors.waits import find_dependencies, find_waits, unwritten_waits
 from scalana.graphs.metrics import add_calls
@@ -38,7 +39,7 @@ def analyze(ppg: PPG) -> Analysis:
     total_s = float(wait_s.sum())
     del wait_s  # of a large run a large table
     replay = prepare(timeline, dependencies, unwritten_waits(timeline, waits))
-    table = blame(timeline, waits)
+    table = blame(timeline, waits, same_work(timeline, ppg.psg))
     warnings = _warnings(ppg)
     unbalanced = abs(float(table.seconds.sum()) - total_s)
     if unbalanced > SUM_TOLERANCE * max(total_s, 1e-9):

@@ -12,6 +12,7 @@ import numpy as np
 
 from scalana.detectors.grouping import Groups, Runs, group_waits
 from scalana.detectors.joined_threads import work_by_target
+from scalana.detectors.same_work import ALONE
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.splitting import split_comparisons
 from scalana.detectors.started_threads import carried_in
@@ -65,15 +66,23 @@ class BlameTable:
     """Rank-seconds that passed through each wait group, its own and those handed on to it ``[wait groups]``."""
     row_of_gap: IntArray
     """Start of the rows of own work of every gap ``[gaps + 1]``."""
+    work: IntArray
+    """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.same_work`)
+    ``[activities]``."""
 
 
-def blame(timeline: Timeline, waits: WaitStates) -> BlameTable:
-    """Split all waiting of a run. The blame adds up to the waiting (to rounding)."""
+def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:
+    """Split all waiting of a run. The blame adds up to the waiting (to rounding).
+
+    ``work`` is what :func:`~scalana.detectors.same_work.same_work` gives; without it, every activity stands alone.
+    """
+    if work is None:
+        work = np.full(len(timeline.activities), ALONE, dtype=np.int64)
     numbering = Numbering.of(timeline)
     row_of_gap = own_first(timeline)
     stretches = find_stretches(timeline, waits)
     groups, runs = group_waits(timeline, stretches)
-    shares = split(timeline, waits, row_of_gap, stretches, groups, runs, numbering)
+    shares = split(timeline, waits, row_of_gap, stretches, groups, runs, numbering, work)
     flow, left = propagate(groups.group_wait_s, shares)
     culprit = groups.comparison_culprit[groups.group_comparison]
     late_vertex = groups.comparison_vertex[groups.group_comparison]
@@ -98,6 +107,7 @@ def blame(timeline: Timeline, waits: WaitStates) -> BlameTable:
         share_entry=entry[number[: len(shares.group)]],
         flow_s=flow,
         row_of_gap=row_of_gap,
+        work=work,
     )
 
 
@@ -127,6 +137,7 @@ def split(
     groups: Groups,
     runs: Runs,
     numbering: Numbering,
+    same: IntArray,
 ) -> Shares:
     """Split each wait group by the excess of its culprit (BACKTRACKING, section 2).
 
@@ -136,6 +147,7 @@ def split(
     group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
 
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
+    works = int(same.max(initial=ALONE)) + 1
     carried = carried_in(timeline, wait_s, call_s, row_of_gap, numbering, groups.group_of_call)
 
     work = work_by_target(
@@ -164,6 +176,8 @@ def split(
             numbering.wait,
             timeline.period_s,
             EXPLAINED,
+            same,
+            works,
         )
         handed = target >= numbering.wait
         kept = ~handed

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate, library_place
+from scalana.detectors.same_work import with_contexts_of_others
 from scalana.detectors.savings import StretchExcess, comparisons_blamed
 from scalana.detectors.segments import weighted_count
 from scalana.detectors.targets import TargetKind
@@ -44,7 +45,8 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     own, calls = timeline.own, timeline.calls
     wanted = np.zeros(len(timeline.activities.helper), dtype=bool)
     if candidate.spot.kind == TargetKind.OWN:
-        wanted[table.target[candidate.entries]] = True
+        targets = np.unique(table.target[candidate.entries])
+        wanted[with_contexts_of_others(targets, candidate.ranks, table.work, timeline)] = True
         wanted |= np.isin(timeline.activities.vertex, _alike(candidate.spot.vertex, psg))
     rows = np.flatnonzero(wanted[own.activity])
     gap, seconds = own.gap[rows], own.seconds[rows]
@@ -152,10 +154,11 @@ def describe(
 
 
 def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg: PSG) -> tuple[float, float] | None:
-    """How often the ranks ``here`` ran what is around a place, and how often the others did, on average. None where the
-    others make no call of communication there."""
+    """How often the ranks ``here`` ran what is around a place, and how often those of the others did that make calls of
+    communication there, on average: ranks of other roles may run it elsewhere. None where no other does."""
     runs = runs_of_ranks(vertex, timeline, psg)
-    return (float(runs[here].mean()), float(runs[~here].mean())) if runs[~here].any() else None
+    others = runs[~here & (runs > 0.0)]
+    return (float(runs[here].mean()), float(others.mean())) if len(others) else None
 
 
 def runs_of_ranks(vertex: int, timeline: Timeline, psg: PSG) -> FloatArray:

@@ -39,7 +39,7 @@ def next_cause(
     """
     mended = without(candidate, table, timeline, replay)
     waits = find_waits(mended)
-    behind = blame(mended, waits)
+    behind = blame(mended, waits, table.work)
     before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
     crowding, joined = Crowding.of(timeline), joined_threads(timeline)
     for other in join_entries(behind, mended, psg):

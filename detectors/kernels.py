@@ -36,7 +36,10 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     ),
     (
         splitting.split_comparisons,
-        (_int, _int, _i8, _i4, _flags, _i8, _i4, _f8, _i8, _i8, _i8, _i8, _i8, _f8, _int, _int, _int, _float, _float),
+        (
+            *(_int, _int, _i8, _i4, _flags, _i8, _i4, _f8, _i8, _i8, _i8, _i8, _i8, _f8, _int, _int, _int, _float),
+            *(_float, _i8, _int),
+        ),
     ),
     (
         summing._collect,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scalana.detectors.blame import BlameTable
 from scalana.detectors.candidates import Candidate
 from scalana.detectors.replay import Change
+from scalana.detectors.same_work import with_contexts_of_others
 from scalana.detectors.segments import quantiles
 from scalana.detectors.started_threads import StartedThreads
 from scalana.detectors.steadying import steadied
@@ -138,7 +139,9 @@ def stretch_excess(
     mask = np.ones(len(timeline.activities), dtype=bool)
     if candidate.spot.kind == TargetKind.OWN:
         mask[:] = False
-        mask[targets if activities is None else activities] = True
+        if activities is None:
+            activities = with_contexts_of_others(targets, candidate.ranks, table.work, timeline)
+        mask[activities] = True
     stretches = table.stretches
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
     rows, culprit = stretches.rows_of(blamed), stretches.culprit[blamed]

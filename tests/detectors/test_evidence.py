@@ -128,7 +128,9 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
         locations=SimpleNamespace(rank=np.array([0, 0, 1])),
         activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, spot.vertex)),
     )
-    table: Any = SimpleNamespace(target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]))
+    table: Any = SimpleNamespace(
+        target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]), work=np.array([-1, -1])
+    )
     time = place_time(Candidate(spot, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
     np.testing.assert_allclose(time.cpu_s, [2.9, 0.1])
@@ -152,7 +154,9 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
         locations=SimpleNamespace(rank=np.array([0, 1])),
         activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([spot.vertex])),
     )
-    table: Any = SimpleNamespace(target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]))
+    table: Any = SimpleNamespace(
+        target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]), work=np.array([-1])
+    )
     time = place_time(Candidate(spot, np.array([0]), 0.3, [1]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
 
