@@ -26,7 +26,9 @@ class Hop:
     operation: str
     """Name of the communication operation, empty on the last hop."""
     wait_s: float
-    """Rank-seconds of the finding that passed through this hop; 0 on the last one."""
+    """Rank-seconds of the finding that passed through this hop, of all ranks that wait here; 0 on the last one."""
+    ranks: int = 1
+    """So many ranks wait here."""
 
 
 @dataclass(slots=True)

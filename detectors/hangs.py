@@ -156,6 +156,7 @@ def _finding(
         psg[longest.vertex].kind.value,
         operation,
         lost,
+        len({call.rank for call in calls}),
     )
     evidence: dict[str, object] = {
         "waiting_ranks": sorted({call.rank for call in calls}),

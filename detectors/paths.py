@@ -16,6 +16,8 @@ from scalana.runtime.operations import BY_CODE
 
 LONGEST_PATH = 12
 """Hops shown; a longer way is cut before its end."""
+SLIGHT = 0.01
+"""Part of what the rank that waits longest waits at a hop, below which another one does not count there."""
 
 
 def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, root: Hop) -> list[Hop]:
@@ -57,7 +59,8 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
             break
         seen.add(group)
         name = _name(int(groups.group_operation[group]), psg[vertex], _sends(group, table, timeline))
-        hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum())))
+        ranks = _ranks(here, table, timeline)
+        hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum()), ranks))
         late = int(culprit[group])
         if not goes_on:
             break
@@ -102,7 +105,18 @@ def _name(code: int, here: Vertex, sends: bool) -> str:
     return "recv" if name in ("send", "blocking_send") and not sends else name
 
 
-def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float) -> Hop:
+def _ranks(seconds: FloatArray, table: BlameTable, timeline: Timeline) -> int:
+    """How many ranks wait in the groups that have seconds, but for those that have next to nothing of them
+    ``[wait groups]``. Where many wait as one group, those of the largest such group and those that wait alone."""
+    groups = table.groups
+    alone = groups.group_waiters == 1
+    rank, of_rank = sum_by_key(timeline.locations.rank[groups.group_waiter[alone]], seconds[alone])
+    pooled = int(np.where(~alone & (seconds > 0.0), groups.group_waiters, 0).max(initial=0))
+    most = max(float(of_rank.max(initial=0.0)), 1e-300)
+    return max(min(int((of_rank >= SLIGHT * most).sum()) + pooled, timeline.ranks - 1), 1)
+
+
+def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float, ranks: int) -> Hop:
     place = psg[vertex].place
     return Hop(
         rank=int(timeline.locations.rank[location]),
@@ -112,4 +126,5 @@ def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: st
         vertex_kind=psg[vertex].kind.value,
         operation=operation,
         wait_s=wait_s,
+        ranks=ranks,
     )

@@ -113,4 +113,5 @@ def _hop(hop: Hop, cwd: str) -> dict[str, Any]:
         "vertex_kind": str(hop.vertex_kind),
         "operation": hop.operation,
         "wait_s": plain(hop.wait_s),
+        "ranks": hop.ranks,
     }

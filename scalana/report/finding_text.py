@@ -253,9 +253,10 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     rows = []
     for depth, hop in enumerate(shown):
         last = depth == len(shown) - 1
-        who = ("  " * depth + ("└ " if depth else "")) + f"rank {hop.rank}"
+        waiter, wait = names.waiters(hop.rank, hop.ranks)
+        who = ("  " * depth + ("└ " if depth else "")) + waiter
         missing = {"hang": "does not come", "slow-worker": "is slow"}.get(finding.kind, "is late")
-        what = missing if last and not hop.operation else f"waits in {hop.operation or hop.vertex_kind}"
+        what = missing if last and not hop.operation else f"{wait} in {hop.operation or hop.vertex_kind}"
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.near(hop.file, cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))

@@ -126,3 +126,8 @@ def percent(share: float) -> str:
     if share == 0 or share >= 0.0995:
         return f"{share * 100:.0f} %"
     return f"{share * 100:.1f} %"
+
+
+def waiters(rank: int, ranks: int) -> tuple[str, str]:
+    """Who waits, of whom one is named, and the verb for it."""
+    return (f"rank {rank} and {ranks - 1} more", "wait") if ranks > 1 else (f"rank {rank}", "waits")

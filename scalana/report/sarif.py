@@ -87,11 +87,10 @@ def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
 
 
 def _step(hop: Hop, cwd: str) -> dict[str, Any]:
-    what = (
-        f"waits {names.seconds(hop.wait_s)} in {hop.operation or hop.vertex_kind}" if hop.wait_s > 0 else "is late here"
-    )
+    who, wait = names.waiters(hop.rank, hop.ranks)
+    waits = f"{wait} {names.seconds(hop.wait_s)} in {hop.operation or hop.vertex_kind}"
     place = _location(hop.file, hop.line, hop.line, cwd)
-    return {"location": {**place, "message": {"text": f"rank {hop.rank} {what}"}}}
+    return {"location": {**place, "message": {"text": f"{who} {waits if hop.wait_s > 0 else 'is late here'}"}}}
 
 
 def _location(file: str, line: int, end_line: int, cwd: str) -> dict[str, Any]:

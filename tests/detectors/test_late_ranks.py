@@ -51,7 +51,7 @@ def test_a_slow_rank(ranks, period_s):
     assert finding.lost_s == pytest.approx(0.020 * 60 * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(ranks, 60, mended, noise=0.03)), rel=0.1)
     assert finding.evidence["ratio"] == pytest.approx(5.0, rel=0.1)
-    assert [hop.operation for hop in finding.path] == ["allreduce", ""]
+    assert [(hop.operation, hop.ranks) for hop in finding.path] == [("allreduce", ranks - 1), ("", 1)]
 
 
 @pytest.mark.parametrize("period_s", PERIODS)

@@ -78,6 +78,7 @@ def test_planted_causes_are_on_top_with_their_seconds(run: Run):
     assert found[(model.two_hops_rank,)].lost_s == pytest.approx(model.two_hops_ns * waiting, rel=0.15)
     assert found[(model.slow_rank,)].lost_s == pytest.approx(model.slow_rank_ns * waiting, rel=0.15)
     assert len(found[(model.two_hops_rank,)].path) == 3
+    assert 0.8 * model.ranks < found[(model.slow_rank,)].path[0].ranks < model.ranks
     moving = max(found, key=len)
     assert set(moving) <= {model.moving_rank(step) for step in range(model.steps)}
     assert len(moving) > 5

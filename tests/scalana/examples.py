@@ -90,7 +90,7 @@ def late_rank(folder: Path) -> Analysis:
         lost_share=1.0,
         saving_s=6.0,
         path=[
-            Hop(0, str(file), SYMPTOM_LINE, "main", "comm", "allreduce", 18.0),
+            Hop(0, str(file), SYMPTOM_LINE, "main", "comm", "allreduce", 18.0, 3),
             Hop(2, str(file), LATE_LINE, "augment", "loop", "", 0.0),
         ],
         evidence={
