@@ -84,9 +84,8 @@ def advise(finding: Finding) -> str:
     evidence = finding.evidence
     cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
     line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
-    for calls, sentence in _CALLS:
-        if calls.search(line):
-            return sentence
+    if sentence := _of_line(line, _CALLS):
+        return sentence
     if _by_helpers(finding):
         return (
             "The rank waits for this work of its own background threads or workers: make it faster, or let more of "
@@ -101,10 +100,8 @@ def advise(finding: Finding) -> str:
         return "A different rank is late each time: balance this work within every step, not only over the run."
     if isinstance(cpu, float) and isinstance(core_wait, float):
         if cpu + core_wait < 0.3:
-            for calls, sentence in _RESTS:
-                if calls.search(line):
-                    return sentence
-            return "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
+            off_cpu = "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
+            return _of_line(line, _RESTS) or off_cpu
         if cpu + core_wait > 0.7:
             return _computing(finding)
         return (
@@ -112,6 +109,11 @@ def advise(finding: Finding) -> str:
             "a lock: do both less often, or share them with the others."
         )
     return ""
+
+
+def _of_line(line: str, said: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    """The sentence of the first calls that are in a line, empty without any."""
+    return next((sentence for calls, sentence in said if calls.search(line)), "")
 
 
 def _or_waiting(cpu: float, core_wait: float) -> str:

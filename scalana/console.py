@@ -57,9 +57,9 @@ def width(stream: TextIO) -> int:
     return max(MIN_WIDTH, min(MAX_WIDTH, found or MAX_WIDTH))
 
 
-def columns(environ: Mapping[str, str] | None = None) -> int:
+def columns() -> int:
     """Columns that help may take: those that ``COLUMNS`` asks for, those of the terminal, or 80."""
-    wanted = (os.environ if environ is None else environ).get("COLUMNS", "")
+    wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and int(wanted):
         return int(wanted)
     try:

@@ -50,11 +50,15 @@ def prepare(
     compilers = mpi_compilers(command, environ)
     if not compilers:
         return Prepared({}, ["MPI calls are not recorded: no mpicc beside the launcher or in PATH", *inside])
+    try:
+        folder = cache_folder(environ)
+    except OSError as error:
+        return Prepared({}, [*(f"MPI calls of {name} are not recorded: {error}" for name in compilers), *inside])
     made: list[Kept] = []
     refused = []
     for compiler in compilers:
         try:
-            kept = kept_for(compiler, cache_folder(environ), environ)
+            kept = kept_for(compiler, folder, environ)
             if kept.missing:
                 from scalana.runtime.mpi.build import build
 
@@ -66,7 +70,7 @@ def prepare(
     if not made:
         return Prepared({}, [*refused, *inside])
     preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))
-    environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": cache_folder(environ)}
+    environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": folder}
     environment |= forwarding(words, {**environ, **environment}, compilers)
     notes = []
     if any(word.startswith("LD_PRELOAD=") for word in command):
