@@ -10,6 +10,7 @@
 
 typedef struct {
     uint64_t time_ns;
+    uint64_t cpu_ns; /* about how much CPU time it stands for: what the thread used since the sample before */
     uint32_t path;
 } native_sample;
 
@@ -23,7 +24,7 @@ typedef struct {
     void (*forget)(pid_t tid);
     /* How many periods may pass before samples are taken, lest some are lost. */
     unsigned (*most_periods)(void);
-    uint64_t period_ns; /* CPU time from one sample of a thread to the next */
+    uint64_t period_ns; /* CPU time from one sample of a thread to the next, nearly */
 } sampler_native;
 
 /* From the next start on, samples all threads by their native code instead of their Python frames. */

@@ -292,16 +292,21 @@ typedef struct {
     uint64_t cpu_us, wait_us;
 } spent;
 
-/* What samples stand for. Each comes after a period of CPU time, and what passed between two besides was a wait for a
- * core, as far as there was so much of it. What came after the last one is left to the next. */
+/* What samples stand for: the CPU time that each comes after, and what passed between two besides as a wait for a core, as
+ * far as there was so much of it. What came after the last one is left to the next. */
 static void divide(watched *w, const native_sample *samples, size_t count, uint64_t cpu, spent shares[])
 {
     const uint64_t period_us = native_source->period_ns / 1000;
     uint64_t us = take_us(cpu, &w->reported_cpu_ns), wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
-    uint64_t each_us = us / count < period_us ? us / count : period_us, more_us = us - each_us * count;
-    uint64_t left_us = more_us < period_us ? more_us : period_us, before = w->held ? w->held_ns : w->look_ns, sum_us = 0;
+    uint64_t before = w->held ? w->held_ns : w->look_ns, told_us = 0, sum_us = 0;
     for (size_t i = 0; i < count; i++) {
-        shares[i].cpu_us = each_us + (i == 0 ? more_us - left_us : 0); /* it used more than was sampled */
+        told_us += samples[i].cpu_ns / 1000;
+    }
+    uint64_t more_us = us > told_us ? us - told_us : 0, left_us = more_us < period_us ? more_us : period_us;
+    double part = told_us > us ? (double)us / (double)told_us : 1.0;
+    for (size_t i = 0; i < count; i++) {
+        shares[i].cpu_us = (uint64_t)(part * (double)(samples[i].cpu_ns / 1000));
+        shares[i].cpu_us += i == 0 ? more_us - left_us : 0; /* it used more than was sampled */
         uint64_t passed_us = samples[i].time_ns > before ? (samples[i].time_ns - before) / 1000 : 0;
         shares[i].wait_us = passed_us > shares[i].cpu_us ? passed_us - shares[i].cpu_us : 0;
         sum_us += shares[i].wait_us;
@@ -317,8 +322,8 @@ static void divide(watched *w, const native_sample *samples, size_t count, uint6
     }
 }
 
-/* What a thread that has ended did since the latest look at it: each sample comes after a period of CPU time, and the
- * first one of all also stands for what the thread had used when it was found. */
+/* What a thread that has ended did since the latest look at it: the first sample of all also stands for what the thread
+ * had used when it was found. */
 static void emit_last(watched *w)
 {
     native_sample samples[NATIVE_SAMPLES];
@@ -332,7 +337,7 @@ static void emit_last(watched *w)
     w->state = STATE_RUNNING;
     for (size_t i = 0; i < count; i++) {
         w->path = samples[i].path;
-        emit(w, samples[i].time_ns, native_source->period_ns / 1000 + (i == 0 ? before_us : 0), 0);
+        emit(w, samples[i].time_ns, samples[i].cpu_ns / 1000 + (i == 0 ? before_us : 0), 0);
     }
 }
 
@@ -353,12 +358,11 @@ enum sight sampler_look_natively(watched *w)
         return AT_REST;
     }
     size_t count = native_source->take(w->tid, samples, NATIVE_SAMPLES);
-    const uint64_t period = native_source->period_ns;
     if (count > 0) {
         spent shares[NATIVE_SAMPLES];
         divide(w, samples, count, cpu, shares);
-        /* The first sample comes after a period of CPU time and waits for a core: until then, the thread was at rest. */
-        uint64_t awake = period + shares[0].wait_us * 1000, first = samples[0].time_ns;
+        /* The first sample comes after its CPU time and waits for a core: until then, the thread was at rest. */
+        uint64_t awake = samples[0].cpu_ns + shares[0].wait_us * 1000, first = samples[0].time_ns;
         if (w->held && first > awake && first - awake > w->held_ns) {
             w->held_ns = first - awake;
         }

@@ -32,15 +32,16 @@ _AGENT = (
     "agent",
     "call_rate",
     "frame_rules",
+    "kernel_samples",
     "layers",
     "modules",
     "native_paths",
     "native_samples",
     "no_python",
-    "signal_samples",
     "thread_clocks",
     "thread_totals",
     "threads",
+    "timer_samples",
     "unwind",
 )
 _WRAPPERS = (

@@ -1,46 +1,46 @@
 #include "native_samples.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
+#include "kernel_samples.h"
 #include "memory.h"
 #include "native_paths.h"
 #include "sampler.h"
-#include "signal_samples.h"
 #include "threads.h"
+#include "timer_samples.h"
 #include "unwind.h"
 
 /* How much of a stack is copied with a sample: as much as nearly all of the thread's latest samples needed. Copying
  * eight kilobytes costs as much again as the interrupt. */
-#define STACK_BYTES 8192u
 #define LEAST_STACK_BYTES 1024u
 #define SIZES 4u             /* from the least by twos to all */
 #define SETTLED_SAMPLES 64u  /* looked at before less is copied */
 #define LONGEST_SETTLING 4096u
 #define MOST_DEEPER_PART 128u /* one sample in so many may need more than is copied, and is lost */
-#define RING_PAGES 32u       /* power of two */
-#define LEAST_PERIODS 8u     /* that rings have room for, and as many again, if whole stacks are copied */
+/* That rings have room for, and as many again, if whole stacks are copied. */
+#define KERNEL_PERIODS 8u
+#define TIMER_PERIODS 16u
+#define SILENT_PERIODS 400u /* of CPU time without a sample: its timer does not work */
+#define BLOCKED_LOOKS 3u   /* until a thread is believed to block the signal for good */
+#define FEW_PERIODS 8u      /* so many may pass before one is taken */
+#define SHORTEST_PART 8u   /* of a period: timers end no sooner */
 #define THREADS 1024
 
-/* perf's numbers of registers on x86 (asm/perf_regs.h). */
-#define PERF_BP 6
-#define PERF_SP 7
-#define PERF_IP 8
+enum way { NO_WAY, TO_COME, BY_TIMER, BY_KERNEL };
 
 typedef struct {
     pid_t tid;
-    int fd; /* -1: could not be opened */
-    struct perf_event_mmap_page *ring;
+    enum way way;
+    timer_ring *timer;
+    kernel_ring kernel;
+    uint64_t timer_ns;         /* after so much CPU time the timer ends */
+    unsigned blocked;          /* looks at which it blocked the signal */
+    uint64_t silent_ns;        /* CPU clock of the thread when the first of the latest looks found no sample */
     uint32_t size;             /* number of the size that is copied with each sample */
     uint32_t needing[SIZES];   /* samples since that was looked at, by the least size that holds what they needed */
     uint32_t samples, settle;  /* since then, and how many there are to be before it is looked at again */
@@ -50,93 +50,55 @@ typedef struct {
 static watched_event events[THREADS];
 static size_t event_count;
 static uint64_t period_ns;
-static size_t page;
-
-static int open_event(pid_t tid, uint32_t stack_bytes)
-{
-    struct perf_event_attr a;
-    memset(&a, 0, sizeof a);
-    a.size = sizeof a;
-    a.type = PERF_TYPE_SOFTWARE;
-    a.config = PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = period_ns;
-    a.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    a.sample_regs_user = 1u << PERF_BP | 1u << PERF_SP | 1u << PERF_IP;
-    a.sample_stack_user = stack_bytes;
-    a.exclude_hv = 1;
-    a.use_clockid = 1;
-    a.clockid = CLOCK_MONOTONIC;
-    /* In system calls and page faults too, at the user's registers, where that is allowed. */
-    int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0 && (errno == EACCES || errno == EPERM)) {
-        a.exclude_kernel = 1;
-        fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    }
-    if (fd >= 0) {
-        int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
-        if (high >= 0) {
-            close(fd);
-            fd = high;
-        }
-    }
-    return fd;
-}
-
-static size_t ring_bytes(void)
-{
-    return (size_t)RING_PAGES * page;
-}
-
-/* By system calls proper: MPI libraries put hooks of their own into mmap and munmap, which crash in a forked child. */
-static void *map_ring(int fd)
-{
-    return (void *)syscall(SYS_mmap, NULL, page + ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-}
-
-static void unmap_ring(void *ring)
-{
-    syscall(SYS_munmap, ring, page + ring_bytes());
-}
+static enum way first_way;     /* to be tried of a thread */
+static bool kernel_allowed;
 
 static uint32_t bytes_of(uint32_t size)
 {
     return LEAST_STACK_BYTES << size;
 }
 
-/* Begins to sample a thread. False where the kernel does not allow it. */
-static bool begin_event(watched_event *e, uint32_t size)
+/* Begins to sample a thread by timer, or else by the kernel, as far as these are allowed. Libraries block all signals
+ * for a moment when they create a thread, which is waited for. */
+static void begin_event(watched_event *e, enum way way)
 {
-    int fd = open_event(e->tid, bytes_of(size));
-    void *ring = fd >= 0 ? map_ring(fd) : MAP_FAILED;
-    if (ring == MAP_FAILED) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
+    const uint64_t young_ns = period_ns / 4; /* it may not live for long */
+    bool blocked = way == BY_TIMER && timer_samples_blocked(e->tid);
+    e->way = NO_WAY;
+    if (blocked && e->blocked++ < BLOCKED_LOOKS) {
+        e->way = TO_COME;
+    } else if (way == BY_TIMER && !blocked && (e->timer = timer_ring_open(e->tid, young_ns, bytes_of(e->size))) != NULL) {
+        e->way = BY_TIMER;
+        e->timer_ns = young_ns;
+        e->silent_ns = 0;
+    } else if (kernel_allowed && kernel_ring_open(&e->kernel, e->tid, period_ns, bytes_of(e->size))) {
+        e->way = BY_KERNEL;
     }
-    e->fd = fd;
-    e->ring = ring;
-    e->size = size;
-    return true;
 }
 
-static void end_event(const watched_event *e)
+static void end_event(watched_event *e)
 {
-    if (e->ring) {
-        unmap_ring(e->ring);
+    if (e->way == BY_TIMER) {
+        timer_ring_close(e->timer);
+    } else if (e->way == BY_KERNEL) {
+        kernel_ring_close(&e->kernel);
     }
-    if (e->fd >= 0) {
-        close(e->fd);
-    }
+    e->way = NO_WAY;
 }
 
 /* Samples a thread with another size of its stack, if the kernel allows that; a sample may be lost over it. */
 static void resize(watched_event *e, uint32_t size)
 {
-    const watched_event before = *e;
-    if (begin_event(e, size)) {
-        end_event(&before);
+    kernel_ring other;
+    if (e->way == BY_TIMER) {
+        timer_ring_set_stack(e->timer, bytes_of(size));
+    } else if (kernel_ring_open(&other, e->tid, period_ns, bytes_of(size))) {
+        kernel_ring_close(&e->kernel);
+        e->kernel = other;
+    } else {
+        return;
     }
+    e->size = size;
 }
 
 /* Samples that needed more than a size. */
@@ -184,18 +146,9 @@ static watched_event *event_of(pid_t tid)
         return NULL;
     }
     watched_event *e = &events[event_count++];
-    *e = (watched_event){.tid = tid, .fd = -1, .settle = SETTLED_SAMPLES};
-    begin_event(e, SIZES - 1);
+    *e = (watched_event){.tid = tid, .size = SIZES - 1, .settle = SETTLED_SAMPLES};
+    begin_event(e, first_way);
     return e;
-}
-
-static void copy_out(const watched_event *e, uint64_t at, void *to, size_t size)
-{
-    const uint8_t *data = (const uint8_t *)e->ring + page;
-    size_t start = at & (ring_bytes() - 1);
-    size_t first = size < ring_bytes() - start ? size : ring_bytes() - start;
-    memcpy(to, data + start, first);
-    memcpy((uint8_t *)to + first, data, size - first);
 }
 
 /* Of the stack of a thread, from the stack pointer to the outermost return address. */
@@ -205,126 +158,118 @@ static uint32_t bytes_needed(const unwind_stack *stack, const unwind_frame *fram
     for (size_t i = 0; i < count; i++) {
         high = frames[i].slot > high ? frames[i].slot : high;
     }
-    return high - stack->low < STACK_BYTES ? (uint32_t)(high - stack->low) + 8u : STACK_BYTES + 1u;
+    return high - stack->low < RAW_STACK_BYTES ? (uint32_t)(high - stack->low) + 8u : RAW_STACK_BYTES + 1u;
 }
 
-/* One PERF_RECORD_SAMPLE: time, ABI of the registers, BP, SP, IP (by number), size of the stack, stack, bytes of it. */
-static bool read_sample(watched_event *e, const uint8_t *record, size_t size, native_sample *sample)
+/* Where a thread was when a sample of it was taken. 0: not known. */
+static uint32_t path_of(watched_event *e, const raw_sample *raw)
 {
-    uint64_t words[6];
-    if (size < sizeof words) {
-        return false;
-    }
-    memcpy(words, record, sizeof words);
-    if (words[1] == PERF_SAMPLE_REGS_ABI_NONE) {
-        return false;
-    }
-    uint64_t copied = words[5], filled = 0;
-    if (size < sizeof words + copied + (copied ? 8 : 0)) {
-        return false;
-    }
-    if (copied) {
-        memcpy(&filled, record + sizeof words + copied, sizeof filled);
-    }
     unwind_frame frames[UNWIND_MAX];
-    const unwind_stack stack = {words[3], filled < copied ? filled : copied, record + sizeof words};
-    size_t count = unwind((unwind_registers){words[4], words[3], words[2]}, &stack, frames, UNWIND_MAX);
+    uint32_t inside = e->way == BY_TIMER ? raw->path : thread_call_path(e->tid, raw->time_ns);
+    if (inside) { /* in a call that is recorded itself, then as now */
+        return inside;
+    }
+    const unwind_stack stack = {raw->sp, raw->size, raw->stack};
+    size_t count = unwind((unwind_registers){raw->pc, raw->sp, raw->fp}, &stack, frames, UNWIND_MAX);
     uint32_t needed = bytes_needed(&stack, frames, count), enough = 0;
     while (enough < SIZES - 1 && bytes_of(enough) < needed) {
         enough++;
     }
     e->needing[enough]++;
     e->samples++;
-    if (enough > e->size) {
-        return false; /* the rest was read only now, when the thread may be elsewhere */
+    /* What was not copied was read only now, when the thread may be elsewhere. */
+    return bytes_of(enough) > raw->asked ? 0 : native_path(frames, count);
+}
+
+/* A timer's signal comes with the next interrupt of the clock at which the thread has its core: later, the less of the
+ * core it has. That is made up for, so that samples are a period apart. */
+static void steady_timer(watched_event *e, uint64_t apart_ns)
+{
+    uint64_t late = apart_ns > e->timer_ns ? apart_ns - e->timer_ns : 0;
+    uint64_t least = period_ns / SHORTEST_PART, wanted = late + least < period_ns ? period_ns - late : least;
+    uint64_t change = wanted > e->timer_ns ? wanted - e->timer_ns : e->timer_ns - wanted;
+    if (change > period_ns / 8) {
+        timer_ring_set_period(e->timer, wanted);
+        e->timer_ns = wanted;
     }
-    sample->time_ns = words[0];
-    sample->path = native_path(frames, count);
-    return sample->path != 0;
+}
+
+/* Whether a thread runs on while its timer does not end: the program blocks the signal, or nobody knows why. */
+static bool is_silent(watched_event *e)
+{
+    uint64_t cpu;
+    if (!clock_thread_cpu_ns(e->tid, &cpu)) {
+        return false;
+    }
+    e->silent_ns = e->silent_ns ? e->silent_ns : cpu;
+    uint64_t periods = (cpu - e->silent_ns) / period_ns;
+    return periods > SILENT_PERIODS || (periods > FEW_PERIODS && timer_samples_blocked(e->tid));
+}
+
+/* Has the kernel sample a thread whose timer is of no use. */
+static void look_after_timer(watched_event *e, bool any)
+{
+    e->silent_ns = any ? 0 : e->silent_ns;
+    if (((!any && is_silent(e)) || !timer_samples_intact()) && kernel_allowed) {
+        end_event(e);
+        begin_event(e, BY_KERNEL);
+    }
+}
+
+static bool next_sample(watched_event *e, raw_sample *raw)
+{
+    return (e->way == BY_TIMER && timer_ring_next(e->timer, raw)) ||
+           (e->way == BY_KERNEL && kernel_ring_next(&e->kernel, raw));
 }
 
 static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
 {
-    static uint8_t record[STACK_BYTES + 256];
     watched_event *e = event_of(tid);
-    size_t count = 0;
-    if (e == NULL || e->ring == NULL) {
+    size_t count = 0, seen = 0;
+    uint64_t sum_ns = 0;
+    raw_sample raw;
+    if (e == NULL) {
         return 0;
     }
-    uint64_t head = __atomic_load_n(&e->ring->data_head, __ATOMIC_ACQUIRE);
-    uint64_t tail = e->ring->data_tail;
-    e->runs = tail < head;
-    e->has_run = e->has_run || e->runs;
-    while (tail < head) {
-        struct perf_event_header header;
-        copy_out(e, tail, &header, sizeof header);
-        if (header.size < sizeof header) {
-            tail = head;
-            break;
-        }
-        size_t size = header.size - sizeof header;
-        if (header.type == PERF_RECORD_SAMPLE && size <= sizeof record && count < capacity) {
-            uint64_t time_ns;
-            copy_out(e, tail + sizeof header, record, size);
-            memcpy(&time_ns, record, sizeof time_ns);
-            uint32_t inside = thread_call_path(tid, time_ns);
-            if (inside) { /* in a call that is recorded itself, then as now */
-                samples[count++] = (native_sample){time_ns, inside};
-            } else if (read_sample(e, record, size, &samples[count])) {
-                count++;
-            }
-        }
-        tail += header.size;
+    if (e->way == TO_COME) {
+        begin_event(e, BY_TIMER);
     }
-    __atomic_store_n(&e->ring->data_tail, tail, __ATOMIC_RELEASE);
+    while (next_sample(e, &raw)) {
+        uint32_t path = count < capacity ? path_of(e, &raw) : 0;
+        if (path) {
+            samples[count++] = (native_sample){raw.time_ns, raw.cpu_ns, path};
+        }
+        seen++;
+        sum_ns += raw.cpu_ns;
+    }
+    e->runs = seen > 0;
+    e->has_run = e->has_run || e->runs;
     settle(e);
+    if (e->way == BY_TIMER) {
+        if (seen > 2) {
+            steady_timer(e, sum_ns / seen);
+        }
+        look_after_timer(e, seen > 0);
+    }
     return count;
 }
 
 /* What the rings of threads have room for: as many again where one runs, all where it ran and may again. */
 static unsigned most_periods(void)
 {
-    unsigned most = LEAST_PERIODS << (SIZES - 1);
+    unsigned most = TIMER_PERIODS << (SIZES - 1);
     for (size_t i = 0; i < event_count; i++) {
-        unsigned room = LEAST_PERIODS << (SIZES - 1 - events[i].size);
+        unsigned room = (events[i].way == BY_TIMER ? TIMER_PERIODS : KERNEL_PERIODS) << (SIZES - 1 - events[i].size);
         room *= events[i].runs ? 1 : 2;
         most = events[i].has_run && room < most ? room : most;
     }
     return most;
 }
 
-static unsigned most_signal_periods(void)
-{
-    return LEAST_PERIODS;
-}
-
-static size_t take_signal_samples(pid_t tid, native_sample *samples, size_t capacity)
-{
-    const signal_snapshot *taken;
-    size_t count = 0;
-    signal_samples_watch(tid);
-    while ((taken = signal_samples_take(tid)) != NULL) {
-        if (count == capacity) {
-            continue;
-        }
-        uint32_t path = thread_call_path(tid, taken->time_ns);
-        if (path == 0) {
-            unwind_frame frames[UNWIND_MAX];
-            const unwind_stack stack = {taken->sp, taken->size, taken->stack};
-            path = native_path(frames, unwind((unwind_registers){taken->pc, taken->sp, taken->fp}, &stack, frames,
-                                              UNWIND_MAX));
-        }
-        if (path) {
-            samples[count++] = (native_sample){taken->time_ns, path};
-        }
-    }
-    return count;
-}
-
 /* The kernel tells stack pointer and instruction of a thread that waits in a system call. */
 static uint32_t path_at_rest(pid_t tid)
 {
-    static uint8_t copy[STACK_BYTES];
+    static uint8_t copy[RAW_STACK_BYTES];
     char name[64], text[256];
     uint32_t inside = thread_call_path(tid, UINT64_MAX);
     if (inside) {
@@ -375,35 +320,30 @@ static void forget_event(pid_t tid)
     }
 }
 
-static sampler_native by_kernel = {.take = take_samples,
-                                   .path_at_rest = path_at_rest,
-                                   .forget = forget_event,
-                                   .most_periods = most_periods};
-static sampler_native by_signal = {.take = take_signal_samples,
-                                   .path_at_rest = path_at_rest,
-                                   .forget = signal_samples_forget,
-                                   .most_periods = most_signal_periods};
+static sampler_native source = {
+    .take = take_samples, .path_at_rest = path_at_rest, .forget = forget_event, .most_periods = most_periods};
 
 const char *native_samples_prepare(double rate_hz)
 {
-    const char *wanted = getenv("SCALANA_NATIVE_SAMPLES");
-    page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *asked = getenv("SCALANA_NATIVE_SAMPLES");
+    bool by_signal = asked && strcmp(asked, "signal") == 0, by_kernel = asked && strcmp(asked, "kernel") == 0;
     period_ns = (uint64_t)(1e9 / rate_hz);
-    by_kernel.period_ns = by_signal.period_ns = period_ns;
-    int fd = wanted && strcmp(wanted, "signal") == 0 ? -1 : open_event(0, STACK_BYTES);
-    if (fd >= 0) {
-        close(fd);
-        sampler_set_native(&by_kernel);
-        return "native";
-    }
-    sampler_set_native(&by_signal);
-    return signal_samples_prepare(period_ns) ? "signal" : "none";
+    source.period_ns = period_ns;
+    kernel_allowed = !by_signal && kernel_samples_allowed(period_ns);
+    bool timers = (!kernel_allowed || (!by_kernel && timer_samples_are_gentle(period_ns))) &&
+                  timer_samples_prepare(thread_own_path);
+    first_way = timers ? BY_TIMER : BY_KERNEL;
+    sampler_set_native(&source);
+    return timers ? "timers" : kernel_allowed ? "kernel" : "none";
 }
 
 void native_samples_after_fork(void)
 {
-    signal_samples_after_fork();
+    timer_samples_after_fork();
     while (event_count > 0) {
-        forget_event(events[event_count - 1].tid);
+        watched_event *e = &events[--event_count];
+        if (e->way == BY_KERNEL) {
+            kernel_ring_close(&e->kernel);
+        }
     }
 }

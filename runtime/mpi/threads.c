@@ -78,6 +78,11 @@ native_thread *thread_self(void)
     return t;
 }
 
+uint32_t thread_own_path(void)
+{
+    return self ? __atomic_load_n(&self->path, __ATOMIC_RELAXED) : 0;
+}
+
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns)
 {
     uint32_t path = 0;

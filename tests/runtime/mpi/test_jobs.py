@@ -24,12 +24,12 @@ def test_no_system_call_is_interrupted(mpi: Mpi) -> None:
         [*words, "-n", "2", program], capture_output=True, text=True, timeout=120, cwd=mpi.work, env=mpi.environment()
     )
     assert "interrupted 0 " in done.stdout, done.stdout + done.stderr
-    assert RunFolder(mpi.work / "run").processes()[0].meta["sampler"] in ("native", "signal")
+    assert RunFolder(mpi.work / "run").processes()[0].meta["sampler"] in ("timers", "kernel")
 
 
 def test_samples_by_signals(mpi: Mpi) -> None:
     folder = mpi.record(4, mpi.compile("slow_rank.c"), SCALANA_NATIVE_SAMPLES="signal")
-    assert {record.meta["sampler"] for record in RunFolder(folder).processes()} == {"signal"}
+    assert {record.meta["sampler"] for record in RunFolder(folder).processes()} == {"timers"}
     finding = scalana.analyze(folder).findings[0]
     assert finding.line in lines_of("slow_rank.c", "/* slow */")
     assert finding.ranks == [2]

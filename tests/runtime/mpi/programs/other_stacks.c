@@ -1,0 +1,35 @@
+/* Computes on small stacks of its own, each of which is gone when it is done. */
+#include <mpi.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define BYTES 16384
+
+static ucontext_t back;
+static double value = 1;
+
+static void compute(void)
+{
+    for (int i = 0; i < 12000000; i++) {
+        value = value * 0.999999 + 1e-6; /* here */
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    for (int turn = 0; turn < 30; turn++) {
+        ucontext_t other;
+        void *stack = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        getcontext(&other);
+        other.uc_stack.ss_sp = stack;
+        other.uc_stack.ss_size = BYTES;
+        other.uc_link = &back;
+        makecontext(&other, compute, 0);
+        swapcontext(&back, &other);
+        munmap(stack, BYTES);
+    }
+    MPI_Finalize();
+    return value > 0 ? 0 : 1;
+}
