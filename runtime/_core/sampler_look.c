@@ -12,7 +12,7 @@
 #include "recorder.h"
 
 #define STACK_TRIES 5
-#define NATIVE_SAMPLES 64
+#define NATIVE_SAMPLES 128
 /* Who reads a stack has been off its core for so long, or took many times what that takes, which a host may have
  * taken from the core unseen. */
 #define LOST_CORE_NS (NS_PER_MS / 100)
@@ -303,10 +303,9 @@ static void divide(watched *w, const native_sample *samples, size_t count, uint6
         told_us += samples[i].cpu_ns / 1000;
     }
     uint64_t more_us = us > told_us ? us - told_us : 0, left_us = more_us < period_us ? more_us : period_us;
-    double part = told_us > us ? (double)us / (double)told_us : 1.0;
+    double part = told_us ? (double)(us - left_us) / (double)told_us : 0.0; /* it may have used more than was sampled */
     for (size_t i = 0; i < count; i++) {
         shares[i].cpu_us = (uint64_t)(part * (double)(samples[i].cpu_ns / 1000));
-        shares[i].cpu_us += i == 0 ? more_us - left_us : 0; /* it used more than was sampled */
         uint64_t passed_us = samples[i].time_ns > before ? (samples[i].time_ns - before) / 1000 : 0;
         shares[i].wait_us = passed_us > shares[i].cpu_us ? passed_us - shares[i].cpu_us : 0;
         sum_us += shares[i].wait_us;

@@ -27,7 +27,8 @@
 #define TIMER_PERIODS 16u
 #define SILENT_PERIODS 400u /* of CPU time without a sample: its timer does not work */
 #define BLOCKED_LOOKS 3u   /* until a thread is believed to block the signal for good */
-#define FEW_PERIODS 8u      /* so many may pass before one is taken */
+#define TIMED_SAMPLES 4u   /* looked at before a timer is set anew */
+#define FEW_PERIODS 2u      /* so many may pass before one is taken */
 #define SHORTEST_PART 8u   /* of a period: timers end no sooner */
 #define THREADS 1024
 
@@ -39,6 +40,7 @@ typedef struct {
     timer_ring *timer;
     kernel_ring kernel;
     uint64_t timer_ns;         /* after so much CPU time the timer ends */
+    uint64_t timed, timed_ns;  /* samples since that was looked at, and what they stand for */
     unsigned blocked;          /* looks at which it blocked the signal */
     uint64_t silent_ns;        /* CPU clock of the thread when the first of the latest looks found no sample */
     uint32_t size;             /* number of the size that is copied with each sample */
@@ -63,9 +65,10 @@ static uint32_t bytes_of(uint32_t size)
 static void begin_event(watched_event *e, enum way way)
 {
     const uint64_t young_ns = period_ns / 4; /* it may not live for long */
+    way = way == BY_TIMER && timer_samples_intact() ? BY_TIMER : BY_KERNEL;
     bool blocked = way == BY_TIMER && timer_samples_blocked(e->tid);
     e->way = NO_WAY;
-    if (blocked && e->blocked++ < BLOCKED_LOOKS) {
+    if (blocked && (e->blocked++ < BLOCKED_LOOKS || !kernel_allowed)) {
         e->way = TO_COME;
     } else if (way == BY_TIMER && !blocked && (e->timer = timer_ring_open(e->tid, young_ns, bytes_of(e->size))) != NULL) {
         e->way = BY_TIMER;
@@ -139,6 +142,9 @@ static watched_event *event_of(pid_t tid)
 {
     for (size_t i = 0; i < event_count; i++) {
         if (events[i].tid == tid) {
+            if (events[i].way == TO_COME) {
+                begin_event(&events[i], BY_TIMER);
+            }
             return &events[i];
         }
     }
@@ -178,13 +184,19 @@ static uint32_t path_of(watched_event *e, const raw_sample *raw)
     e->needing[enough]++;
     e->samples++;
     /* What was not copied was read only now, when the thread may be elsewhere. */
-    return bytes_of(enough) > raw->asked ? 0 : native_path(frames, count);
+    bool copied = bytes_of(enough) <= raw->asked && (raw->size == raw->asked || needed <= raw->size);
+    return copied ? native_path(frames, count) : 0;
 }
 
 /* A timer's signal comes with the next interrupt of the clock at which the thread has its core: later, the less of the
  * core it has. That is made up for, so that samples are a period apart. */
-static void steady_timer(watched_event *e, uint64_t apart_ns)
+static void steady_timer(watched_event *e)
 {
+    if (e->timed < TIMED_SAMPLES) {
+        return;
+    }
+    uint64_t apart_ns = e->timed_ns / e->timed;
+    e->timed = e->timed_ns = 0;
     uint64_t late = apart_ns > e->timer_ns ? apart_ns - e->timer_ns : 0;
     uint64_t least = period_ns / SHORTEST_PART, wanted = late + least < period_ns ? period_ns - late : least;
     uint64_t change = wanted > e->timer_ns ? wanted - e->timer_ns : e->timer_ns - wanted;
@@ -206,11 +218,13 @@ static bool is_silent(watched_event *e)
     return periods > SILENT_PERIODS || (periods > FEW_PERIODS && timer_samples_blocked(e->tid));
 }
 
-/* Has the kernel sample a thread whose timer is of no use. */
+/* Has the kernel sample a thread whose timer is of no use, or that runs on small stacks, or all where the program has taken
+ * the signal for itself: not any more, where the kernel does not allow it. */
 static void look_after_timer(watched_event *e, bool any)
 {
     e->silent_ns = any ? 0 : e->silent_ns;
-    if (((!any && is_silent(e)) || !timer_samples_intact()) && kernel_allowed) {
+    bool unfit = timer_ring_is_foreign(e->timer) || (!any && is_silent(e));
+    if ((unfit && kernel_allowed) || !timer_samples_intact()) {
         end_event(e);
         begin_event(e, BY_KERNEL);
     }
@@ -226,13 +240,9 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
 {
     watched_event *e = event_of(tid);
     size_t count = 0, seen = 0;
-    uint64_t sum_ns = 0;
     raw_sample raw;
     if (e == NULL) {
         return 0;
-    }
-    if (e->way == TO_COME) {
-        begin_event(e, BY_TIMER);
     }
     while (next_sample(e, &raw)) {
         uint32_t path = count < capacity ? path_of(e, &raw) : 0;
@@ -240,15 +250,14 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
             samples[count++] = (native_sample){raw.time_ns, raw.cpu_ns, path};
         }
         seen++;
-        sum_ns += raw.cpu_ns;
+        e->timed++;
+        e->timed_ns += raw.cpu_ns;
     }
     e->runs = seen > 0;
     e->has_run = e->has_run || e->runs;
     settle(e);
     if (e->way == BY_TIMER) {
-        if (seen > 2) {
-            steady_timer(e, sum_ns / seen);
-        }
+        steady_timer(e);
         look_after_timer(e, seen > 0);
     }
     return count;
@@ -261,6 +270,9 @@ static unsigned most_periods(void)
     for (size_t i = 0; i < event_count; i++) {
         unsigned room = (events[i].way == BY_TIMER ? TIMER_PERIODS : KERNEL_PERIODS) << (SIZES - 1 - events[i].size);
         room *= events[i].runs ? 1 : 2;
+        if (events[i].way == BY_TIMER) { /* it may end more often */
+            room = room * events[i].timer_ns < period_ns ? 1 : (unsigned)(room * events[i].timer_ns / period_ns);
+        }
         most = events[i].has_run && room < most ? room : most;
     }
     return most;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +41,14 @@ struct timer_ring {
     _Atomic uint64_t period_ns;
     _Atomic uint64_t written, read;            /* bytes */
     _Atomic uintptr_t stack_low, stack_high;   /* between them its stack is mapped as long as it lives */
+    bool foreign;                              /* it was seen on a stack that is not its own */
     unsigned looks;                            /* at where that is */
     uint8_t *data;                             /* stays mapped: a signal may come late */
     timer_t timer;
 };
 
 static timer_ring rings[RINGS];
-static int signal_number;
+static bool prepared;
 static uint32_t (*call_path)(void);
 
 /* ---- where this is without risk ---- */
@@ -118,9 +120,9 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) static size_t cop
 
 static size_t copy_stack(const timer_ring *ring, uint8_t *to, uintptr_t sp, size_t size)
 {
-    uintptr_t low = atomic_load_explicit(&ring->stack_low, memory_order_acquire);
-    uintptr_t high = atomic_load_explicit(&ring->stack_high, memory_order_relaxed);
-    if (sp < low || sp >= high || sp % sizeof(uint64_t) != 0) {
+    uintptr_t high = atomic_load(&ring->stack_high), low = atomic_load(&ring->stack_low);
+    bool changing = atomic_load(&ring->stack_high) != high;
+    if (changing || sp < low || sp >= high || sp % sizeof(uint64_t) != 0) {
         return copy_guarded(to, sp, size);
     }
     return copy_own(to, sp, size < high - sp ? size : high - sp);
@@ -146,6 +148,15 @@ static ring_entry *room_for(timer_ring *ring, size_t bytes, uint64_t *at)
     return (ring_entry *)(ring->data + *at % TIMER_RING_BYTES);
 }
 
+static uintptr_t thread_pointer(void)
+{
+    uintptr_t pointer = 0;
+#ifdef __x86_64__
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+#endif
+    return pointer;
+}
+
 static void take(timer_ring *ring, const ucontext_t *context, unsigned periods)
 {
     uint32_t path = call_path(), asked = path ? 0 : atomic_load_explicit(&ring->stack_bytes, memory_order_relaxed);
@@ -156,7 +167,7 @@ static void take(timer_ring *ring, const ucontext_t *context, unsigned periods)
     }
     *entry = (ring_entry){.time_ns = clock_wall_ns(),
                           .cpu_ns = periods * atomic_load_explicit(&ring->period_ns, memory_order_relaxed),
-                          .thread_pointer = (uintptr_t)__builtin_thread_pointer(),
+                          .thread_pointer = thread_pointer(),
                           .path = path,
                           .asked = asked};
 #ifdef __x86_64__
@@ -186,42 +197,33 @@ static void handle(int number, siginfo_t *info, void *context)
 
 /* ---- in the sampler ---- */
 
-static bool is_free(int number)
-{
-    struct sigaction before;
-    return sigaction(number, NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
-           (before.sa_handler == SIG_DFL || (number == SIGURG && before.sa_handler == SIG_IGN));
-}
-
 bool timer_samples_prepare(uint32_t (*inside)(void))
 {
-    struct sigaction ours;
-    int number = SIGURG;
+    struct sigaction before, ours;
     call_path = inside;
-    for (int other = SIGRTMAX - 2; other > SIGRTMIN + 2 && !is_free(number); other--) {
-        number = other;
-    }
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = handle;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigfillset(&ours.sa_mask);
-    signal_number = is_free(number) && sigaction(number, &ours, NULL) == 0 ? number : 0;
-    return signal_number != 0;
+    prepared = sigaction(SIGURG, NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
+               (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) && sigaction(SIGURG, &ours, NULL) == 0;
+    return prepared;
 }
 
 bool timer_samples_intact(void)
 {
     struct sigaction now;
-    return signal_number && sigaction(signal_number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+    return prepared && sigaction(SIGURG, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
            now.sa_sigaction == handle;
 }
 
 bool timer_samples_blocked(pid_t tid)
 {
-    char path[64], text[4096];
+    static char text[32768]; /* its groups come first */
+    char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)tid);
     const char *blocked = text_of(path, text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
-    return signal_number && blocked && strtoull(blocked + sizeof "\nSigBlk:" - 1, NULL, 16) >> (signal_number - 1) & 1;
+    return blocked && strtoull(blocked + sizeof "\nSigBlk:" - 1, NULL, 16) >> (SIGURG - 1) & 1;
 }
 
 static timer_ring *unused_ring(void)
@@ -236,7 +238,7 @@ static timer_ring *unused_ring(void)
 
 timer_ring *timer_ring_open(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
 {
-    timer_ring *ring = signal_number ? unused_ring() : NULL;
+    timer_ring *ring = prepared ? unused_ring() : NULL;
     if (ring && ring->data == NULL) { /* by a system call proper: libraries of MPI put hooks of their own into mmap */
         void *data = (void *)syscall(SYS_mmap, NULL, TIMER_RING_BYTES, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -248,7 +250,7 @@ timer_ring *timer_ring_open(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
     struct sigevent event;
     memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = signal_number;
+    event.sigev_signo = SIGURG;
     event.sigev_value.sival_int = (int)(ring - rings);
     event._sigev_un._tid = tid;
     if (timer_create(clock_of_thread(tid), &event, &ring->timer) != 0) {
@@ -258,6 +260,8 @@ timer_ring *timer_ring_open(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
     atomic_store(&ring->read, 0);
     atomic_store(&ring->stack_bytes, stack_bytes);
     atomic_store(&ring->stack_high, 0);
+    atomic_store(&ring->stack_low, 0);
+    ring->foreign = false;
     ring->looks = 0;
     atomic_store_explicit(&ring->tid, tid, memory_order_release);
     timer_ring_set_period(ring, period_ns);
@@ -284,29 +288,41 @@ void timer_ring_set_stack(timer_ring *ring, uint32_t stack_bytes)
     atomic_store_explicit(&ring->stack_bytes, stack_bytes, memory_order_relaxed);
 }
 
-/* Finds the memory that holds a sample's stack, if that is the thread's own: the first thread's, or one with the thread's
- * control block at its end. Stacks that a program has made for itself may be unmapped at any time. */
+/* Finds the memory that holds a sample's stack, if that is the thread's own: the first thread's has a name, others have the
+ * thread's control block at their end and a guard below. What a program makes itself may lie beside these, and be
+ * unmapped at any time. */
 static void find_stack(timer_ring *ring, const ring_entry *entry)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512];
-    bool found = false;
+    bool first = atomic_load(&ring->tid) == getpid(), found = false;
+    uintptr_t low, high, guard_high = 0;
+    char line[512], access[5];
     ring->looks++;
     while (maps && !found && fgets(line, sizeof line, maps)) {
-        uintptr_t low, high;
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &low, &high) == 2 && entry->sp >= low && entry->sp < high) {
-            bool of_thread = entry->thread_pointer > entry->sp && entry->thread_pointer < high;
-            found = true;
-            if (of_thread || strstr(line, "[stack]")) {
-                atomic_store_explicit(&ring->stack_high, 0, memory_order_relaxed);
-                atomic_store_explicit(&ring->stack_low, low, memory_order_release);
-                atomic_store_explicit(&ring->stack_high, of_thread ? entry->thread_pointer : high, memory_order_release);
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &low, &high, access) != 3) {
+            continue;
+        }
+        found = entry->sp >= low && entry->sp < high;
+        if (found) {
+            bool with_block = !first && entry->thread_pointer > entry->sp && entry->thread_pointer < high;
+            bool named = first && strstr(line, "[stack]");
+            ring->foreign = ring->foreign || !(with_block || named);
+            if (named || (with_block && low == guard_high)) {
+                atomic_store(&ring->stack_high, 0);
+                atomic_store(&ring->stack_low, low);
+                atomic_store(&ring->stack_high, named ? high : entry->thread_pointer);
             }
         }
+        guard_high = strncmp(access, "---", 3) == 0 ? high : 0;
     }
     if (maps) {
         fclose(maps);
     }
+}
+
+bool timer_ring_is_foreign(const timer_ring *ring)
+{
+    return ring->foreign;
 }
 
 bool timer_ring_next(timer_ring *ring, raw_sample *sample)

@@ -4,8 +4,8 @@
  * other; nor does it cost anything when threads are switched. Since Linux 5.9 (x86) its signal is made when the thread is
  * about to go on with its own code, so that no system call is ever cut short by it; before, those that just began could be.
  *
- * The signal is SIGURG, which does nothing where nobody asked for it: not in a program that is started while one is
- * pending, nor to one that waits for any signal. Cores keep time together, so that ranks which meet often are interrupted
+ * The signal is SIGURG, which does nothing where nobody asked for it, such as in a program that is started while one is
+ * pending. Cores keep time together, so that ranks which meet often are interrupted
  * together, and wait for each other's samples but once. */
 #ifndef SCALANA_TIMER_SAMPLES_H
 #define SCALANA_TIMER_SAMPLES_H
@@ -15,14 +15,14 @@
 
 #include "raw_sample.h"
 
-#define TIMER_RING_BYTES (256u << 10)
+#define TIMER_RING_BYTES (512u << 10)
 
 typedef struct timer_ring timer_ring;
 
 /* Whether samples this far apart can be had without any risk for the program. */
 bool timer_samples_are_gentle(uint64_t period_ns);
-/* Finds a free signal. `inside` says in which recorded call the calling thread is; it is asked in the handler. False when
- * there is no signal. */
+/* Takes the signal. `inside` says in which recorded call the calling thread is; it is asked in the handler. False when
+ * the signal is not free. */
 bool timer_samples_prepare(uint32_t (*inside)(void));
 /* Whether the program has left the signal to us. */
 bool timer_samples_intact(void);
@@ -33,6 +33,8 @@ bool timer_samples_blocked(pid_t tid);
  * where there are no more timers. */
 timer_ring *timer_ring_open(pid_t tid, uint64_t period_ns, uint32_t stack_bytes);
 void timer_ring_close(timer_ring *ring);
+/* Whether the thread was seen on a stack that is not its own, which may be too small for a signal. */
+bool timer_ring_is_foreign(const timer_ring *ring);
 void timer_ring_set_period(timer_ring *ring, uint64_t period_ns);
 void timer_ring_set_stack(timer_ring *ring, uint32_t stack_bytes);
 /* The oldest sample that was not read. False when there is none. */
