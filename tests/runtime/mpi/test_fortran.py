@@ -9,6 +9,7 @@ import pytest
 
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.run_folder import RunFolder
+from scalana.runtime.operations import BY_NAME
 
 from .conftest import PROGRAMS, Mpi
 from .test_native import calls_by_operation
@@ -27,7 +28,9 @@ def test_a_fortran_library_on_the_profiling_interface(mpi: Mpi) -> None:
         assert counted["init"] == counted["finalize"] == 1
         assert not record.notes
     instances = build_ppg(folder).timeline.instances
-    assert instances.complete.all() and len(instances) == 1 + 9 + 2 * 7 + 1
+    # A rank that lost its core may add the moment at which it came back to MPI, which the other waited for.
+    calls = instances.operation != BY_NAME["win_flush"].code
+    assert instances.complete.all() and calls.sum() == 1 + 9 + 2 * 7 + 1
 
 
 def test_a_program_in_fortran(mpi: Mpi) -> None:

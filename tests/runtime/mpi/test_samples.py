@@ -71,7 +71,7 @@ def test_a_program_may_block_the_signal_of_samples_or_take_it(mpi: Mpi, way: str
     time = np.asarray(record.samples.time_ns)[ours]
     late = (time > leave + (enter - leave) / 3) & (time < enter)
     # Of 200, where the kernel samples the thread then.
-    assert late.sum() > 60 or record.meta["sampler"] == "timers" and not _kernel_samples()
+    assert late.sum() > 20 or record.meta["sampler"] == "timers" and not _kernel_samples()
     assert mpi.output.split()[-1] == ("0" if way == "block" else "1")
 
 
