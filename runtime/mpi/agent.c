@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -27,6 +26,7 @@
 #include "native_samples.h"
 #include "record_kinds.h"
 #include "sampler.h"
+#include "text_file.h"
 
 #define CALLS_HZ 4000.0 /* written one by one: one or two microseconds each, with what it makes of the caches */
 #define EXPORTED __attribute__((visibility("default")))
@@ -104,17 +104,6 @@ static void note(const char *text)
     if (api.recorder->is_on()) {
         api.recorder->note(text, strlen(text));
     }
-}
-
-static size_t read_text(const char *path, char *text, size_t capacity)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, capacity - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
 }
 
 /* The words of the command line as a JSON array. */

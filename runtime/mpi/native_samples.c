@@ -1,6 +1,5 @@
 #include "native_samples.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "memory.h"
 #include "native_paths.h"
 #include "sampler.h"
+#include "text_file.h"
 #include "threads.h"
 #include "timer_samples.h"
 #include "unwind.h"
@@ -288,16 +288,9 @@ static uint32_t path_at_rest(pid_t tid)
         return inside;
     }
     snprintf(name, sizeof name, "/proc/self/task/%d/syscall", (int)tid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    if (read_text(name, text, sizeof text) == 0 || text[0] == 'r') { /* it is running */
         return 0;
     }
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0 || text[0] == 'r') {
-        return 0;
-    }
-    text[n] = 0;
     const char *last = strrchr(text, ' '); /* ... stack pointer, instruction */
     const char *before = last;
     while (before && before > text && before[-1] != ' ') {

@@ -1,7 +1,6 @@
 #include "timer_samples.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,6 +18,7 @@
 
 #include "clocks.h"
 #include "memory.h"
+#include "text_file.h"
 
 #define RINGS 1024
 #define PAGE 4096u
@@ -53,22 +53,11 @@ static uint32_t (*call_path)(void);
 
 /* ---- where this is without risk ---- */
 
-static bool text_of(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = 0;
-    return n >= 0;
-}
-
 /* On cores that do without the interrupt of the clock, a timer of CPU time would bring it back. */
 static bool has_silent_cores(void)
 {
     char text[64];
-    return text_of("/sys/devices/system/cpu/nohz_full", text, sizeof text) && text[0] >= '0' && text[0] <= '9';
+    return read_text("/sys/devices/system/cpu/nohz_full", text, sizeof text) > 0 && text[0] >= '0' && text[0] <= '9';
 }
 
 bool timer_samples_are_gentle(uint64_t period_ns)
@@ -222,7 +211,7 @@ bool timer_samples_blocked(pid_t tid)
     static char text[32768]; /* its groups come first */
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)tid);
-    const char *blocked = text_of(path, text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
+    const char *blocked = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nSigBlk:") : NULL;
     return blocked && strtoull(blocked + sizeof "\nSigBlk:" - 1, NULL, 16) >> (SIGURG - 1) & 1;
 }
 
