@@ -226,8 +226,13 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     }
     bool ran = cpu != w->cpu_ns, first = w->unsettled;
     if (!ran && !w->unsettled && (given == NULL || *given == w->path)) {
-        if (!w->held || w->state == STATE_RUNNING) {
+        uint32_t state = w->state;
+        if (!w->held || state == STATE_RUNNING) {
             w->state = given && given_state <= STATE_UNKNOWN ? given_state : thread_activity_now(&w->files);
+        }
+        if (state == STATE_RUNNING && w->state != state && w->indexed && w->path != 0) {
+            w->look_ns = now; /* it ran all through until it came to rest, which was told of as running */
+            emit(w, now, 0, 0);
         }
         w->held = true;
         w->held_ns = now;

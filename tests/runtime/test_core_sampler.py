@@ -145,9 +145,38 @@ def test_a_thread_at_rest_costs_no_records(tmp_path: Path) -> None:
     rows = [row for row in range(len(samples)) if samples.thread[row] == main]
     assert 2 <= len(rows) <= 20
     asleep = [row for row in rows if samples.state[row] == record_format.STATE_ASLEEP]
-    assert samples.time_ns[asleep[-1]] - samples.time_ns[asleep[0]] > 0.8e9
+    following = dict(zip(rows, rows[1:]))  # noqa: B905  pairs; a sample stands for the time to the next
+    assert sum(samples.time_ns[following[row]] - samples.time_ns[row] for row in asleep if row in following) > 0.8e9
     # The sleep is told of at every flush, not only when it is over.
     assert len(asleep) >= 4
+
+
+def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
+    record = recorded(
+        """
+        def work():
+            end = time.thread_time() + 0.02
+            while time.thread_time() < end:
+                pass
+        def doze():
+            time.sleep(0.03)
+        _core.start(RECORD, 200, 1 << 24)
+        for _ in range(50):
+            work()
+            doze()
+        _core.stop(0)
+        """,
+        tmp_path,
+    )
+    samples, main = record.samples, main_thread(record)
+    rows = [row for row in range(len(samples)) if samples.thread[row] == main]
+    dozing_ns: dict[int, int] = defaultdict(int)
+    for row, following in zip(rows, rows[1:]):  # noqa: B905  pairs
+        if record.frames(samples.path[row])[-1].code.name == "doze":
+            dozing_ns[samples.state[row]] += samples.time_ns[following] - samples.time_ns[row]
+    assert dozing_ns[record_format.STATE_ASLEEP] > 1.2e9
+    # Once in so often a look comes just as the sleep begins, and the next one a period later.
+    assert dozing_ns[record_format.STATE_RUNNING] < 0.03 * dozing_ns[record_format.STATE_ASLEEP]
 
 
 def test_python_and_native_threads(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from .test_native import lines_of
 
 pytestmark = pytest.mark.slow
 
+# After its time is taken, a call is not left yet: its CPU clock is read, and an interrupt may come before the signal.
+_LEAVING_NS = 200_000
+
 
 @pytest.mark.parametrize("way", ["kernel", "signal"])
 def test_samples_show_a_call_only_while_it_lasts(mpi: Mpi, way: str) -> None:
@@ -33,7 +36,7 @@ def test_samples_show_a_call_only_while_it_lasts(mpi: Mpi, way: str) -> None:
         ours = np.asarray(record.samples.thread) == np.asarray(events.thread)[0]
         time, path = np.asarray(record.samples.time_ns)[ours], np.asarray(record.samples.path)[ours]
         call = np.maximum(np.searchsorted(enter, time, side="right") - 1, 0)
-        outside = (time < enter[call]) | (time > leave[call])
+        outside = (time < enter[call]) | (time > leave[call] + _LEAVING_NS)
         shown += len(time)
         stray += int((outside & np.isin(path, np.asarray(events.path))).sum())
     assert shown > 50
