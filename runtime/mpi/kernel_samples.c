@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #define FIRST_DESCRIPTOR 512 /* out of the way of a program that counts on the lowest free one */
+#define NO_GROUP (-1)
+#define NEVER_OPEN INT32_MAX /* a descriptor that no file has */
 
 /* perf's numbers of registers on x86 (asm/perf_regs.h). */
 #define PERF_BP 6
@@ -31,7 +34,7 @@ static size_t ring_bytes(void)
     return KERNEL_RING_PAGES * page_bytes();
 }
 
-static int open_event(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
+static int open_event(pid_t tid, uint64_t period_ns, uint32_t stack_bytes, int group)
 {
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
@@ -46,10 +49,10 @@ static int open_event(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
     a.use_clockid = 1;
     a.clockid = CLOCK_MONOTONIC;
     /* In system calls and page faults too, at the user's registers, where that is allowed. */
-    int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM)) {
         a.exclude_kernel = 1;
-        fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
     }
     if (fd >= 0) {
         int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
@@ -61,19 +64,17 @@ static int open_event(pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
     return fd;
 }
 
+/* The kernel asks who may before it asks for the group. To open the first event of a machine takes 5 to 20 milliseconds:
+ * all cores have to be told. */
 bool kernel_samples_allowed(uint64_t period_ns)
 {
-    int fd = open_event(0, period_ns, RAW_STACK_BYTES);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return fd >= 0;
+    return open_event(0, period_ns, RAW_STACK_BYTES, NEVER_OPEN) < 0 && errno == EBADF;
 }
 
 /* By system calls proper: MPI libraries put hooks of their own into mmap and munmap, which crash in a forked child. */
 bool kernel_ring_open(kernel_ring *ring, pid_t tid, uint64_t period_ns, uint32_t stack_bytes)
 {
-    int fd = open_event(tid, period_ns, stack_bytes);
+    int fd = open_event(tid, period_ns, stack_bytes, NO_GROUP);
     void *pages = MAP_FAILED;
     if (fd >= 0) {
         pages = (void *)syscall(SYS_mmap, NULL, page_bytes() + ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
