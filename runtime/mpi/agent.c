@@ -28,7 +28,7 @@
 #include "sampler.h"
 #include "text_file.h"
 
-#define CALLS_HZ 4000.0 /* written one by one: one or two microseconds each, with what it makes of the caches */
+#define CALLS_HZ 2000.0 /* written one by one: one or two microseconds each, with what it makes of the caches */
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Of slots.S, which is generated. */

@@ -8,7 +8,7 @@
  * has passed. Where ranks share cores, an event takes more of what each of them gets. Who rests all the time has time to
  * spare: it gets no less than a quarter. A burst of calls is thus written whole. Each halving of what is left raises the
  * level by one, and it falls again when twice as much is there. */
-#define CREDIT_NS UINT64_C(10000000000)
+#define CREDIT_NS UINT64_C(20000000000)
 #define LEAST_PART 4u
 #define LARGEST_LEVEL 20u
 #define EVENTS_AT_ONCE 64u

@@ -43,8 +43,6 @@ PROGRAM = Path(__file__).with_name("mpi_calls.c")
 CALL_COST = Path(__file__).with_name("mpi_call_cost.c")
 CALLS = 4
 """MPI calls in one round of the program."""
-CALLS_HZ = 4_000
-"""Calls a second that are written one by one (runtime/mpi/agent.c)."""
 WINDOW_S = 0.05
 WARM_ROUNDS = 6
 """Rounds that are not looked at: in them the calls are still written one by one, for the most part."""
@@ -92,8 +90,7 @@ class Measurement:
         """Print what recording costs at about so many calls a CPU second."""
         amount, calls = max(round(CALLS / rate / unit_s), 1), max(round(WINDOW_S * rate / CALLS), 1)
         iterations = calls * WINDOWS * (len(states) * (rounds + WARM_ROUNDS) + 1)
-        hz = CALLS_HZ * sum(state in "13" for state in states) // len(states)
-        with mock.patch.dict(os.environ, {**self.plain_env, "SCALANA_CALLS_HZ": str(max(hz, 1))}):
+        with mock.patch.dict(os.environ, self.plain_env):
             options = Options("MPI_Allreduce", calls, states)
             words, cache = self.words(iterations, amount), self.work / "cache"
             seconds = [measure(words, options, cache)[:, WARM_ROUNDS:] for _ in range(processes)]

@@ -13,6 +13,8 @@ second. The table shows the ratio of a turn with to the turn without in the same
 and highest fifth, with a 95 % interval by resampling of rounds. ``--processes`` runs the program several times, for one
 process differs from the next: then the interval is by resampling of processes and rounds, and each process is shown.
 
+Of very many calls as many are written in a second of the turns with recording as if these were the whole run.
+
 States to compare, one digit each: 0 nothing is recorded, 1 calls, 2 samples, 3 both. The first one is what the others
 are compared to; ``--states 003`` has a check of the method, two turns without.
 """
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -58,7 +61,15 @@ class Options:
     """Samples a second."""
 
 
-def job_environment(command: list[str], work: Path, cache: Path, rate: float) -> dict[str, str]:
+def calls_hz(states: str) -> int:
+    """Calls a second that a process may write one by one, so that as many are written in turns that record calls as in
+    a run that does so all the time: what may be written adds up in other turns, too."""
+    found = re.search(r"#define CALLS_HZ (\d+)", (ROOT / "runtime" / "mpi" / "agent.c").read_text(encoding="utf-8"))
+    assert found
+    return max(int(found[1]) * sum(state in "13" for state in states) // len(states), 1)
+
+
+def job_environment(command: list[str], work: Path, cache: Path, options: Options) -> dict[str, str]:
     """As ``scalana run`` makes it, with a recorder that has the turns in it."""
     compile_sources = build._compile
 
@@ -67,8 +78,9 @@ def job_environment(command: list[str], work: Path, cache: Path, rate: float) ->
             sources = [*sources, str(TURNS)]
         compile_sources(compiler, sources, target, folder)
 
-    env = {**environment(str(work / "run"), rate, os.environ), "SCALANA_CACHE": str(cache)}
+    env = {**environment(str(work / "run"), options.rate, os.environ), "SCALANA_CACHE": str(cache)}
     env["SCALANA_BUDGET_BYTES"] = str(1 << 30)
+    env["SCALANA_CALLS_HZ"] = str(calls_hz(options.states))
     Path(work, "run").mkdir()
     with mock.patch.object(build, "_compile", with_turns):
         env, notes = mpi_environment(command, env)
@@ -128,7 +140,7 @@ def measure(command: list[str], options: Options, cache: Path | None = None) -> 
     """
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        env = job_environment(command, work, cache or work / "cache", options.rate)
+        env = job_environment(command, work, cache or work / "cache", options)
         env["SCALANA_TURNS"] = f"{options.marker} {options.calls} {WARM_WINDOWS} {WINDOWS} {options.states}"
         env["SCALANA_TURNS_FILE"] = str(work / "turns")
         done = subprocess.run(command, env=env, capture_output=True, text=True)

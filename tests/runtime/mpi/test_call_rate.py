@@ -10,7 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[2] / "runtime"
-BURST = 40_000
+BURST = 80_000
 Thin = Callable[[int, float, float], tuple[int, int]]
 
 
@@ -32,8 +32,8 @@ def thin(tmp_path_factory: pytest.TempPathFactory) -> Thin:
 
 
 def test_a_burst_is_written_whole(thin: Thin) -> None:
-    assert thin(19_000, 1.0, 1.0) == (0, 19_000)
-    assert thin(19_000, 0.25, 1.0) == (0, 19_000)
+    assert thin(38_000, 1.0, 1.0) == (0, 38_000)
+    assert thin(38_000, 0.25, 1.0) == (0, 38_000)
 
 
 @pytest.mark.parametrize(("part", "a_second"), [(1.0, 4000), (2.0, 4000), (0.5, 2000), (0.25, 1000)])
