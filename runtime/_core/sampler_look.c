@@ -135,11 +135,12 @@ static uint64_t take_us(uint64_t now_ns, uint64_t *reported_ns)
     return us;
 }
 
-/* How long it waited for a core since this was asked for. */
-static uint64_t core_wait_us(watched *w)
+/* How long it waited for a core since this was asked for. `now` is when the look at it began. */
+static uint64_t core_wait_us(watched *w, uint64_t now)
 {
+    uint64_t wait = w->wait_asked_ns == now ? w->tick_wait_ns : thread_core_wait_ns(&w->files);
     w->unused_ns = 0;
-    return take_us(thread_core_wait_ns(&w->files), &w->reported_wait_ns);
+    return take_us(wait, &w->reported_wait_ns);
 }
 
 /* What is remembered of its stacks may be wrong. */
@@ -257,7 +258,7 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
     uint64_t wait_us = 0;
     w->unused_ns += passed > used ? passed - used : 0;
     if (w->unused_ns > passed / 10 || w->unused_ns > MOST_UNUSED_NS || first) {
-        wait_us = core_wait_us(w);
+        wait_us = core_wait_us(w, now);
     }
     if (given && given_state <= STATE_UNKNOWN) {
         w->state = given_state;
@@ -286,6 +287,7 @@ static bool lacked_core(watched *w, uint64_t now, uint64_t cpu)
     uint64_t wait = thread_core_wait_ns(&w->files), waited = wait - w->tick_wait_ns;
     uint64_t rested = w->unexplained_ns > waited ? w->unexplained_ns - waited : 0;
     w->tick_wait_ns = wait;
+    w->wait_asked_ns = now;
     w->unexplained_ns = rested < unused ? rested : unused;
     if (rested - w->unexplained_ns > passed / 8) {
         sampling->steady = false; /* while threads rest, or run, all through, nothing is missed by looking less often */
@@ -299,10 +301,10 @@ typedef struct {
 
 /* What samples stand for: the CPU time that each comes after, and what passed between two besides as a wait for a core, as
  * far as there was so much of it. What came after the last one is left to the next. */
-static void divide(watched *w, const native_sample *samples, size_t count, uint64_t cpu, spent shares[])
+static void divide(watched *w, const native_sample *samples, size_t count, uint64_t now, uint64_t cpu, spent shares[])
 {
     const uint64_t period_us = native_source->period_ns / 1000;
-    uint64_t us = take_us(cpu, &w->reported_cpu_ns), wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w) : 0;
+    uint64_t us = take_us(cpu, &w->reported_cpu_ns), wait_us = w->unused_ns > MOST_UNUSED_NS ? core_wait_us(w, now) : 0;
     uint64_t before = w->held ? w->held_ns : w->look_ns, told_us = 0, sum_us = 0;
     for (size_t i = 0; i < count; i++) {
         told_us += samples[i].cpu_ns / 1000;
@@ -364,7 +366,7 @@ enum sight sampler_look_natively(watched *w)
     size_t count = native_source->take(w->tid, samples, NATIVE_SAMPLES);
     if (count > 0) {
         spent shares[NATIVE_SAMPLES];
-        divide(w, samples, count, cpu, shares);
+        divide(w, samples, count, now, cpu, shares);
         /* The first sample comes after its CPU time and waits for a core: until then, the thread was at rest. */
         uint64_t awake = samples[0].cpu_ns + shares[0].wait_us * 1000, first = samples[0].time_ns;
         if (w->held && first > awake && first - awake > w->held_ns) {
@@ -400,6 +402,6 @@ enum sight sampler_look_natively(watched *w)
     w->path = path;
     w->cpu_ns = cpu;
     w->look_ns = w->held_ns = now;
-    emit(w, now, take_us(cpu, &w->reported_cpu_ns), core_wait_us(w));
+    emit(w, now, take_us(cpu, &w->reported_cpu_ns), core_wait_us(w, now));
     return AT_REST;
 }

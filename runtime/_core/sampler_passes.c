@@ -115,18 +115,11 @@ static void look_at_native(pid_t tid, uint64_t now)
     }
 }
 
-/* How many threads the kernel lists, by the links of their folder; 0 if it does not tell. */
-static uint64_t listed_threads(void)
-{
-    struct stat info;
-    return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? info.st_nlink - 2 : 0;
-}
-
 void sampler_pass_over_native(uint64_t now)
 {
     _Alignas(8) char buffer[4096];
     /* Threads that have native samples are looked at anyway; here new ones are found. */
-    if (native_source && !sampling->any_gone && listed_threads() == sampling->listed) {
+    if (native_source && !sampling->any_gone && threads_listed() == sampling->listed) {
         return;
     }
     int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -33,6 +33,7 @@ typedef struct {
     uint64_t reported_cpu_ns, reported_wait_ns; /* as in its samples so far */
     /* Of native code: at the latest look, and how much of what it has not run until then may be a wait for a core. */
     uint64_t tick_ns, tick_cpu_ns, tick_wait_ns, unexplained_ns;
+    uint64_t wait_asked_ns; /* time of the look at which the kernel was asked for the wait */
     thread_files files;
     path_cache cache;
 } watched;

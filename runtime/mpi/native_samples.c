@@ -24,10 +24,10 @@
 #define MOST_DEEPER_PART 128u /* one sample in so many may need more than is copied, and is lost */
 /* That rings have room for, and as many again, if whole stacks are copied. */
 #define KERNEL_PERIODS 8u
-#define TIMER_PERIODS 16u
+#define TIMER_PERIODS 30u
 #define SILENT_PERIODS 400u /* of CPU time without a sample: its timer does not work */
 #define BLOCKED_LOOKS 3u   /* until a thread is believed to block the signal for good */
-#define TIMED_SAMPLES 4u   /* looked at before a timer is set anew */
+#define TIMED_SAMPLES 8u   /* looked at before a timer is set anew */
 #define FEW_PERIODS 2u      /* so many may pass before one is taken */
 #define SHORTEST_PART 8u   /* of a period: timers end no sooner */
 #define THREADS 1024
@@ -219,12 +219,12 @@ static bool is_silent(watched_event *e)
 }
 
 /* Has the kernel sample a thread whose timer is of no use, or that runs on small stacks, or all where the program has taken
- * the signal for itself: not any more, where the kernel does not allow it. */
+ * the signal for itself, whereupon there are no more samples: not any more, where the kernel does not allow it. */
 static void look_after_timer(watched_event *e, bool any)
 {
     e->silent_ns = any ? 0 : e->silent_ns;
     bool unfit = timer_ring_is_foreign(e->timer) || (!any && is_silent(e));
-    if ((unfit && kernel_allowed) || !timer_samples_intact()) {
+    if ((unfit && kernel_allowed) || (!any && !timer_samples_intact())) {
         end_event(e);
         begin_event(e, BY_KERNEL);
     }

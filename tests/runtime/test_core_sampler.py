@@ -159,9 +159,9 @@ def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
             while time.thread_time() < end:
                 pass
         def doze():
-            time.sleep(0.03)
+            time.sleep(0.12)
         _core.start(RECORD, 200, 1 << 24)
-        for _ in range(50):
+        for _ in range(40):
             work()
             doze()
         _core.stop(0)
@@ -170,13 +170,14 @@ def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
     )
     samples, main = record.samples, main_thread(record)
     rows = [row for row in range(len(samples)) if samples.thread[row] == main]
-    dozing_ns: dict[int, int] = defaultdict(int)
-    for row, following in zip(rows, rows[1:]):  # noqa: B905  pairs
-        if record.frames(samples.path[row])[-1].code.name == "doze":
-            dozing_ns[samples.state[row]] += samples.time_ns[following] - samples.time_ns[row]
-    assert dozing_ns[record_format.STATE_ASLEEP] > 1.2e9
+    dozing = [
+        (samples.state[row], samples.time_ns[following] - samples.time_ns[row])
+        for row, following in zip(rows, rows[1:])  # noqa: B905  pairs
+        if record.frames(samples.path[row])[-1].code.name == "doze"
+    ]
+    assert sum(ns for state, ns in dozing if state == record_format.STATE_ASLEEP) > 4e9
     # Once in so often a look comes just as the sleep begins, and the next one a period later.
-    assert dozing_ns[record_format.STATE_RUNNING] < 0.03 * dozing_ns[record_format.STATE_ASLEEP]
+    assert max((ns for state, ns in dozing if state == record_format.STATE_RUNNING), default=0) < 0.06e9
 
 
 def test_python_and_native_threads(tmp_path: Path) -> None:
