@@ -37,6 +37,7 @@ _HOLDERS = frozenset({"function", "move_only_function", "copyable_function", "fu
 """Class templates that hold a function of the type of their first argument."""
 _UNEVALUATED = frozenset({"CXX_UNARY_EXPR", "CXX_NOEXCEPT_EXPR", "CXX_TYPEID_EXPR", "REQUIRES_EXPR"})
 """``sizeof`` and its kin: what stands in them never runs."""
+_NULL = frozenset({"CXX_NULL_PTR_LITERAL_EXPR", "GNU_NULL_EXPR", "INTEGER_LITERAL"})
 _PLAIN = frozenset(
     {"DECL_REF_EXPR", "MEMBER_REF_EXPR", "CXX_THIS_EXPR", "CXX_NULL_PTR_LITERAL_EXPR", "GNU_NULL_EXPR", "TYPE_REF"}
 )
@@ -66,6 +67,8 @@ class Calls:
             return self.binary(cursor)
         if kind == "CXX_DELETE_EXPR":
             return self.delete(cursor)
+        if kind == "UNARY_OPERATOR":
+            self.note_address(cursor)
         if kind in ("COMPOUND_STMT", "StmtExpr"):  # a statement expression of GNU C
             return self.children(cursor) if kind == "StmtExpr" else self.builder.statement(cursor)
         if kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
@@ -77,6 +80,13 @@ class Calls:
     def children(self, cursor: Cursor) -> list[Node]:
         """The calls in all parts of something."""
         return [node for child in children_of(cursor) for node in self.of(child)]
+
+    def initializer(self, variable: Cursor) -> list[Node]:
+        """The calls in what a variable is given when it is made."""
+        children = children_of(variable)
+        if children and children[-1].kind.is_expression():
+            self.note_given(variable, children[-1])
+        return self.children(variable)
 
     # kinds of expressions
 
@@ -92,6 +102,10 @@ class Calls:
         if len(children) != 2:
             return [node for child in children for node in self.of(child)]
         left, right = children
+        if self.texts.gap(left, right) == b"=":
+            target = self.core(left)
+            if target is not None and kind_of(target) == "DECL_REF_EXPR":
+                self.note_given(referenced(target), right)
         first, second = self.of(left), self.of(right)
         if second and self.texts.gap(left, right)[:2] in (b"&&", b"||"):
             return [*first, Node(VertexKind.BRANCH, self.texts.named(right), second, optional=True)]
@@ -196,9 +210,17 @@ class Calls:
         if core is not None and kind_of(core) == "BINARY_OPERATOR":  # (object.*pointer)()
             signature = self.reader.function_type(list(children_of(core))[-1].type)
         if signature:
-            return CallSite("pointer", signature, text)
+            return CallSite("pointer", signature, text, variable=self.called_variable(children[0]))
         name = text.rpartition("::")[2].partition("<")[0].strip()
         return CallSite("name", name, text) if name else None
+
+    def called_variable(self, cursor: Cursor) -> str:
+        """Id of the variable whose pointer is called, as ``f(...)`` or ``(*f)(...)``; "" where it is none."""
+        core = self.core(cursor)
+        if core is not None and kind_of(core) == "UNARY_OPERATOR":
+            core = self.core(next(iter(children_of(core)), None))
+        variable = referenced(core) if core is not None and kind_of(core) == "DECL_REF_EXPR" else None
+        return self.reader.variable(variable) if variable is not None else ""
 
     def text(self, cursor: Cursor, children: list[Cursor]) -> str:
         """How the source writes what is called."""
@@ -261,6 +283,27 @@ class Calls:
             function = self.reader.function(target)
             if function is not None:
                 self.reader.take_typed(function, target.type)
+
+    def note_given(self, variable: Cursor | None, value: Cursor) -> None:
+        """What a variable is given: MPI functions by their names. Nothing, where it does not point to functions."""
+        identity = self.reader.variable(variable) if variable is not None else ""
+        core = self.core(value) if identity else None
+        if core is None or kind_of(core) in _NULL:
+            return
+        if kind_of(core) == "UNARY_OPERATOR":
+            core = self.core(next(iter(children_of(core)), None))
+        target = referenced(core) if core is not None and kind_of(core) == "DECL_REF_EXPR" else None
+        of_mpi = target is not None and mpi_call(target.spelling) is not None and self.reader.is_foreign(target)
+        self.reader.give(identity, target.spelling if target is not None and of_mpi else "")
+
+    def note_address(self, cursor: Cursor) -> None:
+        """``&variable``: whoever has it may change what the variable points to."""
+        inner = self.core(next(iter(children_of(cursor)), None))
+        variable = referenced(inner) if inner is not None and kind_of(inner) == "DECL_REF_EXPR" else None
+        if variable is not None and self.texts.first(cursor)[:1] == b"&":
+            identity = self.reader.variable(variable)
+            if identity:
+                self.reader.give(identity, "")
 
     def core(self, cursor: Cursor | None) -> Cursor | None:
         """An expression without the casts and temporaries around it."""
@@ -358,7 +401,7 @@ class Calls:
                 if core is not None:
                     defines.update(dict.fromkeys(self.base(core)))
         node.defines = tuple(defines)
-        if node.operation:
+        if node.operation or (isinstance(node.call, CallSite) and node.call.variable):
             node.uses = self.names(arguments)
 
     def _address(self, cursor: Cursor) -> bool:

@@ -129,7 +129,7 @@ class Reader:
             if not self.is_foreign(cursor):
                 self.declare_all(parts_of(cursor))
         elif kind in ("VAR_DECL", "FIELD_DECL") and not self.is_foreign(cursor):
-            self.result.outside += [] if kind == "FIELD_DECL" else self.builder.expressions.children(cursor)
+            self.result.outside += [] if kind == "FIELD_DECL" else self.builder.expressions.initializer(cursor)
 
     def is_foreign(self, cursor: Cursor) -> bool:
         """Whether a declaration is the system's, the compiler's or MPI's."""
@@ -283,10 +283,25 @@ class Reader:
         for child in parts_of(made):
             if child.spelling == "operator()":
                 self.take_typed(identity, child.type)
+        if self.texts.captures(expression) and identity not in self.result.capturing:
+            self.result.capturing.append(identity)
 
     def take_typed(self, identity: str, kind: Type) -> None:
         """The address of a function is taken."""
         self.result.taken[identity] = self.plain_type(kind)
+
+    def variable(self, cursor: Cursor) -> str:
+        """Id of a variable that points to functions; "" for any other, and for what is no variable."""
+        if kind_of(cursor) != "VAR_DECL" or not self.function_type(cursor.type):
+            return ""
+        usr: str = cursor.get_usr()
+        return usr if cursor.linkage.name in ("EXTERNAL", "UNIQUE_EXTERNAL") else f"{self.result.file}:{usr}"
+
+    def give(self, variable: str, name: str) -> None:
+        """A variable that points to functions is given one of MPI's, or ("") one that is not known."""
+        names = self.result.held.setdefault(variable, [])
+        if name not in names:
+            names.append(name)
 
     def plain_type(self, kind: Type) -> str:
         """The type of a function, by which pointers and functions are compared."""

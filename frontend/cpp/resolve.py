@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import NOTHING, UNKNOWN, Decision, FileStructure, FunctionStructure, Node, Target
+from scalana.runtime.operations import mpi_call
 
 WIDTH = 8
 """Most functions that one call is followed to."""
@@ -38,6 +39,8 @@ class Program:
         self._instances: set[tuple[str, int, int]] = set()
         self._overriders: dict[str, dict[str, None]] = {}
         self._taken: dict[str, dict[tuple[int, str], None]] = {}
+        self._capturing: set[tuple[int, str]] = set()
+        self._held: dict[str, set[str]] = {}
 
     def add(self, unit: Unit) -> None:
         """Add a translation unit. A function that another one has shown already, in a header, is the same function."""
@@ -50,6 +53,9 @@ class Program:
                 self._overriders.setdefault(base, {})[record.id] = None
         for identity, kind in unit.taken.items():
             self._taken.setdefault(kind, {})[number, identity] = None
+        self._capturing.update((number, identity) for identity in unit.capturing)
+        for variable, names in unit.held.items():
+            self._held.setdefault(variable, set()).update(names)
         if unit.outside:
             self._outside(number, unit)
 
@@ -127,7 +133,15 @@ class Program:
                 return Decision(VertexKind.FUNCTION, targets=_targets(found))
             return Decision(VertexKind.CALL, targets=_targets(found))
         if site.kind == "pointer":
-            pointed = [f for unit, identity in self._taken.get(site.callee, ()) for f in self.lookup(unit, identity)]
+            operation = self._held_operation(site.variable)
+            if operation:
+                return Decision(VertexKind.COMM, operation)
+            pointed = [
+                f
+                for unit, identity in self._taken.get(site.callee, ())
+                if site.system or (unit, identity) not in self._capturing  # a std::function holds these too
+                for f in self.lookup(unit, identity)
+            ]
             return Decision(VertexKind.CALL, targets=_targets(pointed))
         return Decision(VertexKind.COMM, node.operation) if node.operation else UNKNOWN
 
@@ -144,6 +158,12 @@ class Program:
             return Decision(VertexKind.FUNCTION, targets=_targets(given))
         # What nobody defines may still lead back to the user's code, unless it is the system's or MPI's.
         return NOTHING if site.system else UNKNOWN
+
+    def _held_operation(self, variable: str) -> int:
+        """The operation of all that a variable is given anywhere, 0 where there are several, or others than MPI's."""
+        rows = [mpi_call(name) for name in self._held.get(variable, ())]
+        operations = {row.operation if row is not None else 0 for row in rows}
+        return operations.pop() if len(operations) == 1 else 0
 
     def _implementations(self, unit: int, method: str) -> list[FunctionStructure]:
         """A virtual function and everything that overrides it."""

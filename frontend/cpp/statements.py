@@ -2,7 +2,7 @@
 
 What becomes what:
 
-* ``for``, ``while``, ``do``, range ``for`` and parallel regions of OpenMP: loops;
+* ``for``, ``while``, ``do``, range ``for``, what a ``goto`` jumps back over and parallel regions of OpenMP: loops;
 * the arms of ``if`` and ``switch``, and ``catch``: branches, one a sibling of the other;
 * arms of ``?:``, ``&&`` and ``||``: branches, if they hold a call of interest;
 * calls of functions, methods, constructors, destructors, operators and lambdas: call sites, for the linker to judge;
@@ -11,11 +11,13 @@ What becomes what:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalana.frontend.cpp import pragmas
 from scalana.frontend.cpp.calls import Calls
 from scalana.frontend.cpp.clang import children_of, constant, end_of, kind_of, parts_of, start_of
+from scalana.frontend.cpp.jumps import Spans, jumps_back
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
@@ -32,6 +34,7 @@ class Builder:
         self.reader = reader
         self.texts = reader.texts
         self.expressions = Calls(reader, self)
+        self._jumps: dict[Cursor, Spans] = {}
         self._methods: dict[str, Any] = {
             "COMPOUND_STMT": self.compound,
             "DECL_STMT": self.declaration,
@@ -53,6 +56,7 @@ class Builder:
 
     def function(self, cursor: Cursor) -> list[Node]:
         """The nodes of a function, its member initializers included."""
+        self._jumps = jumps_back(cursor)
         nodes: list[Node] = []
         for child in parts_of(cursor):
             kind = kind_of(child)
@@ -74,6 +78,7 @@ class Builder:
 
     def lambda_body(self, cursor: Cursor) -> list[Node]:
         """The nodes of a lambda that is known only by its expression."""
+        self._jumps = jumps_back(cursor)
         children = [child for child in children_of(cursor) if kind_of(child) == "COMPOUND_STMT"]
         return self.statement(children[-1]) if children else []
 
@@ -91,18 +96,39 @@ class Builder:
 
     def compound(self, cursor: Cursor) -> list[Node]:
         """A block: its statements, and the destructors of its variables."""
-        nodes: list[Node] = []
-        variables: list[Cursor] = []
-        line = start_of(cursor).line
-        for child in children_of(cursor):
-            nodes += _joined(nodes, self._below(self.texts.before(child, line), child))
-            line = end_of(child).line
-            if kind_of(child) == "DECL_STMT":
-                variables += [part for part in children_of(child) if kind_of(part) == "VAR_DECL"]
+        children = children_of(cursor)
+        nodes = self._sequence(children, start_of(cursor).line, self._jumps.get(cursor, {}))
+        variables = [
+            part
+            for child in children
+            if kind_of(child) == "DECL_STMT"
+            for part in children_of(child)
+            if kind_of(part) == "VAR_DECL"
+        ]
         end = end_of(cursor)
         for variable in reversed(variables):
             for destroyed in self.reader.destroyed(variable.type):
                 nodes += self._destroy(destroyed, end.line, max(end.column - 2, 0), cursor)
+        return nodes
+
+    def _sequence(self, children: Sequence[Cursor], line: int, spans: Spans) -> list[Node]:
+        """Statements of a block, the first of them behind a line; those that a jump goes back over are a loop."""
+        nodes: list[Node] = []
+        number = 0
+        while number < len(children):
+            child, last = children[number], spans.get(number)
+            if last is None:
+                last = number
+                found = self._below(self.texts.before(child, line), child)
+            else:
+                inside = {first - number: end - number for first, end in spans.items() if number < first <= last}
+                body = self._sequence(children[number : last + 1], line, inside)
+                parts = children_of(child)
+                place = self.texts.named(child, end=children[last], head=parts[-1] if parts else None)
+                found = [Node(VertexKind.LOOP, place, body)]
+            nodes += _joined(nodes, found)
+            line = end_of(children[last]).line
+            number = last + 1
         return nodes
 
     def _destroy(self, function: str, line: int, column: int, inside: Cursor) -> list[Node]:
@@ -147,7 +173,7 @@ class Builder:
         defines: list[str] = []
         for child in children_of(cursor):
             if kind_of(child) == "VAR_DECL":
-                found = self.expressions.children(child)
+                found = self.expressions.initializer(child)
                 if found or any(True for _ in children_of(child)):
                     defines.append(child.spelling)
                 calls += found
@@ -183,7 +209,7 @@ class Builder:
                 variables = children_of(part) if kind_of(part) == "DECL_STMT" else [part]
                 for variable in variables:
                     defines.append(variable.spelling)
-                    nodes += self.expressions.children(variable)
+                    nodes += self.expressions.initializer(variable)
             else:
                 nodes += self.expressions.of(part)
                 if kind_of(cursor) == "CXX_FOR_RANGE_STMT":
@@ -272,26 +298,18 @@ class Builder:
             return nodes
         if kind_of(body) != "COMPOUND_STMT":
             return nodes + self.statement(body)
-        arm: Node | None = None
-        line = start_of(body).line
-        for child in children_of(body):
-            if kind_of(child) in ("CASE_STMT", "DEFAULT_STMT"):
-                inner = child
-                while kind_of(inner) in ("CASE_STMT", "DEFAULT_STMT"):
-                    parts = list(children_of(inner))
-                    inner = parts[-1]
-                place = self.texts.named(child, head=inner)
-                arm = Node(VertexKind.BRANCH, place, self.statement(inner))
-                nodes.append(arm)
-            else:
-                found = self._below(self.texts.before(child, line), child)
-                if arm is None:
-                    nodes += found
-                else:
-                    arm.children += _joined(arm.children, found)
-                    span, last = arm.place, self.texts.place(child)
-                    arm.place = Place(span.file, span.line, last.end_line, span.column, span.name, last.end_column)
-            line = end_of(child).line
+        children = children_of(body)
+        spans = self._jumps.get(body, {})
+        starts = [number for number, child in enumerate(children) if kind_of(child) in ("CASE_STMT", "DEFAULT_STMT")]
+        nodes += self._sequence(children[: starts[0]] if starts else children, start_of(body).line, {})
+        for start, end in zip(starts, [*starts[1:], len(children)], strict=True):
+            inner = children[start]
+            while kind_of(inner) in ("CASE_STMT", "DEFAULT_STMT"):
+                inner = children_of(inner)[-1]
+            inside = {first - start: last - start for first, last in spans.items() if start <= first and last < end}
+            found = self._sequence([inner, *children[start + 1 : end]], start_of(children[start]).line, inside)
+            place = self.texts.named(children[start], end=children[end - 1], head=inner)
+            nodes.append(Node(VertexKind.BRANCH, place, found))
         return nodes
 
     def try_block(self, cursor: Cursor) -> list[Node]:

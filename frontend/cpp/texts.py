@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 72
 """Longest text of a place's name, in characters."""
+
+
+_NO_CAPTURE = re.compile(rb"\[(\s|/\*.*?\*/)*\]", re.DOTALL)
+"""How a lambda begins that captures nothing."""
 
 
 class Text:
@@ -130,6 +135,12 @@ class Texts:
         """The first two bytes of an expression."""
         start = start_of(cursor)
         return self[self.path_of(start.file)].slice(start.offset, start.offset + 2) if start.file else b""
+
+    def captures(self, cursor: Cursor) -> bool:
+        """Whether a lambda captures, or may by ``[=]`` or ``[&]``; one that a macro makes counts as not."""
+        start = start_of(cursor)
+        text = self[self.path_of(start.file)].slice(start.offset, start.offset + 64) if start.file else b""
+        return text.startswith(b"[") and _NO_CAPTURE.match(text) is None
 
     def last(self, cursor: Cursor) -> bytes:
         """The last two bytes of an expression."""

@@ -8,7 +8,7 @@ from typing import Any
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
 
-FORMAT = 9
+FORMAT = 10
 """Of :func:`encode`; to be raised with any change of it, or of what is found in the sources."""
 
 
@@ -26,6 +26,8 @@ class CallSite:
     """Whether the callee is declared in a header of the system or of MPI."""
     given: tuple[str, ...] = ()
     """Ids of functions that are passed to the callee, which will call them if it is nobody's we know."""
+    variable: str = ""
+    """Id of the variable that holds the pointer, where it is one."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,10 @@ class Unit:
     functions: list[FunctionRecord] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
     """Functions whose address is taken, and lambdas: id -> type."""
+    capturing: list[str] = field(default_factory=list)
+    """Those of the lambdas that capture: no plain pointer leads to them."""
+    held: dict[str, list[str]] = field(default_factory=dict)
+    """What variables that point to functions are given: id -> names of MPI functions, "" for anything else."""
     outside: list[Node] = field(default_factory=list)
     """What runs before ``main``: the initializers of global variables."""
     warnings: list[str] = field(default_factory=list)
@@ -77,7 +83,9 @@ def encode(unit: Unit) -> dict[str, Any]:
 
     def node(value: Node) -> list[Any]:
         call = value.call
-        site = [call.kind, call.callee, call.name, call.system, call.given] if isinstance(call, CallSite) else None
+        site = None
+        if isinstance(call, CallSite):
+            site = [call.kind, call.callee, call.name, call.system, call.given, call.variable]
         return [
             value.kind.value,
             place(value.place),
@@ -107,6 +115,8 @@ def encode(unit: Unit) -> dict[str, Any]:
         "functions": functions,
         "outside": [node(child) for child in unit.outside],
         "taken": unit.taken,
+        "capturing": unit.capturing,
+        "held": unit.held,
         "warnings": unit.warnings,
         "complete": unit.complete,
         "headers": unit.headers,
@@ -133,7 +143,9 @@ def decode(data: dict[str, Any]) -> Unit:
 
         def node(value: list[Any]) -> Node:
             kind, where, children, operation, site, flags, defines, uses = value
-            call = CallSite(site[0], site[1], site[2], site[3], tuple(site[4])) if site is not None else None
+            call = None
+            if site is not None:
+                call = CallSite(site[0], site[1], site[2], site[3], tuple(site[4]), site[5])
             return Node(
                 VertexKind(kind),
                 place(where),
@@ -156,6 +168,8 @@ def decode(data: dict[str, Any]) -> Unit:
             data["file"],
             functions,
             dict(data["taken"]),
+            list(data["capturing"]),
+            {variable: list(names) for variable, names in data["held"].items()},
             [node(n) for n in data["outside"]],
             list(data["warnings"]),
             bool(data["complete"]),
@@ -163,5 +177,5 @@ def decode(data: dict[str, Any]) -> Unit:
             tuple(data["only"]) if data["only"] is not None else None,
             float(data["seconds"]),
         )
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"damaged: {error!r}") from error

@@ -48,6 +48,93 @@ def test_nested_loops_nest(tmp_path: Path) -> None:
         """)
 
 
+def test_a_jump_back_makes_a_loop(tmp_path: Path) -> None:
+    source = """int f(int x) { return x; }
+    int main() {
+        int k = 0;
+        f(0);
+    again:
+        k++;
+        if (f(k) < 3)
+            goto again;
+        f(9);
+    }
+    """
+    psg = graph(tmp_path, source)
+    assert outline(psg, stretches=True) == expect("""
+        comp 3-4
+        function f
+          comp 1-1
+        loop again:
+          comp 6-6
+          branch if (f(k) < 3)
+            function f
+              comp 1-1
+            comp 8-8
+        comp 9-9
+        function f
+          comp 1-1
+        """)
+    [loop] = [vertex.place for vertex in psg.walk() if vertex.kind is VertexKind.LOOP]
+    assert (loop.line, loop.end_line) == (5, 8)
+
+
+def test_a_jump_forward_makes_none(tmp_path: Path) -> None:
+    body = "int k = f(1);\nif (k) goto out;\nf(2);\nout: f(3);"
+    assert main_of(tmp_path, body, "int f(int x) { return x; }").count("loop") == 0
+
+
+def test_jumps_back_nest_and_cross(tmp_path: Path) -> None:
+    before = "void f(int) { }"
+    assert main_of(
+        tmp_path, "outer: f(1);\ninner: f(2);\nif (x) goto inner;\nif (x) goto outer;\nf(3);", f"{before} int x;"
+    ) == expect("""
+        loop outer:
+          function f
+          loop inner:
+            function f
+            branch if (x)
+          branch if (x)
+        function f
+        """)
+    assert main_of(
+        tmp_path, "one: f(1);\ntwo: f(2);\nif (x) goto one;\nif (x) goto two;\nf(3);", f"{before} int x;"
+    ) == expect("""
+        loop one:
+          function f
+          loop two:
+            function f
+            branch if (x)
+            branch if (x)
+        function f
+        """)
+
+
+def test_jumps_back_out_of_blocks_and_in_arms_of_switch(tmp_path: Path) -> None:
+    body = """
+    next: switch (x) {
+    case 0: retry: f(0); if (x) goto retry; break;
+    default: for (;;) { f(1); if (x) goto next; } }
+    { f(2); deep: f(3); }
+    if (x) goto deep;
+    """
+    assert main_of(tmp_path, body, "void f(int) { }\nint x;") == expect("""
+        loop next:
+          branch case 0:
+            loop retry:
+              function f
+              branch if (x)
+          branch default:
+            loop for (;;)
+              function f
+              branch if (x)
+        loop { f(2)
+          function f
+          function f
+          branch if (x)
+        """)
+
+
 def test_the_statement_macro_is_no_loop(tmp_path: Path) -> None:
     before = "int f(int);\n#define CHECK(x) do { if (f(x)) f(0); } while (0)"
     assert main_of(tmp_path, "CHECK(1);", before) == "branch CHECK(1)\n  call f\n  call f"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache
 from scalana.graphs.psg import VertexKind
@@ -140,6 +142,28 @@ def test_a_pointer_may_lead_to_functions_of_its_type_whose_address_is_taken(tmp_
         """)
 
 
+def test_a_plain_pointer_leads_to_no_lambda_that_captures(tmp_path: Path) -> None:
+    source = """
+    #include <functional>
+    void plainly(void (*f)(int)) { f(1); }
+    void held(const std::function<void(int)> &f) { f(1); }
+    int main(int argc, char **) {
+        plainly([ /* nothing */ ](int) { for (;;) { } });
+        held([argc](int) { while (argc) { } });
+        held([&](int) { do { } while (argc); });
+    }
+    """
+    plainly, _, held = outline(graph(tmp_path, source)).partition("\nfunction held")
+    assert plainly == expect("""
+        function plainly
+          call f
+            function main::<lambda>
+              loop for (;;)
+        """)
+    loops = [line.strip() for line in held.splitlines() if "loop" in line]
+    assert loops[:3] == ["loop for (;;)", "loop while (argc)", "loop do"]
+
+
 def test_pointers_of_c_in_structures(tmp_path: Path) -> None:
     source = """
     struct ops { int (*step)(int); };
@@ -217,6 +241,48 @@ def test_mpi_in_c(tmp_path: Path) -> None:
         MPI + "int main(void) { double a[3]; MPI_Allreduce(MPI_IN_PLACE, a, 3, MPI_DOUBLE, MPI_SUM, W); return 0; }\n"
     )
     assert outline(graph(tmp_path, source, name="main.c")) == "comm allreduce"
+
+
+SENDING = "(const void *, int, MPI_Datatype, int, int, MPI_Comm)"
+ARGUMENTS = "(&k, 1, MPI_INT, 1, 0, W)"
+
+
+@pytest.mark.parametrize(
+    "before, body",
+    [
+        ("", f"int (*f){SENDING} = MPI_Send; f{ARGUMENTS};"),
+        ("", f"int (*f){SENDING} = NULL; f = &MPI_Send; (*f){ARGUMENTS};"),
+        (f"static int (*f){SENDING} = PMPI_Send;", f"f{ARGUMENTS};"),
+        (f"typedef int (*sending){SENDING};", f"static sending f; if (!f) f = (sending)MPI_Send; f{ARGUMENTS};"),
+    ],
+    ids=["local", "assigned", "global", "static"],
+)
+def test_a_variable_that_holds_a_function_of_mpi_is_that_function(tmp_path: Path, before: str, body: str) -> None:
+    source = f"{MPI}#include <stddef.h>\n{before}\nint main(void) {{ int k = 0; {body} return 0; }}\n"
+    for name in ("main.c", "main.cpp"):
+        assert "comm blocking_send" in outline(graph(tmp_path, source, name=name)).splitlines()
+
+
+def test_a_variable_is_given_a_function_of_mpi_in_another_file(tmp_path: Path) -> None:
+    psg = graph(
+        tmp_path,
+        f"{MPI}extern int (*f){SENDING};\nvoid choose(void);\nint main(void) {{ int k; choose(); f{ARGUMENTS}; }}\n",
+        name="main.c",
+        other_c=f"{MPI}int (*f){SENDING};\nvoid choose(void) {{ f = MPI_Send; }}\n",
+    )
+    assert outline(psg) == "function choose\ncomm blocking_send"
+
+
+@pytest.mark.parametrize(
+    "more", ["f = own;", "f = find();", "if (k) f = held;", "set(&f);", "f = MPI_Rsend == f ? f : own;"]
+)
+def test_a_variable_that_may_hold_something_else_stays_a_call(tmp_path: Path, more: str) -> None:
+    before = f"typedef int (*sending){SENDING};\nsending find(void);\nvoid set(sending *);\nextern sending held;\n"
+    before += f"int own{SENDING};"
+    source = f"{MPI}{before}\nint main(void) {{ int k = 0; sending f = MPI_Send; {more} f{ARGUMENTS}; return 0; }}\n"
+    lines = outline(graph(tmp_path, source, name="main.c")).splitlines()
+    assert "call f" in lines
+    assert "comm blocking_send" not in lines
 
 
 def test_wrappers_of_mpi_are_ordinary_functions(tmp_path: Path) -> None:
