@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scalana.witness import Witness
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that a program started by a shell does not ignore."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -48,6 +49,36 @@ def execute(command: Sequence[str], env: Mapping[str, str], begun: Callable[[], 
             return _attend(pid, arrivals, witness)
         finally:
             witness.close()
+
+
+class Signalled(BaseException):
+    """A signal has come that ends us; says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """While no job runs yet: a signal that would end us at once is raised, so that what was begun is cleared away.
+
+    Raises:
+        Signalled: the first that came.
+    """
+
+    def note(number: int, _frame: object) -> None:
+        for other in ending:
+            signal.signal(other, lambda *_: None)
+        raise Signalled(number)
+
+    ending = [number for number in _ENDING if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
+    before = {number: signal.signal(number, note) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Arrivals:

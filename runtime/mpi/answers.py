@@ -26,11 +26,14 @@ def answer(question: str, environ: Mapping[str, str], ask: Callable[[], tuple[st
     said, files = ask()
     words = [question, said, *(word for file in dict.fromkeys(files) for word in (file, _state(file)))]
     temporary = f"{name}.{os.getpid()}"
-    with contextlib.suppress(OSError):
+    try:
         os.makedirs(folder, exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(os.fsencode("\0".join(words)))
         os.replace(temporary, name)
+    except OSError:  # a full disk takes an empty file
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
     return said
 
 

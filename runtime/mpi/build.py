@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from scalana.runtime.mpi import generate, slots
+from scalana.runtime.mpi.compilers import Compilers
 from scalana.runtime.mpi.kept import CORE, HERE, BuildError, Kept
 
 _SHARED = (
@@ -58,11 +57,10 @@ _WRAPPERS = (
     "requests",
 )
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
-_SECONDS = 120
 
 
 def build(kept: Kept) -> None:
-    """Compiles what is missing of the recorder for an MPI.
+    """Compiles what is missing of the recorder for an MPI. What interrupts that ends the compilers as well.
 
     The preloaded library defines the names that this MPI has and no others: programs look whether a name is there to
     know what they can call.
@@ -73,19 +71,31 @@ def build(kept: Kept) -> None:
     """
     if os.uname().machine != "x86_64":
         raise BuildError(f"the native recorder does not know the processor {os.uname().machine}")
+    compilers = Compilers()
+    # In a thread: what a signal raises here interrupts nothing there, where processes and files are kept track of.
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(_build, kept, compilers)
+        try:
+            made.result()
+        except BaseException:
+            compilers.stop()
+            raise
+
+
+def _build(kept: Kept, compilers: Compilers) -> None:
     missing = [target for target in kept.wrappers if not os.path.exists(target)]
     with tempfile.TemporaryDirectory(dir=os.path.dirname(kept.preloaded)) as work:
-        header = _header(kept.compiler, work)
+        header = _header(kept.compiler, work, compilers)
         if missing:
             sources = [*_sources(HERE, _WRAPPERS), *_sources(CORE, ["checksum"])]
             generated = _written(work, "wrappers.c", generate.wrappers(header))
-            _compile(kept.compiler, [*sources, generated], missing[0], work)
+            _compile(kept.compiler, [*sources, generated], missing[0], work, compilers)
         for target in missing[1:]:
             _copy(missing[0], target)
         if not os.path.exists(kept.preloaded):
             sources = [*_sources(HERE, _AGENT), *_sources(CORE, _SHARED)]
             generated = _written(work, "slots.S", slots.slots(header))
-            _compile(_compiler(), [*sources, generated], kept.preloaded, work)
+            _compile(_compiler(), [*sources, generated], kept.preloaded, work, compilers)
 
 
 def _written(work: str, name: str, text: str) -> str:
@@ -113,16 +123,16 @@ def _compiler() -> str:
     raise BuildError("no C compiler (cc, gcc or clang) in PATH")
 
 
-def _header(compiler: str, work: str) -> str:
-    return _run([compiler, "-E", "-P", _written(work, "probe.c", "#include <mpi.h>\n")])
+def _header(compiler: str, work: str, compilers: Compilers) -> str:
+    return compilers.run([compiler, "-E", "-P", _written(work, "probe.c", "#include <mpi.h>\n")], work)
 
 
-def _compile(compiler: str, sources: Sequence[str], target: str, work: str) -> None:
+def _compile(compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers) -> None:
     jobs = len(os.sched_getaffinity(0))
     try:
-        _compile_each(compiler, sources, target, work, jobs, ["-flto"], [f"-flto={jobs}"])
+        _compile_each(compiler, sources, target, work, compilers, jobs, ["-flto"], [f"-flto={jobs}"])
     except BuildError:  # not every compiler and linker can optimise the sources together
-        _compile_each(compiler, sources, target, work, jobs)
+        _compile_each(compiler, sources, target, work, compilers, jobs)
 
 
 def _compile_each(
@@ -130,6 +140,7 @@ def _compile_each(
     sources: Sequence[str],
     target: str,
     work: str,
+    compilers: Compilers,
     jobs: int,
     compiling: Sequence[str] = (),
     linking: Sequence[str] = (),
@@ -138,26 +149,11 @@ def _compile_each(
 
     def compile_one(source: str) -> str:
         made = os.path.join(work, f"{os.path.basename(source)}.o")
-        _run([compiler, *compiling, *_FLAGS, f"-I{HERE}", f"-I{CORE}", "-c", source, "-o", made])
+        compilers.run([compiler, *compiling, *_FLAGS, f"-I{HERE}", f"-I{CORE}", "-c", source, "-o", made], work)
         return made
 
     with ThreadPoolExecutor(jobs) as pool:
         objects = list(pool.map(compile_one, sources))
     output = os.path.join(work, "library.so")
-    _run([compiler, *linking, *_FLAGS, "-shared", "-o", output, *objects, "-ldl"])
+    compilers.run([compiler, *linking, *_FLAGS, "-shared", "-o", output, *objects, "-ldl"], work)
     os.replace(output, target)
-
-
-def _run(command: Sequence[str]) -> str:
-    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, env=clean
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise BuildError(f"{command[0]}: {error}") from error
-    if done.returncode:
-        said = [line.strip() for line in done.stderr.splitlines() if re.search(r"\w", line)]
-        lines = [line for line in said if "error" in line] or said
-        raise BuildError(f"{os.path.basename(command[0])}: {lines[0] if lines else 'failed'}")
-    return done.stdout

@@ -6,6 +6,7 @@ compiled for: its path, size and time are in their name, so that another library
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import zlib
@@ -17,6 +18,8 @@ from scalana.runtime.mpi.job import LIBRARY
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORE = os.path.join(os.path.dirname(HERE), "_core")
+_ROOM = 8 << 20
+"""Bytes that compiling needs, on the disk where the result is kept."""
 _SAYING = ("PATH", "LD_LIBRARY_PATH", "OMPI_", "OPAL_", "MPICH_", "I_MPI_", "MPI", "CC")
 """How variables begin that may change what an ``mpicc`` shows."""
 
@@ -42,6 +45,11 @@ class Kept:
         """Files that are not there."""
         return [file for file in (*self.wrappers, self.preloaded) if not os.path.exists(file)]
 
+    def moved(self, folder: str) -> Kept:
+        """The same files in another folder."""
+        wrappers = [os.path.join(folder, os.path.basename(file)) for file in self.wrappers]
+        return Kept(self.compiler, wrappers, os.path.join(folder, os.path.basename(self.preloaded)))
+
 
 def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
     """The files for an ``mpicc`` in the folder where they are kept.
@@ -66,6 +74,25 @@ def cache_folder(environ: Mapping[str, str]) -> str:
     except OSError:
         if "SCALANA_RUN_DIR" not in environ:
             raise
+    return _in_run(environ)
+
+
+def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
+    """The folder, or one in the run's where nothing can be compiled into it: its disk is full, or not to be written."""
+    if "SCALANA_RUN_DIR" not in environ:
+        return folder
+    import tempfile  # here: a job waits for all that is loaded before it
+
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))  # quotas are told by nothing else
+    except OSError:
+        with contextlib.suppress(OSError):
+            return _in_run(environ)
+    return folder
+
+
+def _in_run(environ: Mapping[str, str]) -> str:
     folder = os.path.join(environ["SCALANA_RUN_DIR"], "mpi")
     os.makedirs(folder, exist_ok=True)
     return folder

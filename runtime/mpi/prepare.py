@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
-from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for
+from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for, roomy_folder
 
 
 class Prepared:
@@ -54,19 +54,30 @@ def prepare(
         folder = cache_folder(environ)
     except OSError as error:
         return Prepared({}, [*(f"MPI calls of {name} are not recorded: {error}" for name in compilers), *inside])
+    found: list[Kept] = []
     made: list[Kept] = []
     refused = []
     for compiler in compilers:
         try:
-            kept = kept_for(compiler, folder, environ)
+            found.append(kept_for(compiler, folder, environ))
+        except (BuildError, OSError) as error:
+            refused.append(f"MPI calls of {compiler} are not recorded: {error}")
+    once = "once"
+    if any(kept.missing for kept in found):
+        roomy = roomy_folder(folder, environ)
+        if roomy != folder:
+            once = f"for this run alone, as there is no room in {folder}"
+            folder, found = roomy, [kept.moved(roomy) for kept in found]
+    for kept in found:
+        try:
             if kept.missing:
                 from scalana.runtime.mpi.build import build
 
-                tell(f"compiling the recorder for the MPI of {compiler}, once; the job starts then")
+                tell(f"compiling the recorder for the MPI of {kept.compiler}, {once}; the job starts then")
                 build(kept)
             made.append(kept)
         except (BuildError, OSError) as error:
-            refused.append(f"MPI calls of {compiler} are not recorded: {error}")
+            refused.append(f"MPI calls of {kept.compiler} are not recorded: {error}")
     if not made:
         return Prepared({}, [*refused, *inside])
     preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))

@@ -61,11 +61,15 @@ The exit code is the job's own.
         begin = time.monotonic()
         try:
             env = launch.environment(folder, args.rate, os.environ)
-            env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
+            with supervise.raised():
+                env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
             returncode = supervise.execute(command, env, lambda: _write_info(folder, info))
+        except supervise.Signalled as signalled:
+            _remove_unused(folder)
+            return supervise.exit_like(-signalled.number)
         except OSError as error:
             _remove_unused(folder)
             return _not_started(command[0], error)

@@ -29,6 +29,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -73,10 +74,10 @@ def job_environment(command: list[str], work: Path, cache: Path, options: Option
     """As ``scalana run`` makes it, with a recorder that has the turns in it."""
     compile_sources = build._compile
 
-    def with_turns(compiler: str, sources: list[str], target: str, folder: str) -> None:
+    def with_turns(compiler: str, sources: list[str], target: str, *more: Any) -> None:
         if target.endswith("-preload.so"):
             sources = [*sources, str(TURNS)]
-        compile_sources(compiler, sources, target, folder)
+        compile_sources(compiler, sources, target, *more)
 
     env = {**environment(str(work / "run"), options.rate, os.environ), "SCALANA_CACHE": str(cache)}
     env["SCALANA_BUDGET_BYTES"] = str(1 << 30)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from scalana.graphs.native_frames import is_foreign
-from scalana.runtime.mpi import generate, slots
+from scalana.runtime.mpi import build, generate, slots
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi
-from scalana.runtime.mpi.kept import cache_folder, wrappers_name
+from scalana.runtime.mpi.kept import Kept, cache_folder, wrappers_name
 from scalana.runtime.mpi.prepare import prepare
 from scalana.runtime.mpi.prototypes import prototypes
 
-from .conftest import Mpi
+from .conftest import ROOT, Mpi
 
 HEADER = """
 typedef int MPI_Comm; typedef int MPI_Request; typedef int MPI_Datatype;
@@ -158,6 +161,45 @@ def test_where_the_user_has_no_folder_the_run_keeps_the_recorder(tmp_path: Path)
     assert cache_folder({**environ, "SCALANA_CACHE": str(tmp_path)}).startswith(str(tmp_path / "mpi"))
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_where_there_is_no_room_the_run_keeps_the_recorder(
+    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled(kept: Kept) -> None:
+        for name in kept.missing:
+            Path(name).touch()
+
+    monkeypatch.setattr(build, "build", compiled)
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    executable(tmp_path / "mpicc", f"#!/bin/sh\necho cc -L{tmp_path}\n")
+    (tmp_path / "libmpi.so.40").write_bytes(b"library")
+    environ = {
+        "PATH": str(tmp_path),
+        "SCALANA_CACHE": str(tmp_path / "cache"),
+        "SCALANA_RUN_DIR": str(tmp_path / "run"),
+    }
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    told: list[str] = []
+    try:
+        if full:  # files of more than 64 KB fail; Python ignores the signal
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+        prepared = prepare(["mpirun", "app"], environ, told.append)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    folder = Path(prepared.environment["SCALANA_MPI_WRAPPERS"])
+    assert prepared.environment["LD_PRELOAD"].startswith(f"{folder}/") and len(told) == 1
+    if full:
+        assert folder == tmp_path / "run" / "mpi" and f"no room in {tmp_path}/cache/mpi/" in told[0]
+    else:
+        assert folder.parent == tmp_path / "cache" / "mpi" and "once" in told[0]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+        try:
+            assert prepare(["mpirun", "app"], environ, told.append).environment == prepared.environment
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert len(told) == 1, "what is there already is used where nothing can be written"
+
+
 def test_another_library_gets_wrappers_of_its_own(tmp_path: Path) -> None:
     library = tmp_path / "libmpi.so"
     library.write_bytes(b"one")
@@ -232,3 +274,43 @@ def test_a_job_does_not_wait_for_what_compiles(mpi: Mpi) -> None:
     loaded = subprocess.run(words, env=mpi.environment(), check=True, capture_output=True, text=True).stdout.split()
     heavy = {"scalana.runtime.mpi.build", "scalana.runtime.mpi.generate", "concurrent.futures", "dataclasses", "numpy"}
     assert not heavy & set(loaded)
+
+
+SLOW = """#!/bin/sh
+case $1 in
+-show) echo cc -L{folder};;
+*) echo $$ >>{folder}/started; sh -c 'echo $$ >>{folder}/started; exec sleep 60'; exit 1;;
+esac
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_while_compilers_run_ends_them_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    executable(tmp_path / "mpicc", SLOW.format(folder=tmp_path))
+    (tmp_path / "libmpi.so.40").write_bytes(b"library")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SCALANA_")}
+    environ = {**kept, "PATH": f"{tmp_path}:{kept['PATH']}", "SCALANA_CACHE": str(tmp_path / "cache")}
+    environ["PYTHONPATH"] = str(ROOT)
+    words = [sys.executable, "-m", "scalana", "run", "-o", "job", "--", "mpirun", "app"]
+    process = subprocess.Popen(words, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, start_new_session=True)
+    started = tmp_path / "started"
+    until = time.monotonic() + 30
+    while not started.exists() or len(started.read_text().split()) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == -number and b"Traceback" not in errors
+    assert not list((tmp_path / "cache").rglob("tmp*")) and not (tmp_path / "job").exists()
+    until = time.monotonic() + 10
+    while any(_runs(pid) for pid in started.read_text().split()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # one that has ended has none
+    except OSError:
+        return False
