@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that a program started by a shell does not ignore."""
+"""Signals that Python ignores from its start on, whether it was started so or not."""
+_PASSING_ON = frozenset("sh dash bash zsh ksh ksh93 mksh ash busybox fish make gmake time timeout xargs script".split())
+"""Programs that start others with the signals ignored that they ignore themselves."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -40,6 +42,7 @@ def execute(command: Sequence[str], env: Mapping[str, str], begun: Callable[[], 
     ours = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
     # Where whoever started us ignores what becomes of children, the kernel would not tell us either.
     ignored = [number for number in (signal.SIGCHLD,) if signal.getsignal(number) is signal.SIG_IGN]
+    ignored += _ignored_before(os.getppid())
     with _Arrivals((*ours, signal.SIGCHLD)) as arrivals:
         witness = Witness(ours)
         try:
@@ -164,6 +167,21 @@ def _start(command: Sequence[str], env: Mapping[str, str], handled: Sequence[int
         os.waitpid(pid, 0)
         raise OSError(int(failed), os.strerror(int(failed)), command[0])
     return pid
+
+
+def _ignored_before(parent: int) -> list[signal.Signals]:
+    """Which of the signals that Python ignores were ignored already when it started.
+
+    Python does not keep that. Of a shell (``trap '' PIPE``) it is known: what it ignores, its commands ignore.
+    """
+    try:
+        if os.path.basename(os.readlink(f"/proc/{parent}/exe")) not in _PASSING_ON:
+            return []
+        with open(f"/proc/{parent}/status", encoding="ascii", errors="replace") as file:
+            ignored = next((int(line.split()[1], 16) for line in file if line.startswith("SigIgn:")), 0)
+    except (OSError, ValueError, IndexError):  # another user's
+        return []
+    return [number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1]
 
 
 def _become(command: Sequence[str], env: Mapping[str, str]) -> NoReturn:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,6 +164,26 @@ def test_who_ignores_the_end_of_children_is_told_of_the_jobs(tmp_path: Path) -> 
     process = scalana(record(sys.executable, "-c", job), tmp_path, preexec_fn=ignore)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, b"SIG_IGN\n")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("ignored", ["", "PIPE", "XFSZ", "PIPE XFSZ INT QUIT HUP TERM USR1 USR2 CHLD TSTP ALRM"])
+def test_the_job_ignores_what_it_would_ignore_without_us(tmp_path: Path, shell: str, ignored: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    trap = f"trap '' {ignored};" if ignored else ""
+    job = "grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status"
+    found = [
+        subprocess.run(
+            [shell, "-c", f"{trap} {words} {job}; exit"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            timeout=60,
+        ).stdout
+        for words in ("", f"{sys.executable} -m scalana run --no-report -o job --")
+    ]
+    assert found[0] == found[1] != b""
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
