@@ -58,6 +58,16 @@ def communicates(record: ProcessRecord) -> bool:
     return len(record.events) > 0 or len(record.open) > 0
 
 
+def without_wrappers(records: Sequence[ProcessRecord]) -> tuple[list[ProcessRecord], list[ProcessRecord]]:
+    """Processes with a rank that are one, and those that only started one for it: a debugger, a script around each."""
+    parents = {(*parent_of(record), record.rank) for record in records}
+    wraps = [not communicates(record) and (*process_of(record), record.rank) in parents for record in records]
+    return (
+        [record for record, wrapper in zip(records, wraps, strict=True) if not wrapper],
+        [record for record, wrapper in zip(records, wraps, strict=True) if wrapper],
+    )
+
+
 def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
     """Sort processes with a rank into launches, in the order in which these began."""
     # Real time orders records of different boots or hosts, the monotonic clock those of one.
@@ -134,6 +144,11 @@ def _that_runs_beside(record: ProcessRecord, launches: Sequence[Launch]) -> Laun
 def parent_of(record: ProcessRecord) -> tuple[str, str]:
     """Host and process that started a process, "" where unknown."""
     return record.meta.get("host", ""), record.meta.get("ppid", "")
+
+
+def process_of(record: ProcessRecord) -> tuple[str, str | None]:
+    """A process as :func:`parent_of` names the parent of others."""
+    return record.meta.get("host", ""), record.meta.get("pid")
 
 
 def _program(record: ProcessRecord) -> list[str]:

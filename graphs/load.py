@@ -12,7 +12,9 @@ from scalana.graphs.launches import (
     launch_to_analyse,
     launches_of,
     parent_of,
+    process_of,
     told,
+    without_wrappers,
 )
 from scalana.runtime.record_format import ProcessRecord
 
@@ -68,6 +70,8 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
             with_rank.append(record)
         else:
             others.append(record)
+    with_rank, wrappers = without_wrappers(with_rank)
+    launchers += wrappers
     launches = launches_of(with_rank)
     number = launch_to_analyse(launches, wanted)
     own: dict[int, list[ProcessRecord]] = defaultdict(list)
@@ -86,7 +90,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     warnings += _restarts(own)
     started = {parent_of(rank.record) for rank in ranks}
     drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
-    is_parent = [_itself(record) in started or id(record) in drivers for record in others]
+    is_parent = [process_of(record) in started or id(record) in drivers for record in others]
     launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
     sizes = [size for rank in ranks if (size := _integer(rank.record.meta.get("world_size"))) is not None]
@@ -137,13 +141,8 @@ def _without_other_launches(
         stems |= {_stem(record.file.name) for record in kept if _stem(record.meta.get("parent_record", "")) in stems}
         kept = [record for record in kept if _stem(record.file.name) not in stems]
     parents = {parent_of(record) for record in left} - {parent_of(record) for record in launches[number].records}
-    launchers, kept = ([record for record in some if _itself(record) not in parents] for some in (launchers, kept))
+    launchers, kept = ([record for record in some if process_of(record) not in parents] for some in (launchers, kept))
     return launchers, kept
-
-
-def _itself(record: ProcessRecord) -> tuple[str, str | None]:
-    """A process as :func:`~scalana.graphs.launches.parent_of` names the parent of others."""
-    return record.meta.get("host", ""), record.meta.get("pid")
 
 
 def _main_process(records: list[ProcessRecord]) -> ProcessRecord | None:

@@ -109,6 +109,18 @@ def test_hosts_and_parents_of_one_launch() -> None:
     assert choose(*first, *second, wanted=2)[0] == second
 
 
+def test_who_starts_a_rank_for_each_is_none() -> None:
+    """A debugger has a Python inside, which is told of the rank as the program is; so is a script around each rank."""
+    outer = [Process(n, 2, 0, 9, 7, "gdb", speaks=False, extra={"pid": str(10 + n)}) for n in range(2)]
+    middle = [Process(n, 2, 0.1, 9, 10 + n, "wrap.py", speaks=False, extra={"pid": str(20 + n)}) for n in range(2)]
+    ranks = [Process(n, 2, 1, 8, 20 + n, extra={"pid": str(30 + n)}) for n in range(2)]
+    assert choose(*outer, *middle, *ranks) == (ranks, [])
+    assert choose(*outer, *middle) == (middle, [])
+    assert choose(*outer) == (outer, [])
+    spoke = [Process(n, 2, 0, 9, 7, "first", extra={"pid": str(20 + n)}) for n in range(2)]
+    assert "started ranks 2 times" in choose(*spoke, *ranks)[1][0], "what communicates is a launch of its own"
+
+
 def test_two_launches_at_the_same_time() -> None:
     one, other = launch(3, 0, 10, 7), launch(3, 0.005, 12, 8)
     assert choose(*one, *other)[0] == other

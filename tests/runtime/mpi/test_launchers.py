@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,21 @@ def test_a_script_that_clears_variables_of_others(mpi: Mpi, program: Path) -> No
 def test_a_script_around_every_rank(mpi: Mpi, program: Path) -> None:
     wrapper = script(mpi.work / "wrapper.sh", 'date >/dev/null\nnice -n 0 "$@"\n')
     check(run(mpi, "mpirun", *mpi.options, "-n", "2", wrapper, program), 2)
+
+
+@pytest.mark.parametrize("wrapper", ["python", "gdb"])
+def test_who_starts_each_rank_is_no_launch_of_its_own(mpi: Mpi, program: Path, wrapper: str) -> None:
+    """Both have a Python inside, which is told of a rank."""
+    around = {
+        "python": [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], close_fds=False)"],
+        "gdb": ["gdb", "-batch", "-ex", "run", "--args"],
+    }[wrapper]
+    if shutil.which(around[0]) is None:
+        pytest.skip(f"no {wrapper}")
+    run(mpi, "mpirun", *mpi.options, "-n", "2", *around, program)
+    chosen = choose_records(RunFolder(mpi.work / "run").processes())
+    check([rank.record for rank in chosen.ranks], 2)
+    assert (chosen.several, chosen.warnings) == (False, [])
 
 
 def test_srun(mpi: Mpi, program: Path) -> None:
