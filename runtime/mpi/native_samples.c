@@ -336,7 +336,7 @@ const char *native_samples_prepare(double rate_hz)
     source.period_ns = period_ns;
     kernel_allowed = !by_signal && kernel_samples_allowed(period_ns);
     bool timers = (!kernel_allowed || (!by_kernel && timer_samples_are_gentle(period_ns))) &&
-                  timer_samples_prepare(thread_own_path);
+                  timer_samples_prepare(thread_interrupted);
     first_way = timers ? BY_TIMER : BY_KERNEL;
     sampler_set_native(&source);
     return timers ? "timers" : kernel_allowed ? "kernel" : "none";

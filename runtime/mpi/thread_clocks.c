@@ -18,6 +18,7 @@
 #define ANCHOR_NS 20000000u
 #define SHORTEST_RATE_NS 5000000u
 #define KEPT_NS 20000000u
+#define MOMENT_NS 200000u
 
 clock_rules thread_clock_rules;
 static bool by_counter;
@@ -142,6 +143,13 @@ static uint64_t ticks_until(const clock_readings *own, const clock_rules *rules,
     uint64_t most = __atomic_load_n(&rules->most_ticks, __ATOMIC_RELAXED);
     uint64_t reckoned = ((until_ns - own->anchor_ns) << 32) / own->ns_per_tick; /* of some 20 ms */
     return reckoned < most ? reckoned : most;
+}
+
+void thread_clocks_interrupted(clock_readings *own, uint64_t now_ns)
+{
+    if (own->mark && now_ns - own->wall_ns < MOMENT_NS) {
+        __atomic_store_n(own->mark, own->kept, __ATOMIC_RELAXED);
+    }
 }
 
 void thread_clocks_ask(clock_readings *own, uint64_t *asked_ns)

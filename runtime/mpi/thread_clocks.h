@@ -17,7 +17,7 @@
 typedef struct {
     uint64_t wall_ns;      /* as it was read last; never less than before */
     uint64_t behind_ns;    /* so much less the CPU clock is, as long as it is reckoned */
-    const uint64_t *mark;  /* `kept` stands there until the thread loses its core; NULL where the kernel does not tell */
+    uint64_t *mark;        /* `kept` stands there until the thread loses its core; NULL where the kernel does not tell */
     uint64_t kept;
     uint64_t anchor_ticks, anchor_ns; /* the processor's counter and the wall clock at one moment */
     uint64_t ns_per_tick;  /* of the counter from that moment on, times 2^32 */
@@ -42,6 +42,9 @@ extern clock_rules thread_clock_rules;
 
 /* Finds out what clocks cost here. */
 void thread_clocks_prepare(void);
+/* In the handler of a signal, which takes the mark away as if the core were lost: puts it back where the clocks were read
+ * a moment ago. A core that was lost since, for less than that moment, is noticed when the CPU clock is asked next. */
+void thread_clocks_interrupted(clock_readings *own, uint64_t now_ns);
 /* Reads both clocks, whatever it takes. `asked_ns` is when the CPU clock was last asked, not reckoned. */
 void thread_clocks_ask(clock_readings *own, uint64_t *asked_ns);
 

@@ -78,9 +78,13 @@ native_thread *thread_self(void)
     return t;
 }
 
-uint32_t thread_own_path(void)
+uint32_t thread_interrupted(uint64_t now_ns)
 {
-    return self ? __atomic_load_n(&self->path, __ATOMIC_RELAXED) : 0;
+    if (self == NULL) {
+        return 0;
+    }
+    thread_clocks_interrupted(&self->clocks, now_ns);
+    return __atomic_load_n(&self->path, __ATOMIC_RELAXED);
 }
 
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns)

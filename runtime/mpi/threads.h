@@ -39,8 +39,8 @@ native_thread *thread_self(void);
 void threads_use(const recorder_api *recorder);
 /* At a flush: hands on what threads have counted. */
 void threads_collect(void);
-/* Path of the call that the calling thread is in; 0 if there is none. May be asked in a signal handler. */
-uint32_t thread_own_path(void);
+/* In the handler of a signal: path of the call that the calling thread is in; 0 if there is none. */
+uint32_t thread_interrupted(uint64_t now_ns);
 /* Path of the call that a thread is in, and was in already at `then_ns`; 0 if there is none. */
 uint32_t thread_call_path(pid_t tid, uint64_t then_ns);
 /* Calls `visit` for every thread that is in a call. */

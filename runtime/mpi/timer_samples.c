@@ -49,7 +49,7 @@ struct timer_ring {
 
 static timer_ring rings[RINGS];
 static bool prepared;
-static uint32_t (*call_path)(void);
+static uint32_t (*call_path)(uint64_t now_ns);
 
 /* ---- where this is without risk ---- */
 
@@ -148,13 +148,14 @@ static uintptr_t thread_pointer(void)
 
 static void take(timer_ring *ring, const ucontext_t *context, unsigned periods)
 {
-    uint32_t path = call_path(), asked = path ? 0 : atomic_load_explicit(&ring->stack_bytes, memory_order_relaxed);
+    uint64_t now = clock_wall_ns();
+    uint32_t path = call_path(now), asked = path ? 0 : atomic_load_explicit(&ring->stack_bytes, memory_order_relaxed);
     uint64_t at;
     ring_entry *entry = room_for(ring, entry_bytes(asked), &at);
     if (entry == NULL) {
         return;
     }
-    *entry = (ring_entry){.time_ns = clock_wall_ns(),
+    *entry = (ring_entry){.time_ns = now,
                           .cpu_ns = periods * atomic_load_explicit(&ring->period_ns, memory_order_relaxed),
                           .thread_pointer = thread_pointer(),
                           .path = path,
@@ -186,10 +187,10 @@ static void handle(int number, siginfo_t *info, void *context)
 
 /* ---- in the sampler ---- */
 
-bool timer_samples_prepare(uint32_t (*inside)(void))
+bool timer_samples_prepare(uint32_t (*interrupted)(uint64_t now_ns))
 {
     struct sigaction before, ours;
-    call_path = inside;
+    call_path = interrupted;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = handle;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;

@@ -21,9 +21,9 @@ typedef struct timer_ring timer_ring;
 
 /* Whether samples this far apart can be had without any risk for the program. */
 bool timer_samples_are_gentle(uint64_t period_ns);
-/* Takes the signal. `inside` says in which recorded call the calling thread is; it is asked in the handler. False when
+/* Takes the signal. `interrupted` says in the handler in which recorded call the calling thread is. False when
  * the signal is not free. */
-bool timer_samples_prepare(uint32_t (*inside)(void));
+bool timer_samples_prepare(uint32_t (*interrupted)(uint64_t now_ns));
 /* Whether the program has left the signal to us. */
 bool timer_samples_intact(void);
 /* Whether a thread blocks the signal. */
