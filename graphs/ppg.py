@@ -48,7 +48,7 @@ from scalana.graphs.timeline import (
     Timeline,
     Unwritten,
 )
-from scalana.graphs.totals import add_totals, plain_totals, stood_for, total_vertices
+from scalana.graphs.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
 from scalana.graphs.unsampled import common_profiles
 from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.work_rows import Gaps, Rows
@@ -197,7 +197,8 @@ def build_ppg(
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, _steps(data))
     done("adding up")
     del vertex
-    counted = plain_totals(data, outer) if data.thinned[data.is_own].any() else None
+    all_calls = plain_totals(data, outer)
+    counted = all_calls if data.thinned[data.is_own].any() else None
     if counted is not None and len(stays):
         sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
         timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, instances, locations.rank, sums))
@@ -208,6 +209,7 @@ def build_ppg(
     if timeline.unwritten is not None:
         add_unwritten(metrics, timeline, sums)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
     return PPG(psg, timeline, metrics, run, _regions(data, places))

@@ -72,6 +72,10 @@ class RunInfo:
     """``[ranks]``, "" where unknown."""
     cores_of_rank: list[int] = field(default_factory=list)
     """Cores that a rank may use ``[ranks]``, 0 where unknown."""
+    calls_of_rank: list[int] = field(default_factory=list)
+    """Calls of communication that a rank made ``[ranks]``, all of its threads' and unsuccessful tests included."""
+    comm_s_of_rank: list[float] = field(default_factory=list)
+    """Wall seconds that a rank was in them ``[ranks]``."""
     communicators: list[Communicator] = field(default_factory=list)
     open_calls: list[OpenCall] = field(default_factory=list)
     """Where ranks were stuck when their records stopped: the evidence of a hang."""

@@ -54,6 +54,17 @@ def plain_totals(data: Gathered, outer: IntArray) -> IntArray:
     return np.flatnonzero(data.is_own[totals.process] & ~inside)
 
 
+def by_rank(data: Gathered, rows: IntArray, metrics: dict[str, FloatArray]) -> tuple[list[int], list[float]]:
+    """Calls of every rank, and the seconds in them, by the sums in some rows; of a rank that was killed before any was
+    written, by what was."""
+    calls, seconds = metrics["calls"].sum(axis=0), metrics["comm_s"].sum(axis=0)
+    rank = data.rank[data.totals.process[rows]]
+    summed = np.bincount(rank, minlength=len(calls)) > 0
+    calls = np.where(summed, np.bincount(rank, data.totals.calls[rows], len(calls)), calls)
+    seconds = np.where(summed, np.bincount(rank, to_seconds(data.totals.wall_ns[rows]), len(calls)), seconds)
+    return calls.astype(np.int64).tolist(), seconds.tolist()
+
+
 def add_totals(metrics: dict[str, FloatArray], data: Gathered, rows: IntArray, vertex: IntArray) -> None:
     """Replace calls, bytes and seconds of ranks whose events were thinned out by the exact sums.
 

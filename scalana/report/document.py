@@ -10,6 +10,7 @@ from scalana.report import names
 
 if TYPE_CHECKING:
     from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
+    from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"
 
@@ -32,6 +33,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         },
         "time": _time(analysis.time),
         "findings": [finding_entry(finding, run.cwd) for finding in by_loss(analysis.findings)],
+        "communication": _communication(run),
     }
 
 
@@ -73,6 +75,16 @@ def _time(time: TimeSplit) -> dict[str, Any]:
         "transfer_s": plain(time.transfer_s),
         "other_s": plain(time.other_s),
     }
+
+
+def _communication(run: RunInfo) -> list[dict[str, Any]]:
+    """What every rank that has a record did of it."""
+    missing = set(run.missing_ranks)
+    return [
+        {"rank": rank, "calls": int(calls), "comm_s": plain(float(seconds))}
+        for rank, (calls, seconds) in enumerate(zip(run.calls_of_rank, run.comm_s_of_rank, strict=True))
+        if rank not in missing
+    ]
 
 
 def finding_entry(finding: Finding, cwd: str) -> dict[str, Any]:

@@ -281,8 +281,21 @@ def test_thinned_records_keep_exact_sums(tmp_path):
     assert by_name(ppg, "calls")["comm 41"] == [4, 4]
     assert by_name(ppg, "comm_s")["comm 41"] == pytest.approx([0.008] * 2)
     # The barrier was made of the allgather: it is not counted beside it.
-    assert ppg.metrics["calls"].sum(axis=0).tolist() == [5, 5]
+    assert ppg.metrics["calls"].sum(axis=0).tolist() == ppg.run.calls_of_rank == [5, 5]
+    assert ppg.run.comm_s_of_rank == pytest.approx([0.009] * 2)
     assert ppg.metrics["time_s"].sum(axis=0) == pytest.approx([0.052] * 2)
+
+
+def test_calls_of_a_rank_that_wrote_no_sums_are_its_events(tmp_path):
+    for rank in make_ranks(tmp_path, 2):
+        for _ in range(3):
+            rank.work("mask", 10)
+            rank.call("barrier", rank.now + 2)
+        if rank.rank:
+            rank.writer.total(rank.path("sum"), BY_NAME["barrier"].code, 1, 7, 0, 20 * MS, 0)
+        rank.end()
+    run = build(tmp_path).run
+    assert run.calls_of_rank == [3, 7] and run.comm_s_of_rank == pytest.approx([0.006, 0.02])
 
 
 def test_steps_and_regions(tmp_path):

@@ -75,6 +75,8 @@ def late_rank(folder: Path) -> Analysis:
         exit_code=0,
         rate_hz=200.0,
         cwd=str(folder),
+        calls_of_rank=[50, 50, 52, 50],
+        comm_s_of_rank=[6.5, 6.5, 0.5, 6.5],
         warnings=["rank 3: a block of its record is damaged"],
     )
     finding = Finding(

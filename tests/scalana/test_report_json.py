@@ -39,7 +39,7 @@ def test_schema_rejects_what_is_no_report(tmp_path: Path, schema: dict[str, Any]
 
 def test_keys_stand_in_the_documented_order(tmp_path: Path) -> None:
     report = json.loads(json_report.render(late_rank(tmp_path)))
-    assert list(report) == ["schema", "run", "time", "findings"]
+    assert list(report) == ["schema", "run", "time", "findings", "communication"]
     assert list(report["run"]) == ["command", "ranks", "seconds", "rate_hz", "exit_code", "warnings"]
     assert list(report["time"]) == ["work_s", "stall_s", "wait_s", "transfer_s", "other_s"]
     finding = report["findings"][0]
@@ -55,6 +55,20 @@ def test_files_are_relative_to_the_job_and_times_add_up(tmp_path: Path) -> None:
     assert {hop["file"] for hop in report["findings"][0]["path"]} == {"train.py"}
     assert report["findings"][0]["evidence"]["callers"] == ["train.py:17 main", "bench.py:4 warm_up"]
     assert sum(report["time"].values()) == pytest.approx(report["run"]["ranks"] * report["run"]["seconds"])
+
+
+def test_communication_of_every_rank_that_has_a_record(tmp_path: Path, schema: dict[str, Any]) -> None:
+    analysis = late_rank(tmp_path)
+    analysis.ppg.run.missing_ranks = [1]
+    report = document(analysis)
+    jsonschema.validate(report, schema)
+    assert report["communication"] == [
+        {"rank": 0, "calls": 50, "comm_s": 6.5},
+        {"rank": 2, "calls": 52, "comm_s": 0.5},
+        {"rank": 3, "calls": 50, "comm_s": 6.5},
+    ]
+    del report["communication"]
+    jsonschema.validate(report, schema)  # one of an older version
 
 
 def test_largest_loss_first_and_each_warning_once(tmp_path: Path) -> None:

@@ -74,6 +74,17 @@ def test_calls_and_seconds_agree_with_an_independent_count(mpi: Mpi, program: st
         assert record.ended and not record.notes and not record.troubles
 
 
+def test_the_report_has_calls_and_seconds_of_every_rank(mpi: Mpi) -> None:
+    """Those of the records, where nothing was thinned out and where most was."""
+    program = mpi.compile("slow_rank.c")
+    for name, variables in (("all", {}), ("few", {"SCALANA_CALLS_HZ": "1"})):
+        folder = RunFolder(mpi.record(4, program, name=name, **variables))
+        run = build_ppg(folder).run
+        for record in folder.processes():
+            assert run.calls_of_rank[record.rank] == sum(record.totals.calls)
+            assert run.comm_s_of_rank[record.rank] == pytest.approx(sum(record.totals.wall_ns) * 1e-9)
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunFolder]:
     """``recording(mpi.folder)`` is a run of ``every_kind.c`` on four ranks, recorded once."""
