@@ -30,6 +30,7 @@ _SHARED = (
 _AGENT = (
     "agent",
     "call_rate",
+    "core_turns",
     "frame_rules",
     "kernel_samples",
     "layers",

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
+#include "core_turns.h"
 #include "kernel_samples.h"
 #include "memory.h"
 #include "native_paths.h"
@@ -25,6 +26,9 @@
 /* That rings have room for, and as many again, if whole stacks are copied. */
 #define KERNEL_PERIODS 8u
 #define TIMER_PERIODS 30u
+/* Samples that the kernel takes of a thread that takes turns, before it is seen whether it still does; and at most. */
+#define FIRST_KERNEL_SAMPLES 256u
+#define MOST_KERNEL_SAMPLES 65536u
 #define SILENT_PERIODS 400u /* of CPU time without a sample: its timer does not work */
 #define BLOCKED_LOOKS 3u   /* until a thread is believed to block the signal for good */
 #define TIMED_SAMPLES 8u   /* looked at before a timer is set anew */
@@ -37,10 +41,13 @@ enum way { NO_WAY, TO_COME, BY_TIMER, BY_KERNEL };
 typedef struct {
     pid_t tid;
     enum way way;
-    timer_ring *timer;
+    timer_ring *timer;         /* NULL: none; it is kept while the kernel samples for a while */
     kernel_ring kernel;
     uint64_t timer_ns;         /* after so much CPU time the timer ends */
     uint64_t timed, timed_ns;  /* samples since that was looked at, and what they stand for */
+    core_turns turns;
+    uint32_t kernel_samples;   /* the kernel took, or takes, so many because the thread takes turns */
+    size_t kernel_left;        /* of them */
     unsigned blocked;          /* looks at which it blocked the signal */
     uint64_t silent_ns;        /* CPU clock of the thread when the first of the latest looks found no sample */
     uint32_t size;             /* number of the size that is copied with each sample */
@@ -81,11 +88,13 @@ static void begin_event(watched_event *e, enum way way)
 
 static void end_event(watched_event *e)
 {
-    if (e->way == BY_TIMER) {
+    if (e->timer) {
         timer_ring_close(e->timer);
-    } else if (e->way == BY_KERNEL) {
+    }
+    if (e->way == BY_KERNEL) {
         kernel_ring_close(&e->kernel);
     }
+    e->timer = NULL;
     e->way = NO_WAY;
 }
 
@@ -218,15 +227,54 @@ static bool is_silent(watched_event *e)
     return periods > SILENT_PERIODS || (periods > FEW_PERIODS && timer_samples_blocked(e->tid));
 }
 
+/* Has the kernel sample a thread that takes turns, for a while. */
+static void leave_to_kernel(watched_event *e)
+{
+    uint32_t longer = e->kernel_samples * 4;
+    if (kernel_ring_open(&e->kernel, e->tid, period_ns, bytes_of(e->size))) {
+        timer_ring_set_period(e->timer, 0);
+        e->kernel_samples = longer == 0 ? FIRST_KERNEL_SAMPLES : longer < MOST_KERNEL_SAMPLES ? longer : MOST_KERNEL_SAMPLES;
+        e->kernel_left = e->kernel_samples;
+        e->way = BY_KERNEL;
+    }
+}
+
+/* Goes on by timer, to see whether the thread still takes turns. */
+static void take_back(watched_event *e)
+{
+    raw_sample late;
+    while (timer_ring_next(e->timer, &late)) {
+    }
+    kernel_ring_close(&e->kernel);
+    timer_ring_set_stack(e->timer, bytes_of(e->size));
+    timer_ring_set_period(e->timer, e->timer_ns);
+    e->timed = e->timed_ns = 0;
+    e->silent_ns = 0;
+    e->turns = (core_turns){0};
+    e->way = BY_TIMER;
+}
+
 /* Has the kernel sample a thread whose timer is of no use, or that runs on small stacks, or all where the program has taken
  * the signal for itself, whereupon there are no more samples: not any more, where the kernel does not allow it. */
-static void look_after_timer(watched_event *e, bool any)
+static void look_after_timer(watched_event *e, size_t samples)
 {
+    bool any = samples > 0;
     e->silent_ns = any ? 0 : e->silent_ns;
     bool unfit = timer_ring_is_foreign(e->timer) || (!any && is_silent(e));
     if ((unfit && kernel_allowed) || (!any && !timer_samples_intact())) {
         end_event(e);
         begin_event(e, BY_KERNEL);
+    } else if (kernel_allowed && core_turns_taken(&e->turns, e->tid, samples)) {
+        leave_to_kernel(e);
+    }
+}
+
+static void look_after_kernel(watched_event *e, size_t samples)
+{
+    if (e->timer == NULL || e->kernel_left > samples) {
+        e->kernel_left -= e->timer ? samples : 0;
+    } else {
+        take_back(e);
     }
 }
 
@@ -258,7 +306,9 @@ static size_t take_samples(pid_t tid, native_sample *samples, size_t capacity)
     settle(e);
     if (e->way == BY_TIMER) {
         steady_timer(e);
-        look_after_timer(e, seen > 0);
+        look_after_timer(e, seen);
+    } else if (e->way == BY_KERNEL) {
+        look_after_kernel(e, seen);
     }
     return count;
 }

@@ -82,6 +82,17 @@ def _kernel_samples() -> bool:
     return os.geteuid() == 0 or int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 2
 
 
+def test_ranks_that_take_turns_on_their_cores_are_sampled_evenly(mpi: Mpi) -> None:
+    # They do so when the kernel keeps time, and timers of CPU time end then, too: always in the same part of a step.
+    if not _kernel_samples():
+        pytest.skip("the kernel does not let this user sample")
+    frame = scalana.analyze(mpi.record(4, mpi.compile("takes_turns.c"))).frame()
+    told = frame.groupby("function")["cpu_s"].sum()
+    truth = np.array([line.split()[1:] for line in mpi.output.splitlines()], float).sum(axis=0)
+    for name, seconds in zip(("first", "second"), truth, strict=True):
+        assert 0.7 * seconds < told[name] < 1.4 * seconds, (name, seconds, told[name])
+
+
 def test_stacks_that_a_program_makes_itself_are_read(mpi: Mpi) -> None:
     frame = scalana.analyze(mpi.record(1, mpi.compile("other_stacks.c"))).frame()
     work = frame[frame["kind"] != "comm"]
