@@ -19,11 +19,11 @@
 #define LEAST_SLACK_NS 1000UL
 
 /* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
- * runs, or rests, all through, and the fewer the longer that has been so. */
+ * runs, or rests, all through. After so many steady ticks the next are twice as long, after another one half as long. */
 #define COMING_AND_GOING_NS (500 * NS_PER_MS) /* after one did, threads may: short ones are found by many ticks alone */
-static const struct {
-    unsigned steady_ticks, periods;
-} tick_lengths[] = {{0, 2}, {1, 4}, {16, 8}, {48, 16}, {112, 32}};
+#define STEADY_TICKS 16u
+#define SHORTEST_TICK 2u /* periods of native samples */
+#define LONGEST_TICK 32u
 
 /* Guards the state against sampler_add; the sampler thread is its one other user. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,11 +85,16 @@ static unsigned periods_at_once(uint64_t now)
     if (now < sampling->changed_ns + COMING_AND_GOING_NS) {
         return 1;
     }
+    unsigned periods = sampling->tick_periods, most = native_source->most_periods();
     sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
-    unsigned periods = 0, most = native_source->most_periods();
-    for (size_t i = 0; i < sizeof tick_lengths / sizeof *tick_lengths; i++) {
-        periods = sampling->steady_ticks >= tick_lengths[i].steady_ticks ? tick_lengths[i].periods : periods;
+    if (!sampling->steady) {
+        periods /= 2;
+    } else if (sampling->steady_ticks >= STEADY_TICKS) {
+        periods *= 2;
+        sampling->steady_ticks = 0;
     }
+    periods = periods < SHORTEST_TICK ? SHORTEST_TICK : periods > LONGEST_TICK ? LONGEST_TICK : periods;
+    sampling->tick_periods = periods;
     return periods < most ? periods : most;
 }
 

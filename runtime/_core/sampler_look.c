@@ -17,6 +17,8 @@
  * taken from the core unseen. */
 #define LOST_CORE_NS (NS_PER_MS / 100)
 #define LONG_READ_NS (NS_PER_MS / 10)
+/* A host may take a core away for so much of the time, one in so many parts, unseen by its guest. */
+#define STOLEN_PART 32u
 /* How long a thread has waited for a core is asked for when this much time is unaccounted for, or a tenth. */
 #define MOST_UNUSED_NS (NS_PER_MS / 2)
 
@@ -277,7 +279,7 @@ static bool lacked_core(watched *w, uint64_t now, uint64_t cpu)
     uint64_t used = cpu - w->tick_cpu_ns, passed = now - w->tick_ns;
     uint64_t unused = passed > used ? passed - used : 0;
     w->unused_ns += unused;
-    w->unexplained_ns += unused;
+    w->unexplained_ns += unused > passed / STOLEN_PART ? unused - passed / STOLEN_PART : 0;
     w->had_core = unused < passed / 16;
     w->tick_ns = now;
     w->tick_cpu_ns = cpu;

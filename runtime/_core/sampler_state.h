@@ -49,7 +49,8 @@ typedef struct {
     uint64_t changed_ns; /* when threads had begun or ended last */
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
-    unsigned steady_ticks; /* for so many ticks */
+    unsigned steady_ticks; /* so many in a row since their length changed */
+    unsigned tick_periods; /* their length, in periods of native samples */
     enum memory_access access;
     frame_stack stack, earlier;
     python_thread threads[MOST_PYTHON_THREADS];

@@ -320,8 +320,8 @@ static unsigned most_periods(void)
     for (size_t i = 0; i < event_count; i++) {
         unsigned room = (events[i].way == BY_TIMER ? TIMER_PERIODS : KERNEL_PERIODS) << (SIZES - 1 - events[i].size);
         room *= events[i].runs ? 1 : 2;
-        if (events[i].way == BY_TIMER) { /* it may end more often */
-            room = room * events[i].timer_ns < period_ns ? 1 : (unsigned)(room * events[i].timer_ns / period_ns);
+        if (events[i].way == BY_TIMER) {
+            room = (unsigned)(room * timer_samples_apart(events[i].timer_ns) / period_ns);
         }
         most = events[i].has_run && room < most ? room : most;
     }
@@ -383,6 +383,7 @@ const char *native_samples_prepare(double rate_hz)
     const char *asked = getenv("SCALANA_NATIVE_SAMPLES");
     bool by_signal = asked && strcmp(asked, "signal") == 0, by_kernel = asked && strcmp(asked, "kernel") == 0;
     period_ns = (uint64_t)(1e9 / rate_hz);
+    timer_samples_look_at_clock();
     source.period_ns = period_ns;
     kernel_allowed = !by_signal && kernel_samples_allowed(period_ns);
     bool timers = (!kernel_allowed || (!by_kernel && timer_samples_are_gentle(period_ns))) &&

@@ -49,6 +49,7 @@ struct timer_ring {
 
 static timer_ring rings[RINGS];
 static bool prepared;
+static uint64_t tick_ns; /* from one interrupt of the clock to the next; 0: not known */
 static uint32_t (*call_path)(uint64_t now_ns);
 
 /* ---- where this is without risk ---- */
@@ -60,17 +61,27 @@ static bool has_silent_cores(void)
     return read_text("/sys/devices/system/cpu/nohz_full", text, sizeof text) > 0 && text[0] >= '0' && text[0] <= '9';
 }
 
+void timer_samples_look_at_clock(void)
+{
+    struct timespec tick;
+    bool known = clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0;
+    tick_ns = known ? (uint64_t)tick.tv_nsec : 0;
+}
+
+uint64_t timer_samples_apart(uint64_t period_ns)
+{
+    return period_ns < tick_ns ? tick_ns : period_ns;
+}
+
 bool timer_samples_are_gentle(uint64_t period_ns)
 {
     struct utsname system;
-    struct timespec tick;
     unsigned major = 0, minor = 0;
 #ifndef __x86_64__
     return false;
 #endif
     return uname(&system) == 0 && sscanf(system.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 5 || (major == 5 && minor >= 10)) && clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 &&
-           tick.tv_sec == 0 && (uint64_t)tick.tv_nsec <= period_ns && !has_silent_cores() &&
+           (major > 5 || (major == 5 && minor >= 10)) && tick_ns && tick_ns <= period_ns && !has_silent_cores() &&
            memory_guarded_access() == MEMORY_REMOTE;
 }
 
@@ -122,12 +133,15 @@ static size_t entry_bytes(size_t stack)
     return sizeof(ring_entry) + ((stack + 7) & ~(size_t)7);
 }
 
-/* Room for an entry without a break. NULL when the ring is full. */
+/* Room for an entry without a break: at the start of the ring where all is read, so that no more of it is ever touched
+ * than was needed at once. NULL when the ring is full. */
 static ring_entry *room_for(timer_ring *ring, size_t bytes, uint64_t *at)
 {
     uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
-    size_t start = written % TIMER_RING_BYTES, left = TIMER_RING_BYTES - start, skip = left < bytes ? left : 0;
-    if (written + skip + bytes - atomic_load_explicit(&ring->read, memory_order_acquire) > TIMER_RING_BYTES) {
+    uint64_t read = atomic_load_explicit(&ring->read, memory_order_acquire);
+    size_t start = written % TIMER_RING_BYTES, left = TIMER_RING_BYTES - start;
+    size_t skip = left < bytes || (written == read && start >= bytes) ? left : 0;
+    if (written + skip + bytes - read > TIMER_RING_BYTES) {
         return NULL;
     }
     if (skip >= sizeof(ring_entry)) {

@@ -19,6 +19,10 @@
 
 typedef struct timer_ring timer_ring;
 
+/* Asks how often the kernel keeps time. To be called before all else. */
+void timer_samples_look_at_clock(void);
+/* How far apart, at least, the signals of a timer are that ends after so much CPU time. */
+uint64_t timer_samples_apart(uint64_t period_ns);
 /* Whether samples this far apart can be had without any risk for the program. */
 bool timer_samples_are_gentle(uint64_t period_ns);
 /* Takes the signal. `interrupted` says in the handler in which recorded call the calling thread is. False when
