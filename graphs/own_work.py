@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.even_shares import lengths, unequal
 from scalana.graphs.hashing import number_columns
 from scalana.graphs.helpers import helpers_of
 from scalana.graphs.in_gaps import InGaps
@@ -193,6 +194,8 @@ def _sampled(
     starved = (state == STATE_RUNNING) & (spent.cpu_s + spent.core_wait_s < 0.1 * spent.seconds)
     spent, lost = _without_lost_cores(spent, gaps, gap, path, state, places, place_of_path)
     spent, short = _without_short(spent, gap, kind, path, state, places, place_of_path, period_ns)
+    runs = (state == STATE_RUNNING) & ~blocked & ~starved
+    spent, uneven = _without_uneven(spent, there, gaps, kind, runs, samples, path, place_of_path, period_ns)
     moved = concatenated([lost, short])
     asked = np.flatnonzero((blocked | starved) & (spent.seconds > 0))
     helpers = helpers_of(asked, starved, ticks, there, samples, threads, places, stretches, period_ns)
@@ -206,7 +209,7 @@ def _sampled(
     at_work = Rows(gap[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
     mended = np.zeros(len(gaps.location), np.bool_)
     mended[moved.gap] = True
-    return grouped(concatenated([at_work, moved])), mended
+    return grouped(concatenated([at_work, moved, uneven])), mended
 
 
 def _without_lost_cores(
@@ -257,6 +260,29 @@ def _without_short(
     rest = unfound_rests(pairs, begins, runs & ~has_rest, rest_s, period_ns * _NS)
     left.seconds = left.seconds - np.bincount(rest.sample, rest.seconds, len(gap))
     return left, concatenated([_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))])
+
+
+def _without_uneven(
+    spent: _Spent,
+    there: InGaps,
+    gaps: Gaps,
+    kind: IntArray,
+    runs: BoolArray,
+    samples: Samples,
+    path: IntArray,
+    place_of_path: IntArray,
+    period_ns: int,
+) -> tuple[_Spent, Rows]:
+    """What samples stand for, without what some of them have for being alone in their gaps; and that (see
+    :mod:`~scalana.graphs.even_shares`). ``kind`` is that of each gap ``[gaps]``, ``runs`` and ``path`` are those of
+    each sample ``[samples in gaps]``."""
+    gap = there.gap
+    alike = number_columns(kind[gap], lengths(gaps, period_ns)[gap])[0]
+    pairs = Pairs.of(alike, place_of_path[path])
+    uneven = unequal(pairs, runs, to_seconds(samples.cpu_ns[there.rows]), np.minimum(spent.cpu_s, spent.seconds))
+    taken_s = np.bincount(uneven.sample, uneven.seconds, len(gap))
+    left = _Spent(spent.seconds - taken_s, spent.cpu_s - taken_s, spent.core_wait_s)
+    return left, _rows(uneven, gap, uneven.seconds)
 
 
 def _begins(rests: BoolArray, path: IntArray, gap: IntArray) -> BoolArray:

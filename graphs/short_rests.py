@@ -101,7 +101,7 @@ def unfound_rests(pairs: Pairs, begins: BoolArray, runs: BoolArray, rest_s: Floa
     due_s = np.where(rests >= _ENOUGH, rests * LOOK_PERIODS * period_s - there_s, 0.0)
     all_s = pairs.of_all(np.bincount(pair, loose_s, count))
     part = np.clip(due_s / np.maximum(all_s, 1e-300), 0.0, 1.0)
-    return _moves(loose_s * part[pairs.kind[pair]], pairs, found)
+    return moves_between(loose_s * part[pairs.kind[pair]], pairs, found)
 
 
 def lost_cores(
@@ -143,7 +143,7 @@ def lost_cores(
     usual_s = usual * computed_s
     more = with_rests & (waited_s > _CLEARLY_MORE * usual_s)  # not where usual waits are unknown
     part = np.where(more, 1.0 - usual_s / np.maximum(waited_s, 1e-300), 0.0)
-    return _moves(core_wait_s * part[pairs.kind[pair]], pairs, found)
+    return moves_between(core_wait_s * part[pairs.kind[pair]], pairs, found)
 
 
 def _waits_per_second(group: IntArray, rests: BoolArray, computed_s: FloatArray, waited_s: FloatArray) -> FloatArray:
@@ -173,10 +173,10 @@ def unfound_runs(pairs: Pairs, runs: BoolArray, rests: BoolArray, cpu_s: FloatAr
     all_s = pairs.of_all(given_s)
     due_s = np.where(pairs.of_all(found) >= _ENOUGH, np.minimum(pairs.of_all(lacks_s), all_s), 0.0)
     part = (given_s / np.maximum(there_s, 1e-300)) * (due_s / np.maximum(all_s, 1e-300))[pairs.kind]
-    return _moves(loose_s * part[pair], pairs, lacks_s)
+    return moves_between(loose_s * part[pair], pairs, lacks_s)
 
 
-def _moves(taken_s: FloatArray, pairs: Pairs, weight: FloatArray) -> Moves:
+def moves_between(taken_s: FloatArray, pairs: Pairs, weight: FloatArray) -> Moves:
     """What is taken from samples, to the likeliest places of their kind.
 
     Args:

@@ -133,15 +133,12 @@ static size_t entry_bytes(size_t stack)
     return sizeof(ring_entry) + ((stack + 7) & ~(size_t)7);
 }
 
-/* Room for an entry without a break: at the start of the ring where all is read, so that no more of it is ever touched
- * than was needed at once. NULL when the ring is full. */
+/* Room for an entry without a break. NULL when the ring is full. */
 static ring_entry *room_for(timer_ring *ring, size_t bytes, uint64_t *at)
 {
     uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
-    uint64_t read = atomic_load_explicit(&ring->read, memory_order_acquire);
-    size_t start = written % TIMER_RING_BYTES, left = TIMER_RING_BYTES - start;
-    size_t skip = left < bytes || (written == read && start >= bytes) ? left : 0;
-    if (written + skip + bytes - read > TIMER_RING_BYTES) {
+    size_t start = written % TIMER_RING_BYTES, left = TIMER_RING_BYTES - start, skip = left < bytes ? left : 0;
+    if (written + skip + bytes - atomic_load_explicit(&ring->read, memory_order_acquire) > TIMER_RING_BYTES) {
         return NULL;
     }
     if (skip >= sizeof(ring_entry)) {

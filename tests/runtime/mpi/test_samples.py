@@ -93,6 +93,17 @@ def test_ranks_that_take_turns_on_their_cores_are_sampled_evenly(mpi: Mpi) -> No
         assert 0.7 * seconds < told[name] < 1.4 * seconds, (name, seconds, told[name])
 
 
+def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
+    # The sampler wakes up less often then, and finds more of them at once.
+    (record,) = RunFolder(mpi.record(1, mpi.compile("runs_on.c"), "4.5")).processes()
+    samples, main = record.samples, next(t.index for t in record.threads.values() if t.is_main)
+    ours = np.asarray(samples.thread) == main
+    time, cpu_s = np.asarray(samples.time_ns)[ours], np.asarray(samples.cpu_us)[ours] * 1e-6
+    late = time > time[-1] - 1_500_000_000
+    assert late.sum() > 160 * cpu_s[late].sum()
+    assert cpu_s[late].max() < 0.1
+
+
 def test_stacks_that_a_program_makes_itself_are_read(mpi: Mpi) -> None:
     frame = scalana.analyze(mpi.record(1, mpi.compile("other_stacks.c"))).frame()
     work = frame[frame["kind"] != "comm"]
