@@ -19,7 +19,8 @@
 #define LEAST_SLACK_NS 1000UL
 
 /* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
- * runs, or rests, all through. After so many steady ticks the next are twice as long, after another one half as long. */
+ * runs, or rests, all through. After so many steady ticks, or one of the shortest, the next are twice as long; after
+ * another one half as long. */
 #define COMING_AND_GOING_NS (500 * NS_PER_MS) /* after one did, threads may: short ones are found by many ticks alone */
 #define STEADY_TICKS 16u
 #define SHORTEST_TICK 2u /* periods of native samples */
@@ -89,7 +90,7 @@ static unsigned periods_at_once(uint64_t now)
     sampling->steady_ticks = sampling->steady ? sampling->steady_ticks + 1 : 0;
     if (!sampling->steady) {
         periods /= 2;
-    } else if (sampling->steady_ticks >= STEADY_TICKS) {
+    } else if (periods <= SHORTEST_TICK || sampling->steady_ticks >= STEADY_TICKS) {
         periods *= 2;
         sampling->steady_ticks = 0;
     }
