@@ -236,10 +236,12 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
         if candidate.spot.kind == TargetKind.OWN:
             vertex = candidate.spot.vertex
             loop, function, caller_loop, caller = _around(vertex, psg)
-            if caller_loop < 0 and psg[vertex].kind is VertexKind.CALL:  # a library's, which may well take time
+            library = psg[vertex].kind is VertexKind.CALL  # which may well take time by itself
+            if caller_loop < 0 and library:
                 caller = -1
             main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
-            main = main or called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
+            if main is None and not (library and _is_python(psg[vertex].place.file)):
+                main = called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
             if main is not None and set(candidate.ranks) <= set(main.ranks):
                 add(main, candidate)
                 continue
@@ -250,6 +252,11 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
                 called_at.setdefault(call, candidate)
         result.append(candidate)
     return result
+
+
+def _is_python(file: str) -> bool:
+    """Whether it is Python's, whose samples tell a library's call from others on its line."""
+    return file.endswith(".py") or file.startswith("<")
 
 
 def _calls_above(vertex: int, psg: PSG) -> Iterator[tuple[int, int]]:
@@ -325,7 +332,7 @@ def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
         if kind is VertexKind.LOOP and found[level] < 0:
             found[level] = -1 if psg.communicates(vertex) else vertex
         elif kind is VertexKind.FUNCTION:
-            if psg[vertex].place.file.endswith(".py"):
+            if _is_python(psg[vertex].place.file):
                 break
             found[level + 1] = vertex
             level += 2

@@ -19,11 +19,12 @@ from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
 
-ROOT, SOLVE, LOOP, ROW, AT, AT_LINE, OUTSIDE, OUTSIDE_LINE, SLEEPS, SLEEP = range(10)
+ROOT, SOLVE, LOOP, ROW, AT, AT_LINE, OUTSIDE, OUTSIDE_LINE, SLEEPS, SLEEP, BESIDE = range(11)
 
 
 def program(file: str) -> PSG:
-    """A function with a loop that calls ``at`` in each round, and beside it calls ``width`` and ``rest``."""
+    """A function with a loop that calls ``at`` in each round, and beside it calls ``width`` and ``rest``. The line that
+    calls ``at`` calls a library, too."""
     psg = PSG()
     psg.vertices.clear()
 
@@ -44,6 +45,7 @@ def program(file: str) -> PSG:
     add(VertexKind.COMP, 4, "", OUTSIDE)
     add(VertexKind.FUNCTION, 5, "rest", SOLVE, site=15)
     add(VertexKind.CALL, 6, "usleep", SLEEPS)
+    add(VertexKind.CALL, 13, "sort", LOOP)
     return psg
 
 
@@ -61,8 +63,20 @@ def lost(vertex: int, line: int, seconds: float, ranks: list[int]) -> Candidate:
         ("a.cc", [(AT_LINE, 2, 5.0, [3]), (ROW, 13, 2.0, [3])], [7.0]),
         ("a.py", [(ROW, 13, 5.0, [3]), (OUTSIDE_LINE, 4, 2.0, [3])], [5.0, 2.0]),
         ("a.py", [(AT_LINE, 2, 5.0, [3]), (ROW, 13, 2.0, [3])], [7.0]),
+        ("a.py", [(AT_LINE, 2, 5.0, [3]), (BESIDE, 13, 2.0, [3])], [5.0, 2.0]),
+        ("a.cc", [(AT_LINE, 2, 5.0, [3]), (BESIDE, 13, 2.0, [3])], [7.0]),
     ],
-    ids=["accessor", "before the loop", "a call that sleeps", "another rank", "its call", "Python", "call in Python"],
+    ids=[
+        "accessor",
+        "before the loop",
+        "a call that sleeps",
+        "another rank",
+        "its call",
+        "Python",
+        "call in Python",
+        "a library beside it",
+        "a library beside it in a loop",
+    ],
 )
 def test_one_cause_is_one_candidate(
     file: str, parts: list[tuple[int, int, float, list[int]]], joined: list[float]

@@ -104,6 +104,15 @@ def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
     assert cpu_s[late].max() < 0.1
 
 
+def test_what_lies_amid_a_short_gap_is_told_no_more_than_it_took(mpi: Mpi) -> None:
+    # One sample falls into a gap, or two do; the middle is found alone.
+    frame = scalana.analyze(mpi.record(2, mpi.compile("three_parts.c"), "7.5", "4")).frame()
+    told = frame.groupby("function")["cpu_s"].sum()
+    truth = np.array([line.split()[1:] for line in mpi.output.splitlines()], float).sum(axis=0)
+    for name, seconds in zip(("begins", "goes_on", "ends"), truth, strict=True):
+        assert 0.86 * seconds < told[name] < 1.14 * seconds, (name, seconds, told[name])
+
+
 def test_stacks_that_a_program_makes_itself_are_read(mpi: Mpi) -> None:
     frame = scalana.analyze(mpi.record(1, mpi.compile("other_stacks.c"))).frame()
     work = frame[frame["kind"] != "comm"]
