@@ -106,7 +106,7 @@ def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
 
 def test_what_lies_amid_a_short_gap_is_told_no_more_than_it_took(mpi: Mpi) -> None:
     # One sample falls into a gap, or two do; the middle is found alone.
-    frame = scalana.analyze(mpi.record(2, mpi.compile("three_parts.c"), "7.5", "4")).frame()
+    frame = scalana.analyze(mpi.record(2, mpi.compile("three_parts.c"), "6.6", "4")).frame()
     told = frame.groupby("function")["cpu_s"].sum()
     truth = np.array([line.split()[1:] for line in mpi.output.splitlines()], float).sum(axis=0)
     for name, seconds in zip(("begins", "goes_on", "ends"), truth, strict=True):
