@@ -25,6 +25,8 @@ def test_who_is_late_for_collective_input_and_output(mpi: Mpi) -> None:
     collectives = instances.operation == BY_NAME["file_collective"].code
     assert collectives.sum() == counted["file_collective"] and instances.complete.all()
 
-    first = scalana.analyze(folder).findings[0]
+    analysis = scalana.analyze(folder)
+    assert analysis.findings, analysis.to_text()
+    first = analysis.findings[0]
     assert (Path(first.file).name, first.ranks) == ("files.c", [1])
-    assert first.line in lines_of("files.c", "/* late */")
+    assert first.line in lines_of("files.c", "/* late")

@@ -23,7 +23,7 @@ static void share(const char *path)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 #endif
     if (rank == size - 1) {
-        usleep(200000); /* late */
+        usleep(800000); /* late: for longer than a busy disk takes to sync */
     }
     MPI_File_sync(file); /* waits */
     MPI_File_close(&file);
