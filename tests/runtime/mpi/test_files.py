@@ -29,4 +29,4 @@ def test_who_is_late_for_collective_input_and_output(mpi: Mpi) -> None:
     assert analysis.findings, analysis.to_text()
     first = analysis.findings[0]
     assert (Path(first.file).name, first.ranks) == ("files.c", [1])
-    assert first.line in lines_of("files.c", "/* late")
+    assert first.line in lines_of("files.c", "/* late */")

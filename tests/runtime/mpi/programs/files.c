@@ -23,7 +23,8 @@ static void share(const char *path)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 #endif
     if (rank == size - 1) {
-        usleep(800000); /* late: for longer than a busy disk takes to sync */
+        /* For longer than a busy disk takes to sync what the others have: who is at that waits for nobody. */
+        usleep(800000); /* late */
     }
     MPI_File_sync(file); /* waits */
     MPI_File_close(&file);
