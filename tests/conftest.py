@@ -1,6 +1,8 @@
-"""The order of the tests."""
+"""The order of the tests, and the signals that their programs begin with."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
@@ -12,3 +14,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
     )
+
+
+def pytest_configure() -> None:
+    # A shell without job control starts what it leaves in the background with these ignored, and programs inherit that.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
