@@ -24,7 +24,7 @@
 #define COMING_AND_GOING_NS (500 * NS_PER_MS) /* after one did, threads may: short ones are found by many ticks alone */
 #define STEADY_TICKS 16u
 #define SHORTEST_TICK 2u /* periods of native samples */
-#define LONGEST_TICK 32u
+#define LONGEST_TICK 32u /* and twice that where all run for less than half of the time, as they have no core */
 
 /* Guards the state against sampler_add; the sampler thread is its one other user. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,7 +94,8 @@ static unsigned periods_at_once(uint64_t now)
         periods *= 2;
         sampling->steady_ticks = 0;
     }
-    periods = periods < SHORTEST_TICK ? SHORTEST_TICK : periods > LONGEST_TICK ? LONGEST_TICK : periods;
+    unsigned longest = sampling->lacks_core && !sampling->half_used ? 2 * LONGEST_TICK : LONGEST_TICK;
+    periods = periods < SHORTEST_TICK ? SHORTEST_TICK : periods > longest ? longest : periods;
     sampling->tick_periods = periods;
     return periods < most ? periods : most;
 }
@@ -137,7 +138,7 @@ static void *sampler_main(void *unused)
             }
             next_scan = scan ? now + NATIVE_SCAN_NS : next_scan;
         }
-        bool in_turns = native_source && !any_has_core(), flush = now >= next_flush;
+        bool in_turns = native_source && !any_has_core() && !sampling->lacks_core, flush = now >= next_flush;
         if (flush) {
             sampler_emit_all_held();
             next_flush = now + flush_ns;

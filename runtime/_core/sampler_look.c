@@ -281,6 +281,7 @@ static bool lacked_core(watched *w, uint64_t now, uint64_t cpu)
     w->unused_ns += unused;
     w->unexplained_ns += unused > passed / STOLEN_PART ? unused - passed / STOLEN_PART : 0;
     w->had_core = unused < passed / 16;
+    sampling->half_used = sampling->half_used || used > passed / 2;
     w->tick_ns = now;
     w->tick_cpu_ns = cpu;
     if (used == 0 || w->unexplained_ns <= passed / 8) {
@@ -361,6 +362,7 @@ enum sight sampler_look_natively(watched *w)
         return HAS_ENDED;
     }
     bool waited = lacked_core(w, now, cpu);
+    sampling->lacks_core = sampling->lacks_core || waited;
     if (cpu == w->cpu_ns && w->held) {
         w->held_ns = now;
         return AT_REST;
@@ -385,11 +387,10 @@ enum sight sampler_look_natively(watched *w)
         w->look_ns = samples[count - 1].time_ns;
         w->cpu_ns = cpu;
         /* Where its clock stands still it may be at rest since: who runs and rests in turns would seldom be found at it. */
-        if (!clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
+        if (waited || !clock_thread_cpu_ns(w->tid, &after) || after != cpu) {
             return HAS_RUN;
         }
-    }
-    if (waited) {
+    } else if (waited) {
         return HAS_RUN;
     }
     enum thread_activity activity = thread_activity_now(&w->files);

@@ -15,6 +15,7 @@
 void sampler_pass_over_known(void)
 {
     sampling->steady = true;
+    sampling->half_used = sampling->lacks_core = false;
     for (size_t i = sampling->count; i > 0; i--) {
         if (sampler_look_natively(sampling->rows[i - 1]) == HAS_ENDED) {
             sampler_forget(i - 1);

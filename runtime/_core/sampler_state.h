@@ -49,6 +49,8 @@ typedef struct {
     uint64_t changed_ns; /* when threads had begun or ended last */
     bool first_pass;
     bool steady; /* no thread of native code has begun or ended a rest since the last tick */
+    /* Of the time since the last tick a thread of native code ran for more than half; one waited for a core all besides. */
+    bool half_used, lacks_core;
     unsigned steady_ticks; /* so many in a row since their length changed */
     unsigned tick_periods; /* their length, in periods of native samples */
     enum memory_access access;
