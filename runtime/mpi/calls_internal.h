@@ -75,6 +75,7 @@ ALWAYS_INLINE void leave_call(native_thread *t)
     __atomic_store_n(&t->call.enter_ns, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&t->path, 0, __ATOMIC_RELAXED);
     t->depth = 0;
+    call_history_fetch(&t->history);
 }
 
 call_times times_of(const call_state *s);

@@ -29,12 +29,12 @@ COLD static bool channels_grow(void)
         return channel_count + 1 < channel_capacity;
     }
     memset(table, 0, capacity * sizeof *table);
+    lanes_forget();
     for (size_t i = 0; i < channel_capacity; i++) {
         if (channels[i].used) {
             *channel_at(table, capacity, channels[i].key) = channels[i];
         }
     }
-    lanes_forget();
     free(channels);
     channels = table;
     channel_capacity = capacity;
@@ -58,32 +58,57 @@ ALWAYS_INLINE channel *channel_of(uint32_t group, int64_t peer, int64_t tag, boo
     return c;
 }
 
+ALWAYS_INLINE uint64_t *count_of(channel *c)
+{
+    return c->lane ? &c->lane->count : &c->count;
+}
+
+static void lane_ended(lane *l)
+{
+    if (l->of) {
+        l->of->count = l->count;
+        l->of->lane = NULL;
+        l->of = NULL;
+    }
+}
+
 OFTEN_RUN uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends)
 {
     requests_lock();
     channel *c = channel_of(group, peer, tag, sends);
-    uint64_t number = c ? c->count++ : 0;
+    uint64_t number = c ? (*count_of(c))++ : 0;
     requests_unlock();
     return number;
 }
 
 OFTEN_RUN uint64_t next_message_noted(communicator *on, uint32_t group, int peer, int tag, bool sends)
 {
+    lane *known = may_only_count ? lane_of(on->handle, peer, tag, sends) : NULL;
+    if (known) {
+        return known->count++;
+    }
     int64_t other = world_rank(on, peer);
     requests_lock();
     channel *c = channel_of(group, other, tag, sends);
-    uint64_t number = c ? c->count++ : 0;
+    uint64_t number = c ? (*count_of(c))++ : 0;
     if (c && other >= 0 && may_only_count) {
-        *lane_place(on->handle, peer, tag, sends) = (lane){
+        lane *l = lane_place(on->handle, peer, tag, sends);
+        lane_ended(l);
+        if (c->lane) { /* by another handle of the communicator */
+            lane_ended(c->lane);
+        }
+        *l = (lane){
             .comm = on->handle,
             .peer = peer,
             .tag = tag,
-            .count = &c->count,
+            .of = c,
+            .count = c->count,
             .hash = hash_of_channel(on->me, other, tag, sends),
             .world_peer = (int32_t)other,
             .group = group,
             .sends = sends,
         };
+        c->lane = l;
     }
     requests_unlock();
     return number;
@@ -92,14 +117,14 @@ OFTEN_RUN uint64_t next_message_noted(communicator *on, uint32_t group, int peer
 COLD void message_withdrawn(uint32_t group, int64_t peer, int64_t tag)
 {
     channel *c = channel_of(group, peer, tag, false);
-    if (c && c->count) {
-        c->count--;
+    if (c && *count_of(c)) {
+        --*count_of(c);
     }
 }
 
 void lanes_forget(void)
 {
-    if (may_only_count) { /* else there are none */
-        memset(lanes, 0, sizeof lanes);
+    for (size_t i = 0; may_only_count && i < sizeof lanes / sizeof *lanes; i++) { /* else there are none */
+        lane_ended(&lanes[i]);
     }
 }

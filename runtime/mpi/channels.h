@@ -6,15 +6,18 @@
 
 typedef struct {
     uint64_t key[2];
-    uint64_t count; /* of messages so far */
+    uint64_t count; /* of messages so far, unless its lane has it */
+    struct lane *lane;
     bool used;
 } channel;
 
-/* A channel by what calls name it by: the communicator's handle, the peer's rank in it, and a tag. On one line. */
-typedef struct {
+/* A channel by what calls name it by: the communicator's handle, the peer's rank in it, and a tag. On one line, with all
+ * that a call needs. */
+typedef struct lane {
     _Alignas(LINE_BYTES) uint64_t comm;
     int peer, tag;
-    uint64_t *count; /* NULL: this says nothing */
+    channel *of;     /* NULL: this says nothing */
+    uint64_t count;  /* of its messages so far */
     uint64_t hash;   /* of the channel, see record_keys.h */
     int32_t world_peer;
     uint32_t group;  /* id in the record */
@@ -43,7 +46,7 @@ static inline lane *lane_place(uint64_t comm, int peer, int tag, bool sends)
 static inline lane *lane_of(uint64_t comm, int peer, int tag, bool sends)
 {
     lane *found = lane_place(comm, peer, tag, sends);
-    bool is_it = found->comm == comm && found->peer == peer && found->tag == tag && found->sends == sends && found->count;
+    bool is_it = found->comm == comm && found->peer == peer && found->tag == tag && found->sends == sends && found->of;
     return is_it ? found : NULL;
 }
 

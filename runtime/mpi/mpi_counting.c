@@ -63,7 +63,7 @@ OFTEN_RUN bool counts_collective(counted_call *c, const void *return_address, co
 
 ALWAYS_INLINE bool next_is_written(const lane *l)
 {
-    return is_kept(key_of_message(l->hash, *l->count), rate_level());
+    return is_kept(key_of_message(l->hash, l->count), rate_level());
 }
 
 /* A probe that no receive has followed yet waits for what the next one takes. */
@@ -75,24 +75,27 @@ ALWAYS_INLINE bool probed(void)
 OFTEN_RUN bool counts_message(counted_call *c, const void *return_address, const void *frame, uint32_t operation,
                               MPI_Comm comm, int peer, int tag, uint64_t nbytes, bool sends)
 {
-    const lane *l = lane_of(HANDLE(comm), peer, tag, sends);
+    lane *l = lane_of(HANDLE(comm), peer, tag, sends);
     if (l == NULL || next_is_written(l) || (!sends && probed()) || !known_caller(c, return_address, frame)) {
         return false;
     }
-    begin_counted(c, operation, l->group, (*l->count)++, l->world_peer, nbytes);
+    request_expected();
+    c->site->lane = l;
+    begin_counted(c, operation, l->group, l->count++, l->world_peer, nbytes);
     return true;
 }
 
 OFTEN_RUN bool counts_sendrecv(counted_call *c, const void *return_address, const void *frame, MPI_Comm comm, int dest,
                                int send_tag, int source, int tag, uint64_t nbytes)
 {
-    const lane *there = lane_of(HANDLE(comm), dest, send_tag, true), *here = lane_of(HANDLE(comm), source, tag, false);
+    lane *there = lane_of(HANDLE(comm), dest, send_tag, true), *here = lane_of(HANDLE(comm), source, tag, false);
     if (there == NULL || here == NULL || next_is_written(there) || next_is_written(here) || probed() ||
         !known_caller(c, return_address, frame)) {
         return false;
     }
-    ++*there->count;
-    begin_counted(c, SENDRECV, here->group, (*here->count)++, here->world_peer, nbytes);
+    there->count++;
+    c->site->lane = here;
+    begin_counted(c, SENDRECV, here->group, here->count++, here->world_peer, nbytes);
     return true;
 }
 

@@ -28,6 +28,7 @@ typedef struct call_site {
     uintptr_t pc, sp;
     struct call_site *follower; /* from where the thread called next, the last time */
     total_amount *sum; /* where its latest call was counted: the thread's row, if it still stands for such calls */
+    const void *lane;  /* of its latest message; only a hint */
     struct call_site *next; /* of the bucket */
     uint32_t path;
     uint32_t count;
@@ -65,11 +66,24 @@ static inline bool call_site_is(const call_site *site, uintptr_t pc, uintptr_t s
     return true;
 }
 
-/* The thread has called from there. */
+/* The thread has called from there. What the end of this call needs, and the begin of the next, is fetched meanwhile. */
 static inline void call_history_goes_on(call_history *history, call_site *site)
 {
     history->latest = site;
     history->expected = site->follower;
+    __builtin_prefetch(site->sum, 1);
+    if (site->follower) {
+        __builtin_prefetch(site->follower);
+        __builtin_prefetch((const char *)site->follower + LINE_BYTES);
+    }
+}
+
+/* Fetches what the next call will need, if it comes from where it is expected. */
+static inline void call_history_fetch(const call_history *history)
+{
+    if (history->expected) {
+        __builtin_prefetch(history->expected->lane, 1);
+    }
 }
 
 #endif

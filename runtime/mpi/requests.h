@@ -37,6 +37,8 @@ enum request_kind { REQUESTS, MESSAGES };
 request *request_add(enum request_kind kind, uint64_t handle);
 /* Likewise one that is active, and what it is for; `event` is 0 while its post is not recorded. */
 request *request_posted(uint64_t handle, uint64_t event, uint32_t group, int64_t peer, uint64_t seq, int32_t tag);
+/* One will be added soon. */
+void request_expected(void);
 request *request_find(enum request_kind kind, uint64_t handle);
 /* Clears what only special requests have. */
 void request_is_special(request *r);
