@@ -8,9 +8,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import scalana
+from scalana.graphs.run_folder import RunFolder
+from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi
 
@@ -61,3 +64,19 @@ def test_cpu_time_per_function_agrees_with_perf(mpi: Mpi) -> None:
         # Both count samples, of each of which there are as many as seconds times the rate.
         chance = 3 * (2 * truth[name] / RATE_HZ) ** 0.5
         assert told[name] == pytest.approx(truth[name], abs=0.03 * truth[name] + chance), (dict(told), truth)
+
+
+def test_cpu_time_beside_calls_is_not_taken_for_theirs(mpi: Mpi) -> None:
+    # Of calls that follow each other at once, and of ranks that lose their cores in them.
+    records = RunFolder(mpi.record(6, mpi.compile("wait_bursts.c"))).processes()
+    truth = {int(rank): float(computing) for rank, computing in map(str.split, mpi.output.splitlines())}
+    for record in records:
+        events = record.events
+        order = np.argsort(np.asarray(events.enter_ns), kind="stable")
+        enter, inside = (np.asarray(c, dtype=np.int64)[order] for c in (events.cpu_enter_ns, events.cpu_ns))
+        posts = np.asarray(events.operation)[order] == BY_NAME["recv"].code
+        first = np.flatnonzero(posts[1:] & ~posts[:-1]) + 1
+        assert len(first) == 150
+        told = 1e-9 * (enter[first] - (enter + inside)[first - 1]).sum()
+        expected = truth[int(record.meta["rank"])]
+        assert told == pytest.approx(expected, rel=0.03), (record.meta["rank"], told, expected)
