@@ -439,6 +439,19 @@ MPI_CALLS: tuple[MpiCall, ...] = _mpi_calls()
 BY_MPI_NAME: dict[str, MpiCall] = {call.name: call for call in MPI_CALLS}
 
 
+_BY_FORTRAN_NAME = {name.lower(): call for name, call in BY_MPI_NAME.items()}
+
+
+def mpi_call_of_fortran(name: str) -> MpiCall | None:
+    """The row of a function by its name in Fortran, in whatever case, with or without what ``mpi_f08`` adds to it."""
+    name = name.lower().rstrip("_")
+    for suffix in ("", "_f08", "_f08ts"):
+        row = _BY_FORTRAN_NAME.get(name.removesuffix(suffix).removeprefix("p"))
+        if row is not None:
+            return row
+    return None
+
+
 def mpi_call(name: str) -> MpiCall | None:
     """The row of a function by its name in C, with or without the ``P`` of the profiling interface and a ``_c``."""
     if name.startswith("PMPI_"):

@@ -130,17 +130,25 @@ def _add_binary(
                 )
             # A compiler's own start-up code may have debug information, and hardly ever sources.
             told = units_with(seen, missing) if seen else missing
-            if told:
-                more = f" and {len(told) - 1} more sources" if len(told) > 1 else ""
-                gone = told[0].file + more
-                made.warnings.append(
-                    f"{path}: {gone} cannot be read; their functions and calls come from the debug information, "
-                    "without loops and branches"
-                )
+            made.warnings += _without_structure(
+                path, [unit.file for unit in told if not unit.fortran], "cannot be read"
+            )
+            made.warnings += _without_structure(path, [unit.file for unit in told if unit.fortran], "is Fortran")
             if missing:
                 made.units += skeleton(binary, {unit.file for unit in missing})
     except BinaryError as error:
         made.warnings.append(str(error))
+
+
+def _without_structure(path: str, sources: Sequence[str], why: str) -> list[str]:
+    """The warning, if any, that sources of a program are not parsed."""
+    if not sources:
+        return []
+    several = len(sources) > 1
+    more = f" and {len(sources) - 1} more sources" if several else ""
+    why, whose = (why.replace("is ", "are "), "their") if several else (why, "its")
+    end = f"{whose} functions and calls come from the debug information, without loops and branches"
+    return [f"{path}: {sources[0]}{more} {why}; {end}"]
 
 
 def read_units(

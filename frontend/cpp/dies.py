@@ -8,7 +8,9 @@ from typing import Any
 
 from scalana.frontend.cpp.names import ANONYMOUS, LAMBDA
 
-SCOPES = frozenset({"DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type"})
+SCOPES = frozenset(
+    {"DW_TAG_namespace", "DW_TAG_module", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type"}
+)
 """What functions stand in."""
 _AROUND = frozenset({"DW_TAG_subprogram", "DW_TAG_lexical_block"})
 OUTLINED = re.compile(r"(.+?)(\._omp_fn\.\d+|\.omp_outlined.*|\._omp_cpyfn.*)")

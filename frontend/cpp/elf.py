@@ -17,6 +17,8 @@ LANGUAGES_C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 """DWARF's numbers of the versions of C."""
 LANGUAGES_CPP = frozenset({0x04, 0x1A, 0x21, 0x2B, 0x3A})
 """DWARF's numbers of the versions of C++."""
+LANGUAGES_FORTRAN = frozenset({0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D})
+"""DWARF's numbers of the versions of Fortran, from 77 on."""
 _IMPLICIT_CONST = 0x21
 """The form of attributes whose value stands in the abbreviation."""
 
@@ -45,6 +47,7 @@ class CompileUnit:
     producer: str
     """The compiler, and with GCC the flags that matter for code generation."""
     cpp: bool
+    fortran: bool = False
     files: list[str] = field(default_factory=list)
     """Absolute paths of all files that its line table names: the source, and headers."""
     numbers: dict[int, str] = field(default_factory=dict)
@@ -134,7 +137,9 @@ class Binary:
             raise BinaryError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
         if not self.units:
             self._file.close()
-            raise BinaryError(f"{path}: has no debug information of C or C++; compile with -g, or pass the sources")
+            raise BinaryError(
+                f"{path}: has no debug information of C, C++ or Fortran; compile with -g, or pass the sources"
+            )
 
     def __enter__(self) -> Binary:
         return self
@@ -149,7 +154,7 @@ class Binary:
             if top.tag not in ("DW_TAG_compile_unit", "DW_TAG_skeleton_unit"):
                 continue
             language, split = _number(top, "DW_AT_language"), _is_split(top)
-            if language not in LANGUAGES_C | LANGUAGES_CPP and not split:
+            if language not in LANGUAGES_C | LANGUAGES_CPP | LANGUAGES_FORTRAN and not split:
                 continue
             directory, name = _text(top, "DW_AT_comp_dir"), _text(top, "DW_AT_name")
             made = CompileUnit(
@@ -157,6 +162,7 @@ class Binary:
                 directory,
                 _text(top, "DW_AT_producer"),
                 language in LANGUAGES_CPP,
+                language in LANGUAGES_FORTRAN,
                 tree=unit,
                 linked=self.elf.header["e_type"] != "ET_REL",
                 split=split,

@@ -38,13 +38,14 @@ def units_with(files: Collection[str], units: Sequence[CompileUnit]) -> list[Com
 def compilations_of(
     binary: Binary, units: Sequence[CompileUnit] | None = None
 ) -> tuple[list[Compilation], list[CompileUnit]]:
-    """How each translation unit, or each of some, was compiled, and those whose source is gone."""
+    """How each translation unit, or each of some, was compiled, and those whose source is gone, or of Fortran, which is
+    not read."""
     found: list[Compilation] = []
     missing: list[CompileUnit] = []
     disk = Disk(binary.units)
     mpi = binary.mpi_includes()
     for unit in binary.units if units is None else units:
-        if disk.read(unit.file) is None:
+        if unit.fortran or disk.read(unit.file) is None:
             # Optimisation at link time makes units of its own, whose functions are those of others.
             if not unit.file.startswith(_SYSTEM) and not os.path.basename(unit.file).startswith("<"):
                 missing.append(unit)

@@ -17,7 +17,7 @@ from scalana.frontend.cpp.names import plain_name
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
 from scalana.graphs.psg import Place, VertexKind
 from scalana.graphs.structure import Node
-from scalana.runtime.operations import mpi_call
+from scalana.runtime.operations import MpiCall, mpi_call, mpi_call_of_fortran
 
 _CALLS = frozenset({"DW_TAG_call_site", "DW_TAG_GNU_call_site"})
 
@@ -68,7 +68,7 @@ class _Walk:
             )
             nodes = [Node(VertexKind.COMP, Place(place.file, place.line, place.end_line, -1, function.name))]
             for (line, column, _), site in sorted(function.calls.items(), key=lambda item: item[0]):
-                row = mpi_call(site.name)
+                row = self._mpi(site.name)
                 where = Place(function.file, line, line, column, site.name)
                 nodes.append(Node(VertexKind.CALL, where, operation=row.operation if row else 0, call=site))
             unit.functions.append(FunctionRecord(function.id, place, "", nodes, exported=function.external))
@@ -133,9 +133,12 @@ class _Walk:
 
     def _call(self, function: _Function, line: int, column: int, called: _Function) -> None:
         function.end_line = max(function.end_line, line)
-        if not called.foreign or mpi_call(called.name) is not None:
+        if not called.foreign or self._mpi(called.name) is not None:
             site = CallSite("direct", called.id, called.name, called.foreign)
             function.calls.setdefault((line, column, called.id), site)
+
+    def _mpi(self, name: str) -> MpiCall | None:
+        return mpi_call_of_fortran(name) if self.unit.fortran else mpi_call(name)
 
     def _identity(self, chain: list[Any]) -> str:
         for part in chain:
