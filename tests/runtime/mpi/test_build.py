@@ -242,9 +242,9 @@ def test_a_program_that_only_its_libraries_tell_of(tmp_path: Path) -> None:
     mpicc = executable(tmp_path / "bin" / "mpicc", "#!/bin/sh\n")
     (tmp_path / "mpi.c").write_text("int MPI_Init(void) { return 0; }\n")
     (tmp_path / "main.c").write_text("int MPI_Init(void);\nint main(void) { return MPI_Init(); }\n")
-    library, app = tmp_path / "lib" / "libmpi.so.40", tmp_path / "app"
+    library, app = tmp_path / "lib" / "libmpi.so.4040", tmp_path / "app"
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "mpi.c", "-o", library], cwd=tmp_path, check=True
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libmpi.so.4040", "mpi.c", "-o", library], cwd=tmp_path, check=True
     )
     subprocess.run([compiler, "main.c", library, f"-Wl,-rpath,{library.parent}", "-o", app], cwd=tmp_path, check=True)
     environ = {"PATH": "/nowhere", "SCALANA_CACHE": str(tmp_path / "cache")}

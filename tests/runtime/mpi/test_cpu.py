@@ -53,7 +53,7 @@ def test_cpu_time_per_function_agrees_with_perf(mpi: Mpi) -> None:
     data = mpi.work / "perf.data"
     count = [perf(), "record", "-q", "-e", "cpu-clock", "-F", str(RATE_HZ), "-o", str(data), "--"]
     words = [sys.executable, "-m", "scalana", "run", "-o", "run", "--no-report", "--rate", str(RATE_HZ), "--"]
-    words += [*count, "mpirun", *mpi.options, "-n", "2", str(program)]
+    words += [*count, f"{mpi.folder}/mpirun", *mpi.options, "-n", "2", str(program)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=mpi.work, env=mpi.environment())
     assert done.returncode == 0, done.stderr
     frame = scalana.analyze(mpi.work / "run").frame()
