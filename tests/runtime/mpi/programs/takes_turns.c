@@ -1,20 +1,13 @@
 /* Ranks on two cores that compute in two functions between calls, and tell the CPU seconds in each: "RANK FIRST SECOND". */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "two_cores.h"
 
 #define STEPS 240
 
 static volatile double sink = 1.0;
-
-static double cpu_s(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 __attribute__((noinline)) static void first(int count)
 {
@@ -32,19 +25,6 @@ __attribute__((noinline)) static void second(int count)
         x = x * 0.9999998 + 2e-9;
     }
     sink = x;
-}
-
-static void stay_on_two_cores(void)
-{
-    cpu_set_t all, two;
-    CPU_ZERO(&two);
-    sched_getaffinity(0, sizeof all, &all);
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; cpu++) {
-        if (CPU_ISSET(cpu, &all)) {
-            CPU_SET(cpu, &two);
-        }
-    }
-    sched_setaffinity(0, sizeof two, &two);
 }
 
 int main(int argc, char **argv)
