@@ -4,8 +4,7 @@
 
 #include "text_file.h"
 
-#define SAMPLES 16u            /* of a thread from one look to the next; twice as many after each at which it takes none */
-#define MOST_SAMPLES 64u
+#define SAMPLES 16u            /* of a thread from one look to the next */
 #define WAITED_PART 4u         /* of its CPU time: who waits for no more has its core for itself */
 #define SHORT_TURN_NS 500000u  /* on the mean; shorter ones end because the thread yields */
 
@@ -14,17 +13,15 @@ bool core_turns_taken(core_turns *own, pid_t tid, size_t samples)
     char name[64], text[128];
     unsigned long long ran_ns, waited_ns, turns;
     own->samples += samples;
-    if (own->samples < own->enough) {
+    if (own->asked && own->samples < SAMPLES) {
         return false;
     }
     snprintf(name, sizeof name, "/proc/self/task/%d/schedstat", (int)tid);
     if (read_text(name, text, sizeof text) == 0 || sscanf(text, "%llu %llu %llu", &ran_ns, &waited_ns, &turns) != 3) {
         return false;
     }
-    bool asked = own->enough > 0;
-    bool taken = asked && waited_ns - own->waited_ns > (ran_ns - own->ran_ns) / WAITED_PART &&
+    bool taken = own->asked && waited_ns - own->waited_ns > (ran_ns - own->ran_ns) / WAITED_PART &&
                  ran_ns - own->ran_ns > (turns - own->turns) * SHORT_TURN_NS;
-    size_t enough = !asked ? SAMPLES : own->enough < MOST_SAMPLES ? 2 * own->enough : MOST_SAMPLES;
-    *own = (core_turns){.ran_ns = ran_ns, .waited_ns = waited_ns, .turns = turns, .enough = enough};
+    *own = (core_turns){.ran_ns = ran_ns, .waited_ns = waited_ns, .turns = turns, .asked = true};
     return taken;
 }

@@ -14,7 +14,7 @@
 typedef struct {
     unsigned long long ran_ns, waited_ns, turns; /* on a core, for one, and how often it got one, when that was asked */
     size_t samples; /* since then */
-    size_t enough;  /* to ask again; 0: it was never asked */
+    bool asked;
 } core_turns;
 
 /* Whether a thread takes turns, after so many more samples of it; false until there are enough. */
