@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Analysis
+    from scalana.detectors.finding import Analysis
     from scalana.graphs.ppg import PPG
 
 
@@ -14,6 +14,6 @@ def analyze(ppg: PPG) -> Analysis:
 
     Fills the metric ``wait_s`` of ``ppg``.
     """
-    from scalana.detectors.analysis import analyze as run_detectors
+    from scalana.detectors.run import analyze as run_detectors
 
     return run_detectors(ppg)

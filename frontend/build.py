@@ -22,8 +22,8 @@ from scalana.frontend.linker import Linker
 from scalana.frontend.modules import Modules
 from scalana.frontend.python_source import SourceError, parse_python
 from scalana.frontend.resolve import Resolver
-from scalana.graphs.psg import PSG
-from scalana.graphs.structure import FileStructure, FunctionStructure, Target
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure, Target
 
 SKIPPED = frozenset({"__pycache__", ".git", ".hg", ".tox", ".venv", "venv", "node_modules", "site-packages"})
 """Folders that are not looked into unless they are asked for by name."""

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Protocol
 
-from scalana.graphs.psg import PSG, Place, VertexKind
-from scalana.graphs.structure import Body, Decision, FunctionStructure, Node, Target, instantiate, settle
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.source_tree import Body, Decision, FunctionStructure, Node, Target, instantiate, settle
 
 UNROLLED = 3
 """A function that is entered in a new context each time (a closure, a nest of objects) may be inside itself this

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from scalana.frontend.python_source import Scope, statements
-from scalana.graphs.structure import FileStructure, FunctionStructure
+from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure
 
 
 @dataclass(frozen=True, slots=True)

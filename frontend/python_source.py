@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import FileStructure, FunctionStructure, Node
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure, Node
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda

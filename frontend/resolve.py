@@ -27,8 +27,8 @@ from scalana.frontend.values import (
     Values,
     union,
 )
-from scalana.graphs.psg import VertexKind
-from scalana.graphs.structure import NOTHING, UNKNOWN, Decision, FunctionStructure, Node, Target
+from scalana.graphs.structure.psg import VertexKind
+from scalana.graphs.structure.source_tree import NOTHING, UNKNOWN, Decision, FunctionStructure, Node, Target
 from scalana.runtime.operations import BY_TORCH_FUNCTION
 
 DISTRIBUTED = "torch.distributed"

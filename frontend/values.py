@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ast
 
     from scalana.frontend.modules import Module
-    from scalana.graphs.structure import FunctionStructure
+    from scalana.graphs.structure.source_tree import FunctionStructure
 
 WIDTH = 8
 """Most values that an expression is followed with."""

@@ -7,7 +7,7 @@ import mmap
 import numba
 import numpy as np
 
-from scalana.graphs.portions import chunks, each
+from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
 
 _LARGE_BYTES = 1 << 22

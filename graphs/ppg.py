@@ -1,11 +1,11 @@
 """The Program Performance Graph: the structure of a program, once, and what every rank did in it.
 
 :func:`build_ppg` goes from a run folder to a :class:`PPG` in steps that each have their module: choose the ranks'
-records (:mod:`~scalana.graphs.load`), bring them onto one set of columns and one time axis
-(:mod:`~scalana.graphs.gather`, :mod:`~scalana.graphs.clocks`), find the vertices of call paths
-(:mod:`~scalana.graphs.callpaths`), make calls of events (:mod:`~scalana.graphs.calls`), match them
-(:mod:`~scalana.graphs.matching`, :mod:`~scalana.graphs.signals`), divide the time between them
-(:mod:`~scalana.graphs.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
+records (:mod:`~scalana.graphs.readers.rank_selection`), bring them onto one set of columns and one time axis
+(:mod:`~scalana.graphs.readers.gather`, :mod:`~scalana.graphs.readers.clocks`), find the vertices of call paths
+(:mod:`~scalana.graphs.attribution.callpaths`), make calls of events (:mod:`~scalana.graphs.calls.calls`), match them
+(:mod:`~scalana.graphs.dependences.matching`, :mod:`~scalana.graphs.dependences`), divide the time between them
+(:mod:`~scalana.graphs.bursts.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.callpaths import Placer
-from scalana.graphs.gather import Gathered, gather
-from scalana.graphs.held_calls import shorten_held
-from scalana.graphs.load import RankRecords, choose_records
-from scalana.graphs.located import Located, gaps_of, locate, outside_communication, samples_of
-from scalana.graphs.matching import Matching, match
+from scalana.graphs.adjust.gil_contention import shorten_held
+from scalana.graphs.adjust.polling import begin_with_polling, with_callees
+from scalana.graphs.arrays.shards import Portion, each, portions
+from scalana.graphs.attribution.callpaths import Placer
+from scalana.graphs.attribution.placing import FrontEnd, call_vertices, no_front_end, place_paths
+from scalana.graphs.bursts.imputation import common_profiles
+from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
+from scalana.graphs.bursts.work_rows import Gaps, Rows
+from scalana.graphs.calls.located import Located, gaps_of, locate, outside_communication, samples_of
+from scalana.graphs.calls.thinning import Stays, Sums, add_unwritten, put_into_gaps, weights
+from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
+from scalana.graphs.dependences import SIGNALLING, add_progress, add_signals
+from scalana.graphs.dependences.matching import Matching, match
+from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
-from scalana.graphs.native_frames import Symbols, no_symbols, resolve_native
-from scalana.graphs.open_calls import open_calls
-from scalana.graphs.own_work import Catalogue, inferred_work, numbered, sampled_work
-from scalana.graphs.placing import FrontEnd, call_vertices, no_front_end, place_paths
-from scalana.graphs.polling import begin_with_polling, with_callees
-from scalana.graphs.portions import Portion, each, portions
-from scalana.graphs.psg import PSG
-from scalana.graphs.reading import read_records
+from scalana.graphs.readers.gather import Gathered, gather
+from scalana.graphs.readers.native_frames import Symbols, no_symbols, resolve_native
+from scalana.graphs.readers.rank_selection import RankRecords, choose_records
+from scalana.graphs.readers.reading import read_records
+from scalana.graphs.readers.records import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
-from scalana.graphs.sampled_stretches import Places, active_s
-from scalana.graphs.signals import SIGNALLING, add_progress, add_signals
-from scalana.graphs.tables import emptied, forget, narrowed, take, to_ns, to_seconds, widened
+from scalana.graphs.samples.between import Places, active_s
+from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import (
     CODE,
     ROW,
@@ -48,17 +52,13 @@ from scalana.graphs.timeline import (
     Timeline,
     Unwritten,
 )
-from scalana.graphs.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
-from scalana.graphs.unsampled import common_profiles
-from scalana.graphs.unwritten import Stays, Sums, add_unwritten, put_into_gaps, weights
-from scalana.graphs.work_rows import Gaps, Rows
-from scalana.runtime.record_format import INTERVAL_UNWRITTEN
+from scalana.runtime.record.format import INTERVAL_UNWRITTEN
 
 if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from scalana.graphs.run_folder import RunFolder
+    from scalana.graphs.readers.run_folder import RunFolder
 
 _NS = 1e-9
 _INTERVAL_TYPES = ("", "region", "step", "phase", "module", "device", "pipeline action")

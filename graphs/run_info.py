@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalana.graphs.gather import Communicator, Gathered
-from scalana.graphs.load import RankRecords
+from scalana.graphs.readers.gather import Communicator, Gathered
+from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.graphs.call_tree import CallTree
-    from scalana.graphs.run_folder import RunFolder
-    from scalana.runtime.record_format import ProcessRecord
+    from scalana.graphs.readers.call_tree import CallTree
+    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.runtime.record.format import ProcessRecord
 
 _SHOWN = 3
 """Files that could not be read that are named one by one."""

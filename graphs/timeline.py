@@ -161,7 +161,7 @@ class Activities:
 
 @dataclass(slots=True)
 class Unwritten:
-    """Calls that were not written one by one, because there were too many (:mod:`~scalana.graphs.unwritten`)."""
+    """Calls that were not written one by one, because there were too many (:mod:`~scalana.graphs.calls.thinning`)."""
 
     gap_s: FloatArray
     """Exact seconds of every gap in such calls, which are none of its own work ``[gaps]``."""

@@ -356,7 +356,7 @@ def _install_hooks() -> None:
     atexit.register(_at_exit)
     os._exit = _ending_at_once(os._exit)  # type: ignore[assignment]
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
-    from scalana.runtime import import_hooks
+    from scalana.runtime import hooks as import_hooks
 
     # Module by module, so that a program that never imports torch never loads what knows about torch.
     import_hooks.when_imported("torch.distributed.distributed_c10d", _torch_distributed_imported)
@@ -365,7 +365,7 @@ def _install_hooks() -> None:
 
 
 def _torch_distributed_imported(module: Any) -> None:
-    from scalana.runtime import torch_init
+    from scalana.runtime.torch import init as torch_init
 
     torch_init.patch(module)
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pandas
 
     from scalana.cluster import Cluster
-    from scalana.detectors.findings import Analysis, Finding, TimeSplit
+    from scalana.detectors.finding import Analysis, Finding, TimeSplit
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
-    from scalana.graphs.psg import PSG
-    from scalana.graphs.structure import FileStructure
+    from scalana.graphs.structure.psg import PSG
+    from scalana.graphs.structure.source_tree import FileStructure
 
 
 class RunDataError(ValueError):
@@ -128,10 +128,10 @@ def analyze(
         reason = "not a folder" if os.path.exists(path) else "no such folder"
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
-    from scalana.detectors.kernels import compiling_ahead
+    from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.graphs.ppg import build_ppg, read_here
-    from scalana.graphs.run_folder import RunFolder
-    from scalana.runtime.record_format import RecordError
+    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.runtime.record.format import RecordError
 
     changed: list[str] = []
     lacking: list[str] = []
@@ -203,7 +203,7 @@ def _native_structure(
     from scalana.frontend.cpp.build import build_cpp_psg
     from scalana.frontend.cpp.clang import ClangMissing
     from scalana.frontend.cpp.resolve import Program
-    from scalana.graphs.psg import PSG
+    from scalana.graphs.structure.psg import PSG
 
     program = Program()
     try:
@@ -225,7 +225,7 @@ def _symbols(
     from scalana.frontend.cpp import debug_files
     from scalana.frontend.cpp.elf import BinaryError
     from scalana.frontend.cpp.frames import frames_at
-    from scalana.graphs.native_frames import is_foreign
+    from scalana.graphs.readers.native_frames import is_foreign
 
     if build_id and debug_files.build_id(path) != build_id:
         if os.path.isabs(path) and not is_foreign(path):  # not the kernel's own ([vdso])

@@ -16,10 +16,10 @@ from scalana import __version__
 from scalana.api import ClusterError
 
 if TYPE_CHECKING:
-    from scalana.graphs.gather import Gathered
-    from scalana.graphs.load import RankRecords
-    from scalana.graphs.native_frames import Frames, Symbols
-    from scalana.graphs.run_folder import RunFolder
+    from scalana.graphs.readers.gather import Gathered
+    from scalana.graphs.readers.native_frames import Frames, Symbols
+    from scalana.graphs.readers.rank_selection import RankRecords
+    from scalana.graphs.readers.run_folder import RunFolder
 
 CONNECT_S = 10.0
 """How long to wait for a scheduler to answer, and for its first worker."""
@@ -71,12 +71,12 @@ class Cluster:
             ClusterError: a worker cannot run this version of scalana, or does not see the folder.
             RecordError: not one record can be read.
         """
-        from scalana.graphs import blocks
-        from scalana.graphs.gather import on_one_axis
-        from scalana.graphs.load import choose_records
-        from scalana.graphs.native_frames import source_frames
-        from scalana.graphs.run_folder import in_order
-        from scalana.runtime.record_format import RecordError
+        from scalana.graphs.readers import blocks
+        from scalana.graphs.readers.gather import on_one_axis
+        from scalana.graphs.readers.native_frames import source_frames
+        from scalana.graphs.readers.rank_selection import choose_records
+        from scalana.graphs.readers.run_folder import in_order
+        from scalana.runtime.record.format import RecordError
 
         done("reading records")
         self._check_workers()
@@ -141,7 +141,7 @@ def _worker_version() -> str:
 
 def _plain(frames: Frames) -> Frames:
     """Frames without classes that workers may not be able to import."""
-    from scalana.graphs.native_frames import PlainFrame
+    from scalana.graphs.readers.native_frames import PlainFrame
 
     return {
         module: {

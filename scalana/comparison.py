@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from scalana.api import RunDataError, analyze, connected
 
 if TYPE_CHECKING:
-    from scalana.detectors.diff import Difference
-    from scalana.detectors.findings import Finding
-    from scalana.detectors.scaling import Scaling
+    from scalana.detectors.finding import Finding
+    from scalana.detectors.runs.diff import Difference
+    from scalana.detectors.runs.scaling import Scaling
 
 RunPath = str | os.PathLike[str]
 
@@ -91,8 +91,8 @@ def scaling(
         RunDataError: a folder cannot be used or is given twice, or all runs are of one size.
         ClusterError: the scheduler or its workers cannot be used.
     """
-    from scalana.detectors.costs import run_costs
-    from scalana.detectors.scaling import ScalingError, detect
+    from scalana.detectors.runs.costs import run_costs
+    from scalana.detectors.runs.scaling import ScalingError, detect
 
     known: set[str] = set()
     for path in runs:
@@ -131,8 +131,8 @@ def diff(
         RunDataError: a folder cannot be used.
         ClusterError: the scheduler or its workers cannot be used.
     """
-    from scalana.detectors.costs import run_costs
-    from scalana.detectors.diff import compare
+    from scalana.detectors.runs.costs import run_costs
+    from scalana.detectors.runs.diff import compare
 
     with connected(scheduler) as cluster:
         first, second = (

@@ -18,8 +18,8 @@ from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.unit import FORMAT, Unit, decode
 from scalana.frontend.linker import Linker
-from scalana.graphs.psg import PSG, Place, VertexKind
-from scalana.graphs.structure import FunctionStructure, Target
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.source_tree import FunctionStructure, Target
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "CMakeFiles", "node_modules"})
 """Folders that are not looked into unless they are asked for by name."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from scalana.frontend.cpp.clang import children_of, is_dynamic_call, kind_of, referenced, start_of
 from scalana.frontend.cpp.through import Through
 from scalana.frontend.cpp.unit import CallSite
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import Node
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import Node
 from scalana.runtime.operations import mpi_call
 
 if TYPE_CHECKING:

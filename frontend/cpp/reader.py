@@ -18,7 +18,7 @@ from scalana.frontend.cpp.names import ANONYMOUS, LAMBDA
 from scalana.frontend.cpp.statements import Builder
 from scalana.frontend.cpp.texts import Texts
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
-from scalana.graphs.psg import Place
+from scalana.graphs.structure.psg import Place
 
 if TYPE_CHECKING:
     from clang.cindex import Cursor, TranslationUnit, Type

@@ -6,8 +6,16 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import NOTHING, UNKNOWN, Decision, FileStructure, FunctionStructure, Node, Target
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import (
+    NOTHING,
+    UNKNOWN,
+    Decision,
+    FileStructure,
+    FunctionStructure,
+    Node,
+    Target,
+)
 from scalana.runtime.operations import mpi_call
 
 WIDTH = 8

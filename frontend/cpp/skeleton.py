@@ -15,8 +15,8 @@ from scalana.frontend.cpp.dies import attribute, chain_of, declared, is_foreign,
 from scalana.frontend.cpp.elf import Binary, CompileUnit
 from scalana.frontend.cpp.names import plain_name
 from scalana.frontend.cpp.unit import CallSite, FunctionRecord, Unit
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import Node
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import Node
 from scalana.runtime.operations import MpiCall, mpi_call, mpi_call_of_fortran
 
 _CALLS = frozenset({"DW_TAG_call_site", "DW_TAG_GNU_call_site"})

@@ -18,8 +18,8 @@ from scalana.frontend.cpp import pragmas
 from scalana.frontend.cpp.calls import Calls
 from scalana.frontend.cpp.clang import children_of, constant, end_of, kind_of, parts_of, start_of
 from scalana.frontend.cpp.jumps import Spans, jumps_back
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import Node
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import Node
 
 if TYPE_CHECKING:
     from clang.cindex import Cursor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp.clang import end_of, handle_of, start_of
 from scalana.frontend.cpp.pragmas import Pragma, between, omp_pragmas
-from scalana.graphs.psg import Place
+from scalana.graphs.structure.psg import Place
 
 if TYPE_CHECKING:
     from clang.cindex import Cursor, File

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalana.graphs.psg import Place, VertexKind
-from scalana.graphs.structure import Node
+from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.source_tree import Node
 
 FORMAT = 10
 """Of :func:`encode`; to be raised with any change of it, or of what is found in the sources."""

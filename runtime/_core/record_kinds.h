@@ -1,4 +1,4 @@
-/* Numbers of the record format, shared by the writer and the reader. runtime/record_format.py describes the format. */
+/* Numbers of the record format, shared by the writer and the reader. runtime/record/format.py describes the format. */
 #ifndef SCALANA_RECORD_KINDS_H
 #define SCALANA_RECORD_KINDS_H
 

@@ -11,7 +11,7 @@ from scalana import console
 from scalana.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
-    from scalana.graphs.psg import PSG
+    from scalana.graphs.structure.psg import PSG
 
 
 class PsgCommand:

@@ -116,7 +116,7 @@ def _compile_for_the_next_run() -> None:
     from scalana.runtime import user_cache
 
     if user_cache.wanted(user_cache.TORCH, os.environ):
-        from scalana.runtime import torch_build
+        from scalana.runtime.torch import build as torch_build
 
         torch_build.start(os.environ)
 
@@ -127,7 +127,7 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: 
         if any(name.endswith(".rec") for name in os.listdir(os.path.join(folder, "records"))):
             return ""
     from scalana import nothing_recorded
-    from scalana.graphs.run_folder import RunFolder
+    from scalana.graphs.readers.run_folder import RunFolder
 
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)

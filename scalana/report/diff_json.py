@@ -9,8 +9,8 @@ from scalana.report import names
 from scalana.report.document import finding_entry, plain
 
 if TYPE_CHECKING:
-    from scalana.detectors.costs import RunCosts
-    from scalana.detectors.diff import CausePair, Change, Difference
+    from scalana.detectors.runs.costs import RunCosts
+    from scalana.detectors.runs.diff import CausePair, Change, Difference
 
 SCHEMA = "scalana.diff/1"
 

@@ -9,9 +9,9 @@ from scalana.report import names
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
-    from scalana.detectors.costs import RunCosts
-    from scalana.detectors.diff import Change, Difference
-    from scalana.detectors.findings import Finding
+    from scalana.detectors.finding import Finding
+    from scalana.detectors.runs.costs import RunCosts
+    from scalana.detectors.runs.diff import Change, Difference
 
 MOST_CHANGES = 12
 

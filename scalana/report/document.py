@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scalana.report import names
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
+    from scalana.detectors.finding import Analysis, Finding, Hop, TimeSplit
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scalana.detectors.advice import NOTHING
+from scalana.detectors.late_ranks.advice import NOTHING
 from scalana.report import names
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Finding
+    from scalana.detectors.finding import Finding
     from scalana.graphs.run_info import RunInfo
 
 _MOST_HOPS = 8

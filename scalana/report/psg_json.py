@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scalana.report import names
 
 if TYPE_CHECKING:
-    from scalana.graphs.psg import PSG
+    from scalana.graphs.structure.psg import PSG
 
 SCHEMA = "scalana.psg/1"
 
@@ -25,7 +25,7 @@ def document(psg: PSG, cwd: str = "") -> dict[str, Any]:
     ``name`` and ``operation`` ("" for anything but communication). ``edges`` are ``[from, to, type]`` with type
     ``data`` or ``recursion``.
     """
-    from scalana.graphs.psg import attributes
+    from scalana.graphs.structure.psg import attributes
 
     vertices = []
     for vertex in psg.vertices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from scalana.graphs.psg import PSG, Vertex, VertexKind, attributes
+from scalana.graphs.structure.psg import PSG, Vertex, VertexKind, attributes
 
 _COLORS = {
     VertexKind.COMM: "\x1b[1;31m",
@@ -20,7 +20,7 @@ _RESET = "\x1b[0m"
 
 def render(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.PathLike[str] = "") -> str:
     """The graph contracted to what matters for communication and loops, as :func:`render_psg` shows it."""
-    from scalana.graphs.contraction import contract
+    from scalana.graphs.structure.contraction import contract
 
     small = contract(psg).psg
     text = render_psg(small, width=width, color=color, root=root)

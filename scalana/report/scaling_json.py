@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scalana.report.document import finding_entry, plain
 
 if TYPE_CHECKING:
-    from scalana.detectors.scaling import JobPrediction, Scaling, Size
+    from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
 
 SCHEMA = "scalana.scaling/1"
 

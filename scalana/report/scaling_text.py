@@ -12,8 +12,8 @@ from scalana.report.finding_text import context, headline
 from scalana.report.paint import NARROW, Paint, clip, rule, wrap
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Finding
-    from scalana.detectors.scaling import JobPrediction, Scaling, Size
+    from scalana.detectors.finding import Finding
+    from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
     from scalana.graphs.run_info import RunInfo
 
 MOST_FINDINGS = 5

@@ -12,7 +12,7 @@ from scalana.report.hot import HotPlace, hot_places
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
-    from scalana.detectors.findings import Analysis, TimeSplit
+    from scalana.detectors.finding import Analysis, TimeSplit
     from scalana.graphs.ppg import PPG
 
 MOST_FINDINGS = 5

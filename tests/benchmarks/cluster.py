@@ -18,9 +18,9 @@ from distributed import Client, LocalCluster
 
 import scalana
 from scalana.cluster import Cluster
-from scalana.graphs import blocks
 from scalana.graphs.ppg import read_here
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers import blocks
+from scalana.graphs.readers.run_folder import RunFolder
 
 
 def cpu_s() -> float:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import scalana
-from scalana.detectors.scaling.models import fit
+from scalana.detectors.runs.scaling.models import fit
 
 SHAPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "3": lambda p: 3.0 + 0.0 * p,

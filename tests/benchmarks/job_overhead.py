@@ -52,7 +52,9 @@ class Recording:
 
     def installed(self) -> None:
         """Recording has been set up; what it replaced is known from here on."""
-        from scalana.runtime import recorder, torch_comm, torch_native
+        from scalana.runtime import recorder
+        from scalana.runtime.torch import comm as torch_comm
+        from scalana.runtime.torch import native as torch_native
 
         self.core, self.torch_comm, self.torch_native = recorder.core, torch_comm, torch_native
         self.replaced = [

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.runtime import _core
-from scalana.runtime.record_format import ProcessRecord
+from scalana.runtime.record.format import ProcessRecord
 
 BUDGET = 1 << 28
 

@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.frontend.build import Sources, build_psg, python_files
-from scalana.graphs.callpaths import FrameRef, Placer
-from scalana.graphs.contraction import contract
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.attribution.callpaths import FrameRef, Placer
+from scalana.graphs.structure.contraction import contract
+from scalana.graphs.structure.psg import PSG, VertexKind
 
 PATHS = 100_000
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.cpp import referee
 
 

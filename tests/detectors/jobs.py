@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.blame import blame
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.pools import find_pools
-from scalana.detectors.replay import prepare
-from scalana.detectors.waits import find_waits
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from tests.detectors.simulator import sampled, simulate
 
 
@@ -44,7 +44,7 @@ def structure(names):
 
 
 def _vertex(index, kind, place, parent):
-    from scalana.graphs.psg import Vertex
+    from scalana.graphs.structure.psg import Vertex
 
     return Vertex(index, kind, place, parent, index)
 

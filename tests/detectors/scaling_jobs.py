@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from scalana import detectors
-from scalana.detectors.costs import run_costs
-from scalana.detectors.scaling import detect
+from scalana.detectors.runs.costs import run_costs
+from scalana.detectors.runs.scaling import detect
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.simulator import sampled, simulate
 

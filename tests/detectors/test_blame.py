@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.blame import blame
-from scalana.detectors.replay import prepare
-from scalana.detectors.targets import TargetKind
-from scalana.detectors.waits import find_waits
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.whatif.replay import prepare
 from tests.detectors import examples
 from tests.detectors.simulator import simulate
 

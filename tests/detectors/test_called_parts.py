@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.blame import blame
-from scalana.detectors.candidates import Candidate, Spot, _join_called, spots_of_lines
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.pools import find_pools
-from scalana.detectors.replay import prepare
-from scalana.detectors.targets import TargetKind
-from scalana.detectors.waits import find_waits
-from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.rollup.candidates import Candidate, Spot, _join_called, spots_of_lines
+from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.costs import run_costs, setup_vertices
-from scalana.detectors.diff import _shared, compare
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.detectors.runs.costs import run_costs, setup_vertices
+from scalana.detectors.runs.diff import _shared, compare
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from tests.detectors.scaling_jobs import LINES, STEPS, analyse, program
 
 

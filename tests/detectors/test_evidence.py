@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from scalana.detectors.advice import advise
-from scalana.detectors.candidates import Candidate, Spot
-from scalana.detectors.evidence import _alike, callers, place_time, times_run
-from scalana.detectors.findings import Finding
-from scalana.detectors.targets import TargetKind
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.finding import Finding
+from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.late_ranks.evidence import _alike, callers, place_time, times_run
+from scalana.detectors.rollup.candidates import Candidate, Spot
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors import hangs
-from scalana.graphs.gather import Communicator
-from scalana.graphs.psg import VertexKind
+from scalana.detectors.hang import detect as hangs
+from scalana.graphs.readers.gather import Communicator
 from scalana.graphs.run_info import OpenCall, RunInfo
+from scalana.graphs.structure.psg import VertexKind
 from scalana.graphs.timeline import OwnWork
 from scalana.runtime.operations import BY_NAME
 from tests.detectors import examples

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors import late_ranks
-from scalana.detectors.blame import blame
-from scalana.detectors.joined_threads import joined_threads
-from scalana.detectors.replay import Change, prepare
-from scalana.detectors.waits import find_waits
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.join_waits import joined_threads
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks import detect as late_ranks
+from scalana.detectors.whatif.replay import Change, prepare
 from tests.detectors.examples import work
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate

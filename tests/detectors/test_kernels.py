@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scalana import api
-from scalana.detectors import kernels
-from scalana.graphs import hashing
+from scalana.detectors import compile_ahead as kernels
+from scalana.graphs.arrays import hashing
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 

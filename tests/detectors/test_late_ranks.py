@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors import late_ranks
-from scalana.detectors.blame import blame
-from scalana.detectors.replay import prepare
-from scalana.detectors.waits import find_waits
-from scalana.graphs.psg import VertexKind
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks import detect as late_ranks
+from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.structure.psg import VertexKind
 from scalana.report.finding_text import claim
 from tests.detectors import examples
 from tests.detectors.jobs import analyse, steps, structure

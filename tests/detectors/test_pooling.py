@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.detectors import analyze, grouping
-from scalana.detectors.findings import Analysis
-from scalana.graphs.hashing import _distinct, _ordered, distinct, ordered
+from scalana.detectors import analyze
+from scalana.detectors.delays import classes as grouping
+from scalana.detectors.finding import Analysis
+from scalana.graphs.arrays.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 

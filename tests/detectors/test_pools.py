@@ -7,14 +7,14 @@ import heapq
 import numpy as np
 import pytest
 
-from scalana.detectors import slow_workers
-from scalana.detectors.blame import blame
-from scalana.detectors.candidates import join_entries
-from scalana.detectors.hidden import next_cause
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.pools import find_pools
-from scalana.detectors.replay import prepare
-from scalana.detectors.waits import find_waits
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.masked import next_cause
+from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.rollup.candidates import join_entries
+from scalana.detectors.slow_workers import detect as slow_workers
+from scalana.detectors.whatif.replay import prepare
 from tests.detectors.jobs import analyse, structure
 from tests.detectors.simulator import sampled, simulate
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.published import (
+from scalana.detectors.aggregate.published import (
     abnormal_vertices,
     backtrack,
     detect,
     largest_imbalance,
     non_scalable_vertices,
 )
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.scaling_jobs import LINES, analyse, program
 

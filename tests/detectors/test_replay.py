@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.replay import Change, prepare
+from scalana.detectors.whatif.replay import Change, prepare
 from tests.detectors import examples
 from tests.detectors.simulator import simulate
 

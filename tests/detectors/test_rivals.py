@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.findings import Finding, Hop
-from scalana.detectors.rivals import KIND, name_rivals
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.late_ranks.interference import KIND, name_rivals
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 
 def structure():

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.blame import blame
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.pools import find_pools
-from scalana.detectors.replay import prepare
-from scalana.detectors.same_work import ALONE, same_work
-from scalana.detectors.waits import find_waits
-from scalana.graphs.psg import Place
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.contexts import ALONE, same_work
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.structure.psg import Place
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import sampled, simulate
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.costs import run_costs
-from scalana.detectors.scaling import ScalingError, detect
-from scalana.graphs.psg import Place, VertexKind
+from scalana.detectors.runs.costs import run_costs
+from scalana.detectors.runs.scaling import ScalingError, detect
+from scalana.graphs.structure.psg import Place, VertexKind
 from scalana.report import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.scaling.models import Model, fit
+from scalana.detectors.runs.scaling.models import Model, fit
 
 SHAPES = {
     "constant": (lambda p: 3.0 + 0.0 * p, "constant"),

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.analysis import _turns_in_calls
-from scalana.detectors.blame import blame
-from scalana.detectors.crowding import (
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.finding import Finding, TimeSplit
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
+from scalana.detectors.noise.contention import (
     Crowding,
     calls_without_core_s,
     computes_in_turn,
@@ -19,16 +23,12 @@ from scalana.detectors.crowding import (
     turns_s,
     without_turns,
 )
-from scalana.detectors.evidence import computes_more, may_compute_more
-from scalana.detectors.findings import Finding, TimeSplit
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.paths import _name
-from scalana.detectors.pools import find_pools
-from scalana.detectors.replay import prepare
-from scalana.detectors.savings import StretchExcess, _usual_rows
-from scalana.detectors.targets import TargetKind
-from scalana.detectors.waits import find_waits
-from scalana.graphs.psg import PSG, Place, Vertex, VertexKind
+from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.rollup.paths import _name
+from scalana.detectors.run import _turns_in_calls
+from scalana.detectors.whatif.changes import StretchExcess, _usual_rows
+from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate

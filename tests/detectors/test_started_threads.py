@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.detectors.blame import blame
-from scalana.detectors.late_ranks import detect
-from scalana.detectors.replay import prepare
-from scalana.detectors.started_threads import StartedThreads
-from scalana.detectors.waits import find_waits
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.forks import StartedThreads
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.whatif.replay import prepare
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.steadying import LIKE, steadied
+from scalana.detectors.whatif.shrinkage import LIKE, steadied
 from scalana.graphs.timeline import Timeline
 from tests.detectors import examples
 from tests.detectors.jobs import analyse

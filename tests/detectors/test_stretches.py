@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.stretches import _left_calls, find_stretches
-from scalana.detectors.waits import WaitStates
+from scalana.detectors.delays.sync_intervals import _left_calls, find_stretches
+from scalana.detectors.delays.wait_states import WaitStates
 from scalana.runtime.operations import BY_NAME
 
 

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from scalana.frontend.build import build_psg
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_CODE
 
 

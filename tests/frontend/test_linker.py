@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scalana.frontend.build import build_psg
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.outline import expect, outline, program, write
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.outline import expect, outline, program
 
 HEAD = "import torch.distributed as dist\n"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scalana.graphs.ppg import PPG, build_ppg
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.launch import write_run_info
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_BLOCKING, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
-from scalana.runtime.record_writer import RecordWriter
+from scalana.runtime.record.format import EVENT_BLOCKING, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
+from scalana.runtime.record.writer import RecordWriter
 
 MS = 1_000_000
 FILE = "/job/train.py"

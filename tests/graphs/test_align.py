@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from scalana.frontend.build import build_psg
-from scalana.graphs.align import align
-from scalana.graphs.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.align import align
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 BEFORE = """\
 import torch.distributed as dist

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scalana.graphs.call_tree import CallTree
-from scalana.runtime.record_format import ProcessRecord
-from scalana.runtime.record_writer import RecordWriter
+from scalana.graphs.readers.call_tree import CallTree
+from scalana.runtime.record.format import ProcessRecord
+from scalana.runtime.record.writer import RecordWriter
 
 
 def record(path: Path, order: list[int], depth: int = 1, cwd: str = "/job") -> ProcessRecord:

@@ -14,8 +14,8 @@ from types import CodeType, FrameType
 import pytest
 
 from scalana.frontend.build import Sources, build_psg
-from scalana.graphs.callpaths import FrameRef, Placer
-from scalana.graphs.psg import PSG, VertexKind
+from scalana.graphs.attribution.callpaths import FrameRef, Placer
+from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_NAME
 
 LIB_DIRS = [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")]

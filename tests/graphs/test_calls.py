@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.calls import build_spans
+from scalana.graphs.calls.calls import build_spans
 from scalana.runtime.operations import BY_CODE
 from tests.graphs.tables import MS, make_events
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.clocks import estimate_clocks
+from scalana.graphs.readers.clocks import estimate_clocks
 
 
 def _run(offsets_s, drifts, guess_error_s, ticks=2000, seconds=30.0, noise_s=30e-6, outliers=0.02, seed=1, keep=None):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.even_shares import lengths
-from scalana.graphs.own_work import own_work
-from scalana.graphs.sampled_stretches import Places
-from scalana.graphs.tables import Samples, Threads
-from scalana.graphs.work_rows import Gaps
-from scalana.runtime.record_format import STATE_ASLEEP, STATE_RUNNING
+from scalana.graphs.bursts.even_shares import lengths
+from scalana.graphs.bursts.own_work import own_work
+from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.samples.between import Places
+from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 
 MS = 1_000_000
 PERIOD = 5 * MS

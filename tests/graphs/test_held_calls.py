@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.waits import find_waits
-from scalana.runtime.record_format import STATE_RUNNING
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.runtime.record.format import STATE_RUNNING
 from tests.graphs.runs import FILE, LINES, MS, build, make_ranks
 
 STEPS = 20

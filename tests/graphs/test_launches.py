@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from scalana.graphs.load import choose_records
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.run_folder import RunFolder
-from scalana.runtime.record_format import RecordError
+from scalana.graphs.readers.rank_selection import choose_records
+from scalana.graphs.readers.run_folder import RunFolder
+from scalana.runtime.record.format import RecordError
 
 from .runs import Rank, build, by_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.graphs.runs import FILE, LIBRARY, MAIN_LINE, build, make_ranks
 
 TRAINER = f"{LIBRARY}/trainer.py"

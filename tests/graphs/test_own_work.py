@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.own_work import own_work
-from scalana.graphs.sampled_stretches import Places, active_s
-from scalana.graphs.tables import Samples, Threads
-from scalana.graphs.work_rows import Gaps, Rows, exact_cpu
-from scalana.runtime.record_format import (
+from scalana.graphs.bursts.own_work import own_work
+from scalana.graphs.bursts.work_rows import Gaps, Rows, exact_cpu
+from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.samples.between import Places, active_s
+from scalana.runtime.record.format import (
     STATE_ASLEEP,
     STATE_IPC,
     STATE_LOCK,

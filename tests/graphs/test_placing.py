@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.graphs.placing import rests_inside
+from scalana.graphs.attribution.placing import rests_inside
 
 
 @pytest.mark.parametrize("name", ["fsync", "__write", "pwrite64", "__open64_nocancel", "clock_nanosleep@@GLIBC_2.17"])

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.detectors.waits import find_waits
-from scalana.graphs.polling import with_callees
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.graphs.adjust.polling import with_callees
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import STATE_ASLEEP, STATE_RUNNING
+from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 from tests.graphs.runs import FILE, LIBRARY, MS, build, make_ranks
 
 SERVE = [(FILE, "<module>", 40), (f"{LIBRARY}/pool.py", "serve", 7)]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_ANY_SOURCE, EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
+from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
 from tests.graphs.runs import FILE, MS, Rank, build, by_name, make_ranks
 from tests.graphs.runs import LIBRARY as LIB
 

@@ -6,8 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from scalana.graphs.contraction import contract
-from scalana.graphs.psg import PSG, Place, VertexKind, Visitor
+from scalana.graphs.structure.contraction import contract
+from scalana.graphs.structure.psg import PSG, Place, VertexKind, Visitor
 from scalana.runtime.operations import BY_NAME
 
 ALLREDUCE = BY_NAME["allreduce"].code

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.graphs import run_folder
-from scalana.graphs.gather import gather
-from scalana.graphs.load import choose_records
-from scalana.graphs.reading import Rows, Shelves, as_one, put, read_records
-from scalana.graphs.run_folder import RunFolder
-from scalana.runtime import record_format
-from scalana.runtime.codes import Code, Codes
-from scalana.runtime.record_format import EventColumns, SampleColumns
+from scalana.graphs.readers import run_folder
+from scalana.graphs.readers.gather import gather
+from scalana.graphs.readers.rank_selection import choose_records
+from scalana.graphs.readers.reading import Rows, Shelves, as_one, put, read_records
+from scalana.graphs.readers.run_folder import RunFolder
+from scalana.runtime.record import format as record_format
+from scalana.runtime.record.codes import Code, Codes
+from scalana.runtime.record.format import EventColumns, SampleColumns
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 

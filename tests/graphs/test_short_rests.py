@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.short_rests import Pairs, lost_cores, unfound_rests, unfound_runs
+from scalana.graphs.bursts.short_rests import Pairs, lost_cores, unfound_rests, unfound_runs
 
 PERIOD = 0.005
 LOOP, SLEEP, DISK = 1, 2, 3

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from scalana.detectors import analyze
-from scalana.detectors.findings import Analysis
+from scalana.detectors.finding import Analysis
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_format import EVENT_COMPLETION, EVENT_POST, THREAD_MAIN, THREAD_NATIVE
-from scalana.runtime.record_writer import RecordWriter
+from scalana.runtime.record.format import EVENT_COMPLETION, EVENT_POST, THREAD_MAIN, THREAD_NATIVE
+from scalana.runtime.record.writer import RecordWriter
 from tests.tools.thin_run import thin_run
 
 RANKS, ROUNDS, LATE = 4, 4000, 1

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE
-from scalana.runtime.record_format import ProcessRecord
+from scalana.runtime.record.format import ProcessRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOTSTRAP = ROOT / "runtime" / "bootstrap"

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalana.runtime.record_format import ProcessRecord
+from scalana.runtime.record.format import ProcessRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scalana.runtime import _core
-from scalana.runtime.record_format import ProcessRecord
+from scalana.runtime.record.format import ProcessRecord
 
 from .recording import build_core, recorded
 

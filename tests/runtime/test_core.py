@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from scalana.runtime import _core
-from scalana.runtime.record_format import ProcessRecord
-from scalana.runtime.record_writer import collective_key, message_key
+from scalana.runtime.record.format import ProcessRecord
+from scalana.runtime.record.writer import collective_key, message_key
 
 from . import recording
 from .recording import line_of, recorded, run

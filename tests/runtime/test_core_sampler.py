@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import _core, record_format
-from scalana.runtime.record_format import ProcessRecord
+from scalana.runtime import _core
+from scalana.runtime.record import format as record_format
+from scalana.runtime.record.format import ProcessRecord
 
 from .recording import build_core, line_of, main_thread, recorded, seconds_by_function
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.launch import write_run_info
-from scalana.runtime import _core, record_format
-from scalana.runtime.record_format import ProcessRecord, RecordError, position
-from scalana.runtime.record_writer import RecordWriter
+from scalana.runtime import _core
+from scalana.runtime.record import format as record_format
+from scalana.runtime.record.format import ProcessRecord, RecordError, position
+from scalana.runtime.record.writer import RecordWriter
 
 
 def write_events(file: Path, count: int, per_block: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalana.runtime import regions
-from scalana.runtime.record_format import INTERVAL_REGION, INTERVAL_STEP, ProcessRecord
+from scalana.runtime.record.format import INTERVAL_REGION, INTERVAL_STEP, ProcessRecord
 
 from . import jobs
 

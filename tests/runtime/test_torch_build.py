@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import torch_build, torch_native, user_cache
+from scalana.runtime import user_cache
+from scalana.runtime.torch import build as torch_build
+from scalana.runtime.torch import native as torch_native
 
 
 def ask(cache: Path) -> str:

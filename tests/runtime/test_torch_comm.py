@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import torch_build
 from scalana.runtime.operations import BY_TORCH_OP
+from scalana.runtime.torch import build as torch_build
 from tests.tools.torch_kernels import provide
 
 from . import jobs
@@ -236,7 +236,7 @@ WITHOUT_PYTHON = """
 import torch, torch.distributed as dist, torch.distributed._functional_collectives as functional
 from torch.testing._internal.distributed.fake_pg import FakeStore
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
-from scalana.runtime import torch_state
+from scalana.runtime.torch import state as torch_state
 class Watched:
     def __init__(self, core): self.core = core; self.entered = 0
     def __getattr__(self, name):

@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
-from scalana.detectors.blame import BlameTable
-from scalana.detectors.findings import Analysis, Finding, Hop, TimeSplit
-from scalana.detectors.waits import WaitStates
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.finding import Analysis, Finding, Hop, TimeSplit
 from scalana.graphs.metrics import METRICS
 from scalana.graphs.ppg import PPG
-from scalana.graphs.psg import PSG, Place, VertexKind
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Activities, Calls, Instances, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scalana.launch import write_run_info
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record_writer import RecordWriter
+from scalana.runtime.record.writer import RecordWriter
 
 SOURCE = """\
 import torch.distributed as dist

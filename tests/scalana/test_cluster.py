@@ -15,9 +15,9 @@ import pytest
 
 import scalana
 from scalana.api import ClusterError
-from scalana.graphs import blocks
-from scalana.graphs.gather import Collected, collect
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers import blocks
+from scalana.graphs.readers.gather import Collected, collect
+from scalana.graphs.readers.run_folder import RunFolder
 from tests.scalana.recorded import write_run
 from tests.tools.generate_run import write_run as write_model
 from tests.tools.job_model import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from scalana.detectors.diff import Change
+from scalana.detectors.runs.diff import Change
 from scalana.report.diff_text import _changes
 from scalana.report.paint import Paint
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.graphs.run_folder import RunFolder  # noqa: E402
+from scalana.graphs.readers.run_folder import RunFolder  # noqa: E402
 from scalana.runtime.operations import BY_NAME  # noqa: E402
-from scalana.runtime.record_format import (  # noqa: E402
+from scalana.runtime.record.format import (  # noqa: E402
     EVENT_COMPLETION,
     EVENT_LEVEL_SHIFT,
     INTERVAL_UNWRITTEN,
     ProcessRecord,
 )
-from scalana.runtime.record_writer import RecordWriter, collective_key, message_key  # noqa: E402
+from scalana.runtime.record.writer import RecordWriter, collective_key, message_key  # noqa: E402
 
 SENDS = (BY_NAME["send"].code, BY_NAME["blocking_send"].code)
 RECEIVE = BY_NAME["recv"].code

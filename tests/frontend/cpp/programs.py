@@ -10,7 +10,7 @@ import pytest
 from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.clang import ClangMissing, bindings
-from scalana.graphs.psg import PSG
+from scalana.graphs.structure.psg import PSG
 from tests.frontend.outline import write
 
 

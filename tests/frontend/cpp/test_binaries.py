@@ -17,7 +17,7 @@ from scalana.frontend.cpp.debug_files import debug_file
 from scalana.frontend.cpp.elf import Binary, BinaryError
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.symbols import Symbols
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.cpp.test_symbols import addresses

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.cpp import referee
 from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.outline import write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.cpp.programs import graph, needs_libclang
 from tests.frontend.outline import expect, outline
 

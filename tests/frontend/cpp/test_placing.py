@@ -12,9 +12,9 @@ from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.symbols import NativeFrame, Symbols, symbols_of
-from scalana.graphs.callpaths import FrameRef, Placer
-from scalana.graphs.psg import PSG, VertexKind
-from scalana.runtime.record_format import NO_LINE_TABLE, packed, position
+from scalana.graphs.attribution.callpaths import FrameRef, Placer
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.runtime.record.format import NO_LINE_TABLE, packed, position
 from tests.frontend.cpp.programs import needs_libclang
 
 pytest.importorskip("elftools", reason="pyelftools is not installed")

@@ -8,7 +8,7 @@ import pytest
 
 from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache
-from scalana.graphs.psg import VertexKind
+from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, graph, needs_libclang
 from tests.frontend.outline import expect, outline, write

@@ -14,7 +14,7 @@ from scalana.frontend.cpp.build import build_cpp_psg
 from scalana.frontend.cpp.cache import Cache, cache_folder, key_of
 from scalana.frontend.cpp.flags import Compilation, command_line
 from scalana.frontend.cpp.unit import decode, encode
-from scalana.graphs.psg import PSG
+from scalana.graphs.structure.psg import PSG
 from tests.frontend.cpp.programs import needs_libclang
 from tests.frontend.outline import outline, write
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import scalana
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi

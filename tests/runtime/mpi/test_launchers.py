@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.load import choose_records
-from scalana.graphs.run_folder import RunFolder
-from scalana.runtime.record_format import ProcessRecord
+from scalana.graphs.readers.rank_selection import choose_records
+from scalana.graphs.readers.run_folder import RunFolder
+from scalana.runtime.record.format import ProcessRecord
 
 from .conftest import Mpi
 

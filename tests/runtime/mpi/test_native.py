@@ -12,9 +12,9 @@ import pytest
 
 import scalana
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE, mpi_call
-from scalana.runtime.record_format import EVENT_COMPLETION, ProcessRecord
+from scalana.runtime.record.format import EVENT_COMPLETION, ProcessRecord
 
 from .conftest import PROGRAMS, Mpi
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.graphs.psg import VertexKind
-from scalana.graphs.run_folder import RunFolder
+from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi

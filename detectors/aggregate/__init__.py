@@ -1,0 +1,1 @@
+"""Detectors on sums per vertex and rank alone: ScalAna as published."""

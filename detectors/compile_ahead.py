@@ -1,0 +1,104 @@
+"""Compiling ahead: a second process compiles the loops that an analysis comes to last, while it goes on.
+
+numba keeps machine code on disk. Where there is none yet, the first analysis would compile one loop after the other, as
+it comes to them, with all cores but one idle. The other process begins with the last; where the two meet, the rest is
+there. What it compiles is for the types of :data:`LATE`; with others, a loop is compiled when it is called, as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from scalana.detectors.delays import splitting, summing
+from scalana.detectors.delays import sync_intervals as stretches
+from scalana.detectors.whatif import replay
+from scalana.graphs.arrays import hashing, segments
+
+_i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
+_columns = numba.float64[:, ::1]
+_calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CALL, replay.PAIR, replay.MEETING))
+_flags = numba.boolean[::1]
+_int, _float = numba.int64, numba.float64
+
+LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (
+        replay._replay,
+        (
+            *(_i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8, _f8, _f8, _columns, _columns, _columns, _meetings),
+            *(_columns, _columns, _columns),
+        ),
+    ),
+    (
+        splitting.split_comparisons,
+        (
+            *(_int, _int, _i8, _i4, _flags, _i8, _i4, _f8, _i8, _i8, _i8, _i8, _i8, _f8, _int, _int, _int, _float),
+            *(_float, _i8, _int),
+        ),
+    ),
+    (
+        summing._collect,
+        (
+            *(_int, _int, _i8, _i8, _i4, _i4, _i4, _f8, _i4, _i4, _f8, _f8, _f8, _f8, _i4, _i8, _i4, _f8, _i4, _i4),
+            *(_i4, _f8, _i8, _i8, _f8, _int, _int, _int),
+        ),
+    ),
+    (segments._sort_short, (_i8, _f8, _int)),
+    (hashing._ordered, (_i8, _int)),
+    (hashing._renumber, (_i8, _i8)),
+    (hashing._number, (_i8,)),
+    (
+        stretches._common_operations,
+        (
+            *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _f8, _f8, _f8, _f8, _f8),
+            *(_flags, _f8, _int, _int),
+        ),
+    ),
+    (stretches._last_before, (_i4, _i4, _f8, _f8)),
+    (stretches._wait_calls, (_i4, _i4, _i4, _i4, _i8, _i4, _i4)),
+)
+"""Loops and the types that they are called with, the last to be needed first."""
+
+
+def compile_late() -> None:
+    """Compile, or load, one loop after the other."""
+    for kernel, types in LATE:
+        kernel.compile(types)
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Whether there is machine code of a loop, for whatever types, that is not older than its source."""
+    code = kernel.py_func.__code__
+    try:
+        source_s = os.stat(code.co_filename).st_mtime
+        found = Path(kernel.stats.cache_path).glob(f"*.{code.co_name}-{code.co_firstlineno}.py*.nbi")
+        return any(path.stat().st_mtime >= source_s for path in found)
+    except OSError:
+        return False
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[None]:
+    """Let another process compile what is missing, if there is a core for it, until the end at most."""
+    if is_compiled(LATE[0][0]) or len(os.sched_getaffinity(0)) < 2:
+        yield
+        return
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import compile_late; compile_late()"
+    nothing = subprocess.DEVNULL
+    try:
+        other = subprocess.Popen([sys.executable, "-c", program], stdin=nothing, stdout=nothing, stderr=nothing)
+    except OSError:  # no more processes, no interpreter of that name: then without
+        yield
+        return
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()

@@ -1,0 +1,189 @@
+"""The blame table: the seconds of every wait, split without remainder over those whose work made it.
+
+A wait is split over what its culprit did more of than the waiter (and than is ordinary), and shares that fall on waits
+of the culprit are handed on to whoever caused those. Compare delay costs in Böhme, Geimer, Wolf, Arnold (ICPP 2010).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.delays.classes import Groups, Runs, group_waits
+from scalana.detectors.delays.contexts import ALONE
+from scalana.detectors.delays.forks import carried_in
+from scalana.detectors.delays.join_waits import work_by_target
+from scalana.detectors.delays.splitting import split_comparisons
+from scalana.detectors.delays.summing import sum_stretches
+from scalana.detectors.delays.sync_intervals import Stretches, find_stretches
+from scalana.detectors.delays.targets import Numbering
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.graphs.arrays.hashing import distinct
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.shards import each, portions_of
+from scalana.graphs.metrics import own_first
+from scalana.graphs.readers.records import concatenate
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+EXPLAINED = 0.8
+"""Share of a wait that the excess must explain, before it is taken for the whole cause."""
+LARGEST_FLOW_STEPS = 10_000
+"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
+
+
+@dataclass(slots=True)
+class Shares:
+    """How each wait group is split. Per group the shares of both tables add up to 1."""
+
+    group: IntArray
+    target: IntArray
+    """Where the culprit's work made the wait; see :class:`Numbering` ``[rows]``."""
+    share: FloatArray
+    handed_from: IntArray
+    handed_to: IntArray
+    """Wait groups of the culprit to which a share is handed on ``[hand-overs]``."""
+    handed_share: FloatArray
+
+
+@dataclass(slots=True)
+class BlameTable:
+    """Seconds of waiting by (location, target), largest first, with what it was computed from."""
+
+    numbering: Numbering
+    location: IntArray
+    """``[entries]``"""
+    target: IntArray
+    """``[entries]``"""
+    seconds: FloatArray
+    """Rank-seconds of waiting caused ``[entries]``."""
+    groups: Groups
+    stretches: Stretches
+    shares: Shares
+    share_entry: IntArray
+    """Entry of this table to which each of the shares that come to rest belongs, -1 for none ``[rows of Shares]``."""
+    flow_s: FloatArray
+    """Rank-seconds that passed through each wait group, its own and those handed on to it ``[wait groups]``."""
+    row_of_gap: IntArray
+    """Start of the rows of own work of every gap ``[gaps + 1]``."""
+    work: IntArray
+    """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
+    ``[activities]``."""
+
+
+def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:
+    """Split all waiting of a run. The blame adds up to the waiting (to rounding).
+
+    ``work`` is what :func:`~scalana.detectors.delays.contexts.same_work` gives; without it, every activity stands
+    alone.
+    """
+    if work is None:
+        work = np.full(len(timeline.activities), ALONE, dtype=np.int64)
+    numbering = Numbering.of(timeline)
+    row_of_gap = own_first(timeline)
+    stretches = find_stretches(timeline, waits)
+    groups, runs = group_waits(timeline, stretches)
+    shares = split(timeline, waits, row_of_gap, stretches, groups, runs, numbering, work)
+    flow, left = propagate(groups.group_wait_s, shares)
+    culprit = groups.comparison_culprit[groups.group_comparison]
+    late_vertex = groups.comparison_vertex[groups.group_comparison]
+    location = np.concatenate([culprit[shares.group], culprit])
+    target = np.concatenate([shares.target, numbering.unresolved + late_vertex])
+    seconds = np.concatenate([flow[shares.group] * shares.share, left])
+    width = numbering.wait + 1
+    keys, _, number = distinct(location * width + target)
+    summed = weighted_count(number, seconds, len(keys))
+    order = np.argsort(-summed, kind="stable")
+    order = order[summed[order] > 0.0]
+    entry = np.full(len(keys), -1, dtype=stretches.call.dtype)
+    entry[order] = np.arange(len(order))
+    return BlameTable(
+        numbering,
+        location=keys[order] // width,
+        target=keys[order] % width,
+        seconds=summed[order],
+        groups=groups,
+        stretches=stretches,
+        shares=shares,
+        share_entry=entry[number[: len(shares.group)]],
+        flow_s=flow,
+        row_of_gap=row_of_gap,
+        work=work,
+    )
+
+
+def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray]:
+    """Hand the waits on until they rest.
+
+    Returns the seconds that passed through each group, and those that were still under way when it was stopped.
+    """
+    count = len(wait_s)
+    flow = wait_s.copy()
+    moving = wait_s.copy()
+    enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
+    for _ in range(LARGEST_FLOW_STEPS):
+        moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
+        if moving.sum() <= enough:
+            return flow, np.zeros(count)
+        flow += moving
+    flow -= moving
+    return flow, moving
+
+
+def split(
+    timeline: Timeline,
+    waits: WaitStates,
+    row_of_gap: IntArray,
+    stretches: Stretches,
+    groups: Groups,
+    runs: Runs,
+    numbering: Numbering,
+    same: IntArray,
+) -> Shares:
+    """Split each wait group by the excess of its culprit (BACKTRACKING, section 2).
+
+    Cost: that of summing the stretches; and per comparison, members (sampled ones, of a pool) times activities of the
+    culprit.
+    """
+    group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
+
+    wait_s, call_s = waits.all_s(timeline), timeline.call_s()
+    works = int(same.max(initial=ALONE)) + 1
+    carried = carried_in(timeline, wait_s, call_s, row_of_gap, numbering, groups.group_of_call)
+
+    work = work_by_target(
+        timeline, row_of_gap, wait_s, call_s, groups.group_of_call, numbering.transfer, numbering.wait
+    )
+
+    def part(at: slice) -> Shares:
+        sums = sum_stretches(timeline, wait_s, call_s, work, stretches, groups, runs, numbering, carried, at)
+        group, target, share = split_comparisons(
+            at.start,
+            at.stop,
+            runs.first,
+            runs.location,
+            runs.waits,
+            sums.first,
+            sums.target,
+            sums.seconds,
+            groups.comparison_vertex,
+            groups.comparison_count,
+            group_first,
+            groups.group_waiter,
+            groups.group_waiters,
+            groups.group_seen_s,
+            numbering.transfer,
+            numbering.unresolved,
+            numbering.wait,
+            timeline.period_s,
+            EXPLAINED,
+            same,
+            works,
+        )
+        handed = target >= numbering.wait
+        kept = ~handed
+        return Shares(
+            group[kept], target[kept], share[kept], group[handed], target[handed] - numbering.wait, share[handed]
+        )
+
+    return concatenate(each(part, portions_of(runs.begins[runs.first])), Shares)

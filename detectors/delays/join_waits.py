@@ -1,0 +1,169 @@
+"""Threads that rest while another one of their rank communicates, until it is done: a main thread that waits for those
+of a pool, or that has left all communication to one thread.
+
+What makes the other thread be done earlier makes such a rest shorter. Only a rest that is most of a thread's time is
+looked at: shorter ones are divided over the threads that work in them (see :mod:`scalana.graphs.bursts.own_work`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.readers.records import BoolArray
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+MOST = 0.5
+"""Part of a location's time that a gap must take."""
+AT_REST = 0.5
+"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper that makes no calls: the end of
+it, as a thread may compute before it waits for another one."""
+RESTING = 0.8
+"""Part of what a thread does at a place that must be so for it to rest there."""
+SOON = 0.1
+"""Part of a gap within which it must end when the other thread is done."""
+
+
+@dataclass(slots=True)
+class JoinedThreads:
+    """Gaps in which a location rests until another one of its rank is done."""
+
+    gap: IntArray
+    """``[rests]``, ascending."""
+    length_s: FloatArray
+    """How long it rests ``[rests]``."""
+    call: IntArray
+    """The last call of the other location in it ``[rests]``."""
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+    def shortened(self, change: Change, earlier_s: FloatArray) -> Change:
+        """A change that shortens the rests, too, as far as calls end ``earlier_s`` with it ``[calls]``."""
+        shorter = np.clip(earlier_s[self.call], 0.0, self.length_s)
+        kept = ~np.isin(change.gap, self.gap)
+        gap = np.concatenate((change.gap[kept], self.gap))
+        removed_s = np.concatenate((change.removed_s[kept], shorter))
+        order = np.argsort(gap, kind="stable")
+        return Change(gap[order], removed_s[order], change.earlier_s, change.call, change.shorter_s)
+
+
+def joined_threads(timeline: Timeline) -> JoinedThreads:
+    """Find them. O(rows of own work) where ranks have several locations, and nothing else."""
+    calls, locations, own = timeline.calls, timeline.locations, timeline.own
+    none = np.zeros(0, dtype=np.int64)
+    several = np.bincount(locations.rank, minlength=timeline.ranks) > 1
+    if not several.any():
+        return JoinedThreads(none, np.zeros(0), none)
+    helped = timeline.activities.helper[own.activity] & ~_own_work_beside(timeline, several)
+    at_rest = np.where(helped, 0.0, own.seconds - own.cpu_s - own.core_wait_s)
+    gaps = len(calls) + len(locations)
+    length_s, rest_s = (weighted_count(own.gap, seconds, gaps) for seconds in (own.seconds, at_rest))
+    location = gap_locations(timeline)
+    span_s = (locations.end_s - locations.start_s)[location]
+    wanted = (length_s >= MOST * span_s) & (rest_s >= AT_REST * length_s) & several[locations.rank[location]]
+    found: list[tuple[int, float, int]] = []
+    for gap in np.flatnonzero(wanted & (length_s > 0.0)).tolist():
+        here = int(location[gap])
+        until_s = float(calls.enter_s[gap]) if gap < len(calls) else float(locations.end_s[here])
+        last, length = -1, float(length_s[gap])
+        for other in np.flatnonzero(locations.rank == locations.rank[here]).tolist():
+            ends = calls.exit_s[calls.first[other] : calls.first[other + 1]]
+            before = int(np.searchsorted(ends, until_s, side="right")) - 1
+            if other != here and before >= 0 and ends[before] >= until_s - SOON * length:
+                call = int(calls.first[other]) + before
+                last = call if last < 0 or calls.exit_s[call] > calls.exit_s[last] else last
+        if last >= 0:
+            found.append((gap, float(rest_s[gap]), last))
+    if not found:
+        return JoinedThreads(none, np.zeros(0), none)
+    return JoinedThreads(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+def _own_work_beside(timeline: Timeline, several: BoolArray) -> BoolArray:
+    """Rows of helpers at places where a location of the same rank works itself: a thread that communicates, and whose
+    own rows say what it does. ``several`` says which ranks have more than one ``[ranks]``."""
+    own, activities = timeline.own, timeline.activities
+    rank = timeline.locations.rank[gap_locations(timeline)[own.gap]]
+    rows = np.flatnonzero(several[rank])
+    place = number_columns(activities.vertex, activities.line)[0][own.activity[rows]]
+    key = rank[rows] * (len(activities.vertex) + 1) + place
+    helper = activities.helper[own.activity[rows]]
+    result = np.zeros(len(own.gap), np.bool_)
+    result[rows[helper & np.isin(key, key[~helper])]] = True
+    return result
+
+
+@dataclass(slots=True)
+class WorkByTarget:
+    """Own work by gap, with what rests were for in their place."""
+
+    row_of_gap: IntArray
+    """Start of the rows of every gap ``[gaps + 1]``."""
+    target: IntArray
+    """``[rows]``"""
+    seconds: FloatArray
+    """``[rows]``"""
+
+
+def work_by_target(
+    timeline: Timeline,
+    row_of_gap: IntArray,
+    wait_s: FloatArray,
+    call_s: FloatArray,
+    group_of_call: IntArray,
+    transfer: int,
+    wait: int,
+) -> WorkByTarget:
+    """Who rests until another thread of its rank is done is late with what that one did meanwhile, and waited for.
+
+    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call, ``group_of_call`` their wait groups
+    ``[calls]``; ``transfer`` and ``wait`` the first numbers of such targets.
+    """
+    own, calls = timeline.own, timeline.calls
+    joined = joined_threads(timeline)
+    if not len(joined):
+        return WorkByTarget(row_of_gap, own.activity, own.seconds)
+    targets, seconds = [], []
+    size, done = np.diff(row_of_gap), 0
+    for gap, last in zip(joined.gap.tolist(), joined.call.tolist(), strict=True):
+        rows = np.arange(row_of_gap[gap], row_of_gap[gap + 1])
+        rests = own.cpu_s[rows] + own.core_wait_s[rows] <= (1.0 - RESTING) * own.seconds[rows]
+        other, begin_s = int(calls.location[last]), _begin_s(gap, timeline)
+        first = int(calls.first[other])
+        first += int(np.searchsorted(calls.enter_s[first : last + 1], begin_s))
+        inside = np.arange(first, last + 1)
+        of_other = np.arange(row_of_gap[first], row_of_gap[last + 1])
+        waits = inside[wait_s[inside] > 0.0]
+        what = np.concatenate((own.activity[of_other], transfer + calls.vertex[inside], wait + group_of_call[waits]))
+        long_s = np.concatenate((own.seconds[of_other], (call_s - wait_s)[inside], wait_s[waits]))
+        part = min(1.0, float(own.seconds[rows[rests]].sum()) / max(float(long_s.sum()), 1e-300))
+        targets += [own.activity[done : rows[0]], own.activity[rows[~rests]], what]
+        seconds += [own.seconds[done : rows[0]], own.seconds[rows[~rests]], part * long_s]
+        size[gap] = len(rows) - int(rests.sum()) + len(what)
+        done = int(row_of_gap[gap + 1])
+    targets.append(own.activity[done:])
+    seconds.append(own.seconds[done:])
+    first_row = np.concatenate(([0], np.cumsum(size))).astype(row_of_gap.dtype)
+    return WorkByTarget(first_row, np.concatenate(targets).astype(own.activity.dtype), np.concatenate(seconds))
+
+
+def _begin_s(gap: int, timeline: Timeline) -> float:
+    calls, locations = timeline.calls, timeline.locations
+    location = gap - len(calls) if gap >= len(calls) else int(calls.location[gap])
+    before = int(calls.first[location + 1]) - 1 if gap >= len(calls) else gap - 1
+    return float(calls.exit_s[before] if before >= calls.first[location] else locations.start_s[location])
+
+
+def with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:
+    """The same changes, with what they take from rests until other threads are done."""
+    joined = joined_threads(timeline)
+    if not len(joined):
+        return changes
+    _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
+    return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]

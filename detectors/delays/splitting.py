@@ -1,0 +1,250 @@
+"""The numeric part of the blame: what each culprit did in excess of those who waited for it, as one kernel."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from scalana.graphs.arrays.segments import sort_values
+
+
+@numba.njit(cache=True, nogil=True)
+def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
+    low,
+    high,
+    run_first,
+    run_location,
+    run_waits,
+    sum_first,
+    sum_target,
+    sum_s,
+    vertex,
+    count,
+    group_first,
+    group_waiter,
+    group_waiters,
+    group_wait_s,
+    transfer,
+    unresolved,
+    wait_base,
+    period_s,
+    explained,
+    work_of,
+    works,
+):
+    """Split the wait groups of the comparisons from ``low`` to ``high``; returns (group, target, share) rows.
+
+    ``run_first`` and ``group_first`` ``[comparisons + 1]`` say which runs and groups are of a comparison. The sums are
+    of these comparisons alone; the other columns are those of ``Runs`` and ``Groups``. ``work_of`` numbers activities
+    that are the same work in several contexts, below ``works``, and is -1 for others (see ``same_work``).
+    """
+    start = run_first[low]
+    most = 0
+    for comparison in range(low, high):
+        run = run_first[comparison] - start
+        most += (group_first[comparison + 1] - group_first[comparison]) * (sum_first[run + 1] - sum_first[run] + 1)
+    out_group = np.empty(most, sum_target.dtype)
+    out_target = np.empty(most, sum_target.dtype)
+    out_share = np.empty(most, np.float64)
+    used = 0
+    usual = np.empty(1024, np.float64)
+    usual_work = np.empty(1024, np.float64)
+    row_of_work = np.full(works, -1, np.int64)
+    for comparison in range(low, high):
+        # The culprit's own rows: activities first, then its waits, compared as one total in the last column.
+        runs = run_first[comparison] - start
+        begin, end = sum_first[runs], sum_first[runs + 1]
+        columns = 0
+        while begin + columns < end and sum_target[begin + columns] < wait_base:
+            columns += 1
+        width = columns + 1
+        did = np.zeros(width, np.float64)
+        noise = np.zeros(width, np.float64)
+        for column in range(columns):
+            did[column] = sum_s[begin + column]
+            if sum_target[begin + column] < transfer:  # calls are timed, not sampled
+                # Two standard deviations of the difference of two sampled sums. A visit of any length is measured to
+                # within one period at random, so its variance is period^2 / 6, and less for much shorter ones.
+                variance = min(count[comparison] * period_s**2 / 6.0, did[column] * period_s)
+                noise[column] = 2.0 * np.sqrt(2.0 * variance)
+        for row in range(begin + columns, end):
+            did[columns] += sum_s[row]
+        first_run = run_first[comparison] + 1
+        members = run_first[comparison + 1] - first_run
+        if members * width > len(usual):
+            usual = np.empty(2 * members * width, np.float64)
+        _fill(usual, members, sum_first[runs + 1 :], sum_target, sum_s, begin, columns, wait_base)
+        median = np.zeros(width, np.float64)
+        mean = np.zeros(width, np.float64)
+        _typical(usual, members, run_waits[first_run:], median, mean)
+        # What it did in several contexts, whichever of them the others did it in.
+        work = np.full(width, -1, np.int64)
+        several = 0
+        for column in range(columns):
+            what = sum_target[begin + column]
+            if what < transfer and work_of[what] >= 0:
+                if row_of_work[work_of[what]] < 0:
+                    row_of_work[work_of[what]] = several
+                    several += 1
+                work[column] = row_of_work[work_of[what]]
+        did_work = np.zeros(several, np.float64)
+        mean_work = np.zeros(several, np.float64)
+        median_work = np.zeros(several, np.float64)
+        if several:
+            for column in range(columns):
+                if work[column] >= 0:
+                    did_work[work[column]] += did[column]
+            if members * several > len(usual_work):
+                usual_work = np.empty(2 * members * several, np.float64)
+            _fill_work(
+                usual_work, members, several, sum_first[runs + 1 :], sum_target, sum_s, transfer, work_of, row_of_work
+            )
+            _typical(usual_work, members, run_waits[first_run:], median_work, mean_work)
+            for column in range(columns):
+                if work[column] >= 0:
+                    row_of_work[work_of[sum_target[begin + column]]] = -1
+        excess = np.empty(width, np.float64)
+        for group in range(group_first[comparison], group_first[comparison + 1]):
+            wait_s = group_wait_s[group] / group_waiters[group]
+            mine, mine_work = mean, mean_work
+            if group_waiters[group] == 1:
+                place = 0
+                while place < members - 1 and run_location[first_run + place] < group_waiter[group]:
+                    place += 1
+                mine = usual[place * width : (place + 1) * width]
+                if several:
+                    mine_work = usual_work[place * several : (place + 1) * several]
+            total = _excess(
+                excess, did, mine, median, noise, explained * wait_s, work, did_work, mine_work, median_work
+            )
+            whole = total if total >= explained * wait_s else max(wait_s, total)
+            told = 0.0
+            for row in range(begin, end):
+                column = min(row - begin, columns)
+                if excess[column] > 0.0:
+                    share = excess[column] / whole
+                    if column < columns or row == begin + columns:
+                        told += share
+                    out_group[used], out_target[used] = group, sum_target[row]
+                    out_share[used] = share if column < columns else share * sum_s[row] / did[columns]
+                    used += 1
+            if total < explained * wait_s and told < 1.0:
+                out_group[used], out_target[used] = group, unresolved + vertex[comparison]
+                out_share[used] = 1.0 - told
+                used += 1
+    return out_group[:used].copy(), out_target[:used].copy(), out_share[:used].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(usual, members, first, target, seconds, begin, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What each member did in the culprit's activities, and waited, as a row of ``usual``. The culprit's activities are
+    the targets from ``begin`` on."""
+    width = columns + 1
+    usual[: members * width] = 0.0
+    for member in range(members):
+        column = 0
+        for row in range(first[member], first[member + 1]):
+            what = target[row]
+            if what >= wait_base:
+                usual[member * width + columns] += seconds[row]
+                continue
+            while column < columns and target[begin + column] < what:
+                column += 1
+            if column < columns and target[begin + column] == what:
+                usual[member * width + column] += seconds[row]
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_work(usual, members, several, first, target, seconds, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What each member did of the culprit's works, in any context, as a row of ``usual``."""
+    usual[: members * several] = 0.0
+    for member in range(members):
+        for row in range(first[member], first[member + 1]):
+            what = target[row]
+            if what < transfer and work_of[what] >= 0 and row_of_work[work_of[what]] >= 0:
+                usual[member * several + row_of_work[work_of[what]]] += seconds[row]
+
+
+@numba.njit(cache=True, nogil=True)
+def _typical(usual, members, waits, median, mean):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of every column of ``usual`` the median over all members, if there are two, and the mean over those that wait."""
+    width = len(mean)
+    waiters = 0
+    for member in range(members):
+        if waits[member]:
+            waiters += 1
+            for column in range(width):
+                mean[column] += usual[member * width + column]
+    for column in range(width):
+        if waiters:
+            mean[column] /= waiters
+        if members >= 2:
+            median[column] = _median(usual, column, width, members)
+
+
+@numba.njit(cache=True, nogil=True)
+def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Median of a column of non-negative numbers."""
+    values = np.empty(members, dtype=np.float64)
+    known = 0
+    for member in range(members):
+        value = usual[member * width + column]
+        if value > 0.0:
+            values[known] = value
+            known += 1
+    if 2 * known < members:
+        return 0.0
+    zeros = members - known
+    some = values[:known]
+    sort_values(some)
+    high = some[members // 2 - zeros]
+    if members % 2:
+        return high
+    low = some[members // 2 - 1 - zeros] if members // 2 - 1 >= zeros else 0.0
+    return 0.5 * (low + high)
+
+
+@numba.njit(cache=True, nogil=True)
+def _excess(excess, did, mine, median, noise, wanted, work, did_work, mine_work, median_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
+    than the waiter alone; then without regard to sampling noise. The last that is tried stands. Of work that stands in
+    several contexts it is no more than what it did more of in all of these together. Returns its sum."""
+    total = 0.0
+    together = np.zeros(len(did_work), np.float64)
+    for attempt in range(4):
+        total = 0.0
+        together[:] = 0.0
+        for column in range(len(did)):
+            reference = mine[column] if attempt % 2 else max(mine[column], median[column])
+            floor = noise[column] if attempt < 2 else 0.0
+            more = did[column] - reference
+            excess[column] = more if more > 0.0 and more > floor else 0.0
+            total += excess[column]
+            if work[column] >= 0:
+                together[work[column]] += excess[column]
+        for row in range(len(did_work)):
+            reference = mine_work[row] if attempt % 2 else max(mine_work[row], median_work[row])
+            total -= _take(excess, work, row, together[row] - max(did_work[row] - reference, 0.0))
+        if total >= wanted:
+            break
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(excess, work, row, over):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take seconds from the excess of one work, the context with the largest one first: what others did elsewhere is
+    rather that than a call that it makes besides. Returns what was taken."""
+    taken = 0.0
+    while taken < over:
+        largest = -1
+        for column in range(len(excess)):
+            if work[column] == row and excess[column] > 0.0 and (largest < 0 or excess[column] > excess[largest]):
+                largest = column
+        if largest < 0:
+            break
+        part = min(excess[largest], over - taken)
+        excess[largest] -= part
+        taken += part
+        if part <= 0.0:
+            break
+    return taken

@@ -1,0 +1,41 @@
+"""Where the rank-seconds of a run went; the parts add up to ranks times the job's seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.finding import TimeSplit
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.timeline import Timeline
+
+
+def split_time(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float) -> TimeSplit:
+    """Divide ``ranks * seconds`` by what the main thread of every rank did.
+
+    Time outside any record (a launcher that starts, a rank that has ended) is ``other_s``.
+    """
+    calls, own, locations = timeline.calls, timeline.own, timeline.locations
+    if not len(locations):
+        return TimeSplit(other_s=ranks * seconds)
+    main_work: npt.NDArray[np.bool_] | slice = slice(None)
+    main_calls, main_gaps = main_work, main_work
+    if not locations.is_main.all():
+        gap_location = gap_locations(timeline)
+        main_work, main_calls = locations.is_main[gap_location[own.gap]], locations.is_main[calls.location]
+        main_gaps = locations.is_main[gap_location]
+    work = float(np.minimum(own.cpu_s, own.seconds)[main_work].sum())
+    outside = float(own.seconds[main_work].sum())
+    wait = float(waits.all_s(timeline)[main_calls].sum())
+    inside = float((calls.exit_s - calls.enter_s)[main_calls].sum())
+    if timeline.unwritten is not None:
+        inside += float(timeline.unwritten.gap_s[main_gaps].sum())
+        wait = min(wait, inside)  # it is estimated
+    return TimeSplit(
+        work_s=work,
+        stall_s=outside - work,
+        wait_s=wait,
+        transfer_s=inside - wait,
+        other_s=ranks * seconds - outside - inside,
+    )

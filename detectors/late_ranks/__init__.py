@@ -1,0 +1,1 @@
+"""Ranks that make others wait: the main detector."""

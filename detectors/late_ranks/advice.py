@@ -1,0 +1,157 @@
+"""One line on what to do, where the evidence supports one."""
+
+from __future__ import annotations
+
+import linecache
+import re
+
+from scalana.detectors.finding import Finding
+
+SPREAD = 0.5
+"""Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
+
+NOTHING = 0.002
+"""Part of what a rank spends at a place below which others spend next to nothing there."""
+MOST = 0.5
+"""Part of what ranks compute longer that running more often must explain, to be what is said of it."""
+LEAST = 0.2
+"""Part of the time at a place that helpers must be active in to be what it is about."""
+NO_CORE = 3.0
+"""So many times as long as on other ranks is no matter of the core: those of one machine differ by less."""
+
+_EXPLANATIONS = {
+    "carried-in": "These ranks were late before recording began; record from the start of the job to see why.",
+    "unresolved": "The samples do not explain this lateness; a higher --rate may.",
+    "waiting-for-core": "Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
+    "slow-transfer": "The data itself arrives late here: look at message size, network and placement.",
+    "slow-worker": "Look at what is done here for a piece of work that others do not do, and at its core.",
+    "helper-takes-core": "Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
+}
+
+_CALLS = (
+    (
+        re.compile(r"\bgc\.collect\("),
+        "This goes over every object that the rank keeps: call gc.freeze() once all is set up, collect less often, and "
+        "look at what this rank keeps that others do not.",
+    ),
+    (
+        re.compile(r"\b(flock|lockf)\(|\bFileLock\("),
+        "Ranks take turns here, outside of communication: do less under this lock, or give each rank its own.",
+    ),
+    (
+        re.compile(r"\b(fsync|fdatasync|os\.sync)\(|\btorch\.save\("),
+        "Writing out keeps the rank waiting: write less often, or leave it to a thread or process of its own.",
+    ),
+    (
+        re.compile(r"\b(all_gather_object|gather_object|\w+_object_list)\("),
+        "Objects are pickled here, and unpickled wherever they arrive: exchange less, or tensors.",
+    ),
+    (
+        re.compile(r"\bempty_cache\("),
+        "Memory that is given back must be had anew: call this less often.",
+    ),
+    (
+        re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system|popen|system|waitpid)\("),
+        "The rank waits for a program that it starts here: start it earlier, less often, or in the background.",
+    ),
+    (
+        re.compile(r"\b((u|nano|clock_nano|thrd_)?sleep|sleep_(for|until))\("),
+        "The program itself sleeps here: wait for what it waits for instead, or sleep on no rank that others wait for.",
+    ),
+)
+"""What calls in the line itself say, the first that is there."""
+_RESTS = (
+    (
+        re.compile(r"\b(\w+_(lock|rdlock|wrlock)|sem_wait|lock|acquire)\(|\b(lock_guard|unique_lock|scoped_lock)\b"),
+        "The rank waits here for a lock that others hold: hold it for less, or let fewer share it.",
+    ),
+    (
+        re.compile(r"\b(pthread|thrd)_join\(|\.join\(\)|\b(pthread_)?cond_(timed)?wait\("),
+        "The rank waits here for threads of its own: give them less to do, or something else to the rank meanwhile.",
+    ),
+    (
+        re.compile(r"\b(p?read|readv|recv(from|msg)?|fread|fgets|fscanf|getline|accept|poll|select|epoll_wait)\("),
+        "The rank waits here for what it reads (a file, a pipe, a socket): read ahead, or in a thread of its own.",
+    ),
+)
+"""What calls in a line say of time off the CPU, the first that is there."""
+
+
+def advise(finding: Finding) -> str:
+    """Return a sentence, or "" where the evidence does not tell."""
+    if finding.kind in _EXPLANATIONS:
+        return _EXPLANATIONS[finding.kind]
+    evidence = finding.evidence
+    cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
+    line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
+    if sentence := _of_line(line, _CALLS):
+        return sentence
+    if _by_helpers(finding):
+        return (
+            "The rank waits for this work of its own background threads or workers: make it faster, or let more of "
+            "them share it that do not wait for each other, as behind one lock."
+        )
+    if finding.kind == "serial":
+        return "Only this rank works while all others wait: share the work, or move it off the critical path."
+    steady = evidence.get("steady_share")
+    if evidence.get("drifts"):
+        return "Which ranks have most to do here changes in the course of the run: balance anew from time to time."
+    if len(finding.ranks) > 1 and isinstance(steady, float) and steady < SPREAD:
+        return "A different rank is late each time: balance this work within every step, not only over the run."
+    if isinstance(cpu, float) and isinstance(core_wait, float):
+        if cpu + core_wait < 0.3:
+            off_cpu = "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
+            return _of_line(line, _RESTS) or off_cpu
+        if cpu + core_wait > 0.7:
+            return _computing(finding)
+        return (
+            f"Of this, {cpu + core_wait:.0%} is computing{_or_waiting(cpu, core_wait)}, and the rest I/O, sleeping or "
+            "a lock: do both less often, or share them with the others."
+        )
+    return ""
+
+
+def _of_line(line: str, said: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    """The sentence of the first calls that are in a line, empty without any."""
+    return next((sentence for calls, sentence in said if calls.search(line)), "")
+
+
+def _or_waiting(cpu: float, core_wait: float) -> str:
+    """What to say of the part that waits for a core, where that is most of what is not off the CPU."""
+    return " or waiting for a core" if core_wait > cpu else ""
+
+
+def _by_helpers(finding: Finding) -> bool:
+    """Whether threads or children of the ranks do most of what these spend more than others at a place."""
+    helper, here, others = (finding.evidence.get(key) for key in ("helper_share", "seconds_here", "seconds_others"))
+    if not isinstance(helper, float) or not isinstance(here, float):
+        return False
+    more = here - others if isinstance(others, float) and others < here else here
+    return helper > MOST or (helper > LEAST and helper * here > MOST * more)
+
+
+def _computing(finding: Finding) -> str:
+    """What to do about computing that takes longer on some ranks, or takes time on them alone."""
+    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
+    if not isinstance(here, float) or not isinstance(others, float):
+        return ""
+    if others > NOTHING * here:
+        often = _times_as_often(finding)
+        if (often - 1.0) * others >= MOST * (here - others):
+            return (
+                f"This runs {often:.2g} times as often here as on other ranks: hand out more evenly what it works on."
+            )
+        if here >= NO_CORE * others:
+            return "The same code computes longer here than on other ranks: balance its input, or how often it runs."
+        return (
+            "The same code computes longer here than on other ranks: balance its input, or how often it runs, or check "
+            "this core."
+        )
+    who = "Only these ranks spend" if len(finding.ranks) > 1 else "Only this rank spends"
+    return f"{who} time here: do this less often, make it cheaper, or share it with the others."
+
+
+def _times_as_often(finding: Finding) -> float:
+    """How many times as often as other ranks those of a finding run what is around it; 1 where that is not known."""
+    here, others = finding.evidence.get("runs_here"), finding.evidence.get("runs_others")
+    return here / others if isinstance(here, float) and isinstance(others, float) and others > 0.0 else 1.0

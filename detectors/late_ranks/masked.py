@@ -1,0 +1,90 @@
+"""What comes next: the cause that keeps everybody waiting once the first is mended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.join_waits import JoinedThreads, joined_threads
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.late_ranks.lines import is_made_up_for
+from scalana.detectors.noise.contention import Crowding
+from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.whatif.changes import excess_of, stretch_excess
+from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import FloatArray, Timeline
+
+HIDDEN = 0.7
+"""A cause that saves less than this part of the time that its ranks lose to it has another behind it."""
+WORTH = 0.25
+"""Part of the first cause's seconds from which the one behind it is named."""
+EXPLAINED = 1.5
+"""Times that a cause may cost what its work lets all others wait, to be a cause by its work."""
+AT_REST = 0.5
+"""Part of what is done at a place from which it is rest until another thread is done."""
+
+
+def next_cause(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, replay: Replay
+) -> Candidate | None:
+    """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
+
+    The run is replayed without the candidate's excess, and blamed anew. Only work is a cause that one can mend, and
+    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing,
+    nor does a thread that rests until another one is done.
+    """
+    mended = without(candidate, table, timeline, replay)
+    waits = find_waits(mended)
+    behind = blame(mended, waits, table.work)
+    before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
+    crowding, joined = Crowding.of(timeline), joined_threads(timeline)
+    for other in join_entries(behind, mended, psg):
+        grown = other.lost_s - before.get(other.spot, 0.0)
+        if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
+            continue
+        if _rests(other, behind, timeline, joined):
+            continue
+        excess = stretch_excess(other, behind, mended)
+        if is_made_up_for(other, excess, behind, mended, psg):
+            continue
+        # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
+        most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
+        if grown <= EXPLAINED * most_s and crowding.programs_part(excess) * grown >= WORTH * candidate.lost_s:
+            return other
+    return None
+
+
+def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: JoinedThreads) -> bool:
+    """Whether a candidate's ranks but rest there until another of their threads is done: that ends earlier, too, where
+    the other one does."""
+    if not len(joined):
+        return False
+    own = timeline.own
+    here = np.isin(own.activity, table.target[candidate.entries])
+    return float(own.seconds[here & np.isin(own.gap, joined.gap)].sum()) > AT_REST * float(own.seconds[here].sum())
+
+
+def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
+    """The timeline as it would be without the excess of a candidate."""
+    removed, earlier, shorter = excess_of(candidate, table, timeline)
+    enter, leave, end = replay.times_s(Change.of(removed, earlier, shorter))
+    calls, locations = timeline.calls, timeline.locations
+    return replace(
+        timeline,
+        calls=replace(calls, enter_s=enter, exit_s=leave),
+        locations=replace(locations, start_s=locations.start_s - earlier, end_s=end),
+        own=replace(timeline.own, seconds=_shortened(candidate, table, timeline, removed)),
+    )
+
+
+def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
+    """Seconds of the rows of own work, those of the candidate less what was removed from their gaps."""
+    own = timeline.own
+    hit = np.isin(own.activity, np.unique(table.target[candidate.entries]))
+    inside = np.bincount(own.gap[hit], weights=own.seconds[hit], minlength=len(removed))
+    left = 1.0 - np.minimum(removed / np.maximum(inside, 1e-300), 1.0)
+    return np.where(hit, own.seconds * left[own.gap], own.seconds)

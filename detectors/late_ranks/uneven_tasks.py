@@ -1,0 +1,231 @@
+"""Pieces of work that take far longer than their like, among ranks that hand work on to each other.
+
+In a pipeline all ranks wait in turn: to begin with, at its ends, and for a moment in each step. So their waiting does
+not tell whether a different rank takes longer in each step. What they compute between two calls does, which is known
+exactly: it is compared with what this rank ordinarily computes between the same two, with what the rank that waits
+computes meanwhile, and with what this one computes next, of what it was handed. Where parts are uneven for all alike
+(levels of a grid, blocks of different sizes), that is how the work is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.join_waits import with_joined_threads
+from scalana.detectors.delays.sync_intervals import MESSAGES
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
+from scalana.detectors.whatif.changes import StretchExcess, change_of
+from scalana.detectors.whatif.replay import Replay
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.segments import quantiles, weighted_count
+from scalana.graphs.readers.records import BoolArray
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+
+_NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
+
+LARGER = 2.0
+"""So many times what is ordinary a piece computes that is not like the others."""
+ALIKE = 1.5
+"""So many times what is ordinary a piece computes at most that is."""
+ENOUGH = 5
+"""Pieces between the same two calls from which one knows what is ordinary, and large ones that are no accident."""
+APART = 0.75
+"""Part of what a piece computes above what is ordinary that must be more than those who wait compute."""
+OFTEN = 0.25
+"""Part of the large pieces that are waited for that must be larger than those of who waits."""
+SHORT = 0.05
+"""Part of the gaps in which a rank spends its time below which a gap is no piece of work."""
+NOTABLE = 0.1
+"""Part of what ranks compute at a place that must be in excess."""
+
+
+@dataclass(slots=True)
+class Pieces:
+    """Own work between two calls."""
+
+    number: IntArray
+    """The same for those on one location between the same two calls of the program ``[calls]``."""
+    alike: BoolArray
+    """``[calls]``"""
+    large: BoolArray
+    """Those that are large on a different rank each time; none where sizes of all kinds occur ``[calls]``."""
+
+    @classmethod
+    def of(cls, table: BlameTable, timeline: Timeline, least_s: float) -> Pieces:
+        """Compare all pieces that somebody waits for, if they wait ``least_s`` for messages. O(calls log calls)."""
+        calls, own = timeline.calls, timeline.own
+        count = len(calls)
+        # Where few calls are written, it is several pieces that lie between two of them.
+        wait_s = _waits_for_messages(table, timeline)
+        if timeline.unwritten is not None or float(wait_s.sum()) < least_s:
+            return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+        cpu_s = weighted_count(own.gap, own.cpu_s, count + len(timeline.locations))[:count]
+        before = np.append(-1, calls.vertex)[:count]
+        before[calls.first[:-1][np.diff(calls.first) > 0]] = -1
+        is_piece = _pieces(calls.location, cpu_s)
+        number, _ = number_columns(calls.location, before, calls.vertex, is_piece.astype(np.int64))
+        usual_s = quantiles(number, cpu_s, (0.5,), (False,))[0][number]
+        known = is_piece & (np.bincount(number)[number] >= ENOUGH)
+        alike = known & (cpu_s <= ALIKE * usual_s)
+        large = known & (cpu_s > LARGER * usual_s)
+        waited, apart = _judge(table, timeline, wait_s, is_piece, large, cpu_s, usual_s)
+        waited_s, apart_s = float(cpu_s[waited].sum()), float(cpu_s[apart].sum())
+        between_s = float(cpu_s[known & ~large & ~alike].sum())
+        rare = len(apart) < ENOUGH or apart_s < OFTEN * waited_s or between_s > float(cpu_s[large].sum())
+        if rare:
+            large[:] = False
+        return cls(number, alike, large)
+
+    def causes(
+        self,
+        candidates: list[Candidate],
+        small: list[Candidate],
+        table: BlameTable,
+        timeline: Timeline,
+        psg: PSG,
+        replay: Replay,
+    ) -> list[tuple[Candidate, StretchExcess]]:
+        """What of some candidates, whose ranks are not late by themselves, lies in large pieces; those in one stretch
+        of code without communication are one cause, with ``small`` ones there. It costs the waiting that goes with
+        these pieces."""
+        groups: dict[Place, list[Candidate]] = defaultdict(list)
+        for candidate in candidates:
+            if self.excess(candidate, table, timeline) is not None:
+                groups[_stretch_of_code(candidate, psg)].append(candidate)
+        beside: dict[Place, list[Candidate]] = defaultdict(list)
+        if groups:
+            for candidate in small:
+                if candidate.spot.kind == TargetKind.OWN:
+                    beside[_stretch_of_code(candidate, psg)].append(candidate)
+        found = []
+        for place, group in groups.items():
+            joined = _join(group, psg)
+            for candidate in beside[place]:
+                add(joined, candidate)
+            excess = self.excess(joined, table, timeline)
+            if excess is not None:
+                (change,) = with_joined_threads([change_of(joined, table, timeline, excess)], timeline, replay)
+                measured_s, mended_s = replay.ends_s([None, change])
+                less_s = float((measured_s - mended_s).sum() - change.removed_s.sum())
+                joined.lost_s = min(max(less_s, 0.0), joined.lost_s)
+                found.append((joined, excess))
+        return found
+
+    def excess(self, candidate: Candidate, table: BlameTable, timeline: Timeline) -> StretchExcess | None:
+        """What a candidate's ranks do at its place in large pieces, above what they do there in others; None if it is
+        nothing notable."""
+        if not self.large.any():
+            return None
+        calls, own = timeline.calls, timeline.own
+        count = len(calls)
+        wanted = np.zeros(len(timeline.activities), dtype=bool)
+        targets = table.target[candidate.entries]
+        wanted[targets[targets < len(wanted)]] = True
+        rows = np.flatnonzero(wanted[own.activity] & (own.gap < count))
+        gap, location = own.gap[rows], calls.location
+        here = np.isin(timeline.locations.rank[location], candidate.ranks)
+        did_s, cpu_s, core_wait_s = (
+            weighted_count(gap, column[rows], count) for column in (own.seconds, own.cpu_s, own.core_wait_s)
+        )
+        alike = np.flatnonzero(self.alike)
+        pieces = np.bincount(self.number[alike], minlength=int(self.number.max(initial=-1)) + 1)
+        usual_s = weighted_count(self.number[alike], cpu_s[alike], len(pieces)) / np.maximum(pieces, 1)
+        large = np.flatnonzero(self.large & here & (did_s > 0.0))
+        # Samples tell what single pieces spend at one of several places by chance, and what all of them do.
+        over_s = float((cpu_s[large] - usual_s[self.number[large]]).sum())
+        if over_s <= 0.0 or over_s < NOTABLE * float(cpu_s[here].sum()):
+            return None
+        part = min(1.0, over_s / float(cpu_s[large].sum()))
+        return StretchExcess(
+            gap, own.seconds[rows], np.searchsorted(gap, large), np.searchsorted(gap, large, side="right"),
+            location[large], did_s[large], cpu_s[large], part * did_s[large], part * cpu_s[large],
+            part * core_wait_s[large], of_pieces=True,
+        )  # fmt: skip
+
+
+def _join(group: list[Candidate], psg: PSG) -> Candidate:
+    """One candidate of several in one stretch of code: at the largest if that holds most, else at what contains all."""
+    group = sorted(group, key=lambda candidate: -candidate.lost_s)
+    largest, lost_s = group[0], sum(candidate.lost_s for candidate in group)
+    spot = largest.spot
+    if largest.lost_s < MOST * lost_s:
+        chains = [_without_calls(candidate.spot.vertex, psg) for candidate in group]
+        places = [{psg[vertex].place for vertex in chain} for chain in chains]
+        named = [v for v in chains[0] if psg[v].kind in _NAMED and all(psg[v].place in other for other in places)]
+        spot = Spot(spot.kind, named[0], -1) if named else spot
+    ranks = sorted({rank for candidate in group for rank in candidate.ranks})
+    return Candidate(spot, np.concatenate([candidate.entries for candidate in group]), lost_s, ranks)
+
+
+def _stretch_of_code(candidate: Candidate, psg: PSG) -> Place:
+    """The outermost loop or function around a candidate that is without communication."""
+    return psg[_without_calls(candidate.spot.vertex, psg)[-1]].place
+
+
+def _without_calls(vertex: int, psg: PSG) -> list[int]:
+    """A vertex and what it lies in, innermost first, up to the outermost loop or function without communication."""
+    chain = [vertex]
+    for above in psg.ancestors(vertex):
+        if psg.communicates(above.index):
+            break
+        chain.append(above.index)
+    return chain
+
+
+def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
+    """Which gaps are more than the moments between calls that follow each other ``[calls]``: those that are not far
+    shorter than the gaps in which their location spends its time."""
+    squares = weighted_count(location, cpu_s * cpu_s, int(location.max(initial=-1)) + 1)
+    long_s = squares / np.maximum(weighted_count(location, cpu_s, len(squares)), 1e-300)
+    return np.asarray(cpu_s > SHORT * long_s[location])
+
+
+def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
+    """Seconds of waiting of every row of the stretches, 0 where it is for no message ``[rows of stretches]``."""
+    stretches = table.stretches
+    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
+    return np.where(np.repeat(message, np.diff(stretches.first)), stretches.wait_s, 0.0)
+
+
+def _judge(
+    table: BlameTable,
+    timeline: Timeline,
+    wait_s: FloatArray,
+    is_piece: BoolArray,
+    large: BoolArray,
+    cpu_s: FloatArray,
+    usual_s: FloatArray,
+) -> tuple[IntArray, IntArray]:
+    """Of large pieces those that end with a message that somebody waits for, ``wait_s`` being
+    :func:`_waits_for_messages`; and of these, those that are far larger than the last piece of who waits, and its next.
+    """
+    calls, stretches = timeline.calls, table.stretches
+    lateness = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
+    rows = np.flatnonzero(wait_s > 0.0)
+    culprit, waiter = stretches.culprit[lateness[rows]], stretches.call[rows]
+    pieces = np.flatnonzero(is_piece)
+
+    def piece(at: IntArray, call: IntArray) -> tuple[IntArray, BoolArray]:
+        """The pieces with some numbers, and whether they are on the locations of some calls."""
+        inside = (at >= 0) & (at < len(pieces))
+        found = pieces[np.where(inside, at, 0)]
+        return found, inside & (calls.location[found] == calls.location[call])
+
+    if not len(pieces):
+        return pieces, pieces
+    late, own = piece(np.searchsorted(pieces, culprit, side="right") - 1, culprit)
+    own &= large[late]
+    late, waiter = late[own], waiter[own]
+    next_one = np.searchsorted(pieces, waiter, side="right")
+    most_s = np.zeros(len(late))
+    for at in (next_one - 1, next_one):
+        other, known = piece(at, waiter)
+        most_s = np.maximum(most_s, np.where(known, cpu_s[other], 0.0))
+    apart = cpu_s[late] - most_s >= APART * (cpu_s[late] - usual_s[late])
+    return np.unique(late), np.unique(late[apart])

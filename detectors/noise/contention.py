@@ -1,0 +1,204 @@
+"""What of an excess is the machine's doing: where ranks share cores, they wait for their turns on them.
+
+Who computes more than the others waits more for a core as well, and that belongs to what it computes: as many seconds
+as a second on a CPU costs on the average of the run. What is waited beyond that came by chance, and on another line the
+next time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.finding import Finding
+from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.whatif.changes import StretchExcess, excess_of, stretch_excess
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import FloatArray, Timeline
+
+CROWDED = 0.05
+"""Part of all own time in which ranks wait for a core, from which they are taken to share cores."""
+WORTH = 0.01
+"""Part of all recorded rank-seconds that the program must be found to cost in what only a finding's ranks do."""
+WORTH_ALIKE = 0.03
+"""The same of work that all ranks do, of which some do a little more, and of what happened but once or twice."""
+WORTH_UNRESOLVED = 0.05
+"""The same of what is late for no cause that is known, for ranks that wait for no cores."""
+ONCE = 3.0
+"""Stretches over which an excess must spread not to have come by chance."""
+STARVED = 0.3
+"""Part of the excess of most ranks without a core, from which it is the machine's if their computing, or sleep,
+explains less than half of it: what they wait for otherwise (a loader, a thread) has no core either."""
+OFF_CPU = 0.3
+"""With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
+STEADY = 0.5
+"""Part of a finding that ranks must be late with on average, to lack a core for more than a turn now and then."""
+ALONE = 0.2
+"""Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
+LATENCY_S, BYTES_PER_S = 1e-3, 2e6
+"""What a call takes at most to move its payload, on any network, where every rank has a core: so long, and so fast."""
+
+UNEQUAL = 1.5
+"""Up to so many times the CPU time of others, the same work may take on a core whose neighbour computes as well (two
+threads of one core), or that other programs use."""
+
+NOT_OF_WORK = ("slow-transfer", "unresolved")
+"""Kinds of findings that blame calls, and no work between them."""
+
+TOLD = 1e-4
+"""Part of all recorded rank-seconds below which it is not asked why others wait for a place."""
+
+
+@dataclass(slots=True)
+class Crowding:
+    """How ranks got on with the cores."""
+
+    crowded: bool
+    per_cpu: float
+    """Seconds that ranks waited for a core, for each second of own work on one; 0 where they did not share any."""
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> Crowding:
+        """Add up a run's own work."""
+        own = timeline.own
+        wait_s, cpu_s = float(own.core_wait_s.sum()), float(own.cpu_s.sum())
+        crowded = wait_s > CROWDED * float(own.seconds.sum())
+        return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
+
+    def programs_part(self, excess: StretchExcess, computing: bool = True) -> float:
+        """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it; of its time
+        on a CPU nothing if it is known to be no more ``computing`` than others do.
+
+        What came by chance cancels: who computes more in one stretch, and less in the next, does not compute more.
+        Sleep does not come by chance: ranks that take turns at a lock, or hand on a token, all sleep alike in the end.
+        """
+        late = excess.over_s > 0.0
+        late_s = float(excess.over_s[late].sum())
+        if not self.crowded or late_s <= 0.0:
+            return 1.0
+        cpu_s, of_sleep = float(excess.over_cpu_s.sum()), excess.over_s - excess.over_cpu_s - excess.over_core_wait_s
+        cpu_s = cpu_s if computing else 0.0
+        asleep_s = float(np.maximum(of_sleep[late], 0.0).sum() if excess.asleep else of_sleep.sum())
+        return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
+
+
+def computes_in_turn(excess: StretchExcess) -> bool:
+    """Whether what is late from time to time does more work then: not if it lacks a core for most of what it takes
+    longer, and computes but a little longer than is usual, as one does on a slow core.
+
+    It is the stretches on slow cores that are late, so that what they compute longer does not cancel.
+    """
+    shares = excess.shares()
+    if excess.of_pieces or shares is None:
+        return True
+    cpu, core_wait = shares
+    return core_wait <= cpu or excess.times_usual() >= UNEQUAL
+
+
+def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
+    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
+    crowding = Crowding.of(timeline)
+    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    outnumbered = ranks_without_core(run)
+    return [finding for finding in findings if not _is_turns(finding, crowding, outnumbered, run.ranks, recorded_s)]
+
+
+def ranks_without_core(run: RunInfo) -> set[int]:
+    """Ranks on hosts that have fewer cores than ranks."""
+    hosts = Counter(run.host_of_rank)
+    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
+    return {rank for rank, host in enumerate(run.host_of_rank) if 0 < cores.get(host, 0) < hosts[host]}
+
+
+def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks: int, recorded_s: float) -> bool:
+    if finding.kind == "waiting-for-core":
+        if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
+            return True
+        # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
+        steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("stretches")
+        return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
+    # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
+    if not crowding.crowded and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
+        return False
+    if finding.kind == "slow-transfer":  # what moves data has no core either
+        return True
+    if finding.kind == "unresolved":  # in calls, too, ranks wait for their turns
+        if finding.saving_s < WORTH * recorded_s / ranks:
+            return True  # it goes on with the next turn
+        if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
+            return True
+        return finding.lost_s < WORTH_UNRESOLVED * (1.0 + crowding.per_cpu) * recorded_s
+    stretches = finding.evidence.get("stretches")
+    if not isinstance(stretches, float):
+        return False
+    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+    if not isinstance(cpu, float) or not isinstance(core_wait, float):
+        return False
+    asleep = cpu + core_wait < OFF_CPU
+    explained = cpu * (1.0 + crowding.per_cpu)
+    if finding.evidence.get("sleeps"):
+        explained += 1.0 - cpu - core_wait
+    if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
+        return True
+    worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
+    programs = finding.evidence.get("programs_share")
+    return (programs if isinstance(programs, float) else 1.0) * finding.lost_s < worth * recorded_s
+
+
+def alone(finding: Finding) -> bool:
+    """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
+    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
+    return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
+
+
+def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
+    """Of the waiting that comes from each target, what is due to turns on shared cores, in rank-seconds
+    ``[targets]``: ranks were late there for want of a core, and not by what they do.
+
+    Runs are compared by work without what was waited for a core; so is the waiting that this work causes, then.
+    """
+    result = np.zeros(table.numbering.wait)
+    crowding = Crowding.of(timeline)
+    if not crowding.crowded:
+        return result
+    crowding = replace(crowding, per_cpu=0.0)
+    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    for candidate in join_entries(table, timeline, psg):
+        if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
+            continue
+        part = crowding.programs_part(stretch_excess(candidate, table, timeline))
+        np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
+    return result
+
+
+def calls_without_core_s(inside_s: FloatArray, timeline: Timeline) -> FloatArray:
+    """Of the time in each call that is no waiting for others, what it took for want of a core ``[calls]``.
+
+    Where ranks share cores, and so do the threads that move their data, a call that moves little takes as long as it
+    takes to get a core, again for every step of its algorithm: that says nothing of the communication.
+    """
+    if not Crowding.of(timeline).crowded:
+        return np.zeros(len(timeline.calls))
+    calls, instances = timeline.calls, timeline.instances
+    # The payload of a wait is that of what it waits for.
+    number = np.repeat(np.arange(len(instances)), np.diff(instances.first))
+    largest = np.zeros(len(instances))
+    np.maximum.at(largest, number, calls.nbytes[instances.members])
+    waited = np.concatenate([[0.0], np.cumsum(largest[calls.waits])])
+    payload = np.maximum(calls.nbytes, waited[calls.wait_first[1:]] - waited[calls.wait_first[:-1]])
+    return np.maximum(inside_s - (LATENCY_S + payload / BYTES_PER_S), 0.0)
+
+
+def stretches_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess) -> float:
+    """Number of stretches between calls over which a candidate's excess spreads; of uneven ones the large ones count.
+
+    That is (sum x)^2 / sum x^2 of the excess x of every stretch.
+    """
+    removed = excess_of(candidate, table, timeline, excess)[0]
+    squares = float((removed * removed).sum())
+    return float(removed.sum()) ** 2 / squares if squares > 0.0 else 0.0

@@ -1,0 +1,206 @@
+"""Ranks that wait because it is their part in the program: a manager for its workers, a server for its clients, a rank
+for the one before it in a pipeline, or for its turn at a lock.
+
+In a collective it shows what is ordinary there, since all take part. In a message it does not: beside a rank that only
+hands out work, or waits to begin with it, any other does more. It is not late, though, if most ranks do as much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable, propagate
+from scalana.detectors.delays.sync_intervals import MESSAGES
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.late_ranks.evidence import place_time, runs_of_ranks
+from scalana.detectors.noise.task_farms import COUNTER, Pool
+from scalana.detectors.rollup.candidates import Candidate, shares_of
+from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.runtime.operations import BY_NAME
+
+LOCKS = tuple(BY_NAME[f"win_{name}"].code for name in ("unlock", "flush"))
+"""Operations with which one is let into an epoch of a window."""
+COMPUTING = 0.7
+"""Part of an excess on a CPU, or waiting for one, from which ranks can be compared by what they compute."""
+IDLE = 0.1
+"""Part of the CPU seconds of those that are waited for, below which those that wait have no work of their own."""
+SAME_WORK = 0.5
+"""Part of what a candidate's ranks compute at its place, from which another rank has the same work."""
+ALIKE = 0.2
+"""Part by which one rank may compute more than is ordinary among those that have the same work."""
+LARGER = 2.0
+"""So many times what is ordinary a stretch computes that is not like the others."""
+EVERY_TIME = 0.6
+"""Part of a rank's rounds over which its work at a place must spread for the rank to do it every time."""
+HANDED = 0.75
+"""Part of the waiting for a place that must be for messages and locks: who had to wait is late for what comes next."""
+RARE = 0.1
+"""Part of a candidate's excess, or waiting, that may be of another kind."""
+AMONG, AMONG_UNEVEN = 0.6, 0.45
+"""Part of the waiting for a pool's ranks that may be of others of the pool; where some pieces are far larger than most.
+"""
+
+
+def is_ordinary(candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+    """Whether ranks wait for messages of a candidate's, or for locks, which compute as much as most: ranks that have no
+    work of their own, or that wait for work which those that do it at all do every time. Sleep is ordinary only
+    where all ranks do it: workers that sleep may wait for something that is worth to be told."""
+    shares = excess.shares()
+    if shares is None or (sum(shares) < COMPUTING and not excess.asleep):
+        return False
+    if not _most_work_alike(candidate, excess, table, timeline, psg):
+        return False
+    if not excess.asleep and _stretches_alike(excess, timeline.period_s) and _waiters_idle(candidate, table, timeline):
+        return True
+    return _done_every_time(candidate, excess, table, timeline, psg) and _handed_on(candidate, table, timeline)
+
+
+def takes_its_share(
+    candidate: Candidate,
+    excess: StretchExcess | None,
+    table: BlameTable,
+    timeline: Timeline,
+    psg: PSG,
+    pools: list[Pool],
+) -> bool:
+    """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
+    but take no longer than others for a piece of work, nor hand in the last one long after them. Who takes longer, and
+    does fewer for that, is told as such (see :mod:`scalana.detectors.slow_workers.detect`).
+
+    It is who hands out that may wait for them: if most is waiting of the pool's ranks for each other, or nearly
+    half where some pieces are far larger than most, they do not all have work at the same time.
+    """
+    if excess is not None:
+        shares, work_s = excess.shares(), _work_s(candidate, excess, table, timeline, psg)
+        if shares is None or sum(shares) < COMPUTING:
+            return False
+    hit = np.flatnonzero(shares_of(candidate, table))
+    group = table.shares.group[hit]
+    seconds = table.flow_s[group] * table.shares.share[hit]
+    vertex = table.groups.comparison_vertex[table.groups.group_comparison[group]]
+    for pool in pools:
+        if float(seconds[np.isin(vertex, list(pool.handing))].sum()) < HANDED * float(seconds.sum()):
+            continue
+        ranks = candidate.ranks
+        if not set(ranks) <= set(pool.ranks) or not _within(candidate, pool, table, timeline):
+            continue
+        if not pool.alike(ranks) or not pool.end_together(ranks):
+            return False
+        if excess is not None and np.delete(work_s, pool.ranks).max(initial=0.0) > RARE * work_s.max():
+            return False
+        even = pool.even(ranks)
+        if pool.giver == COUNTER:
+            return even
+        waiter = timeline.locations.rank[table.groups.group_waiter]
+        among = np.where(np.isin(waiter, pool.ranks), table.groups.group_wait_s, 0.0)
+        flow_s, _ = propagate(among, table.shares)
+        part = AMONG if even else AMONG_UNEVEN
+        return float((flow_s[group] * table.shares.share[hit]).sum()) <= part * float(seconds.sum())
+    return False
+
+
+def _within(candidate: Candidate, pool: Pool, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether what a candidate's ranks do at its place are pieces of work of a pool; what is not resolved is."""
+    if candidate.spot.kind != TargetKind.OWN:
+        return candidate.spot.kind == TargetKind.UNRESOLVED
+    own = timeline.own
+    wanted = np.zeros(len(timeline.activities), dtype=bool)
+    wanted[table.target[candidate.entries]] = True
+    rows = np.flatnonzero(wanted[own.activity])
+    rows = rows[np.isin(timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]], candidate.ranks)]
+    inside = float(own.seconds[rows[np.isin(own.gap[rows], pool.gap)]].sum())
+    return inside >= HANDED * float(own.seconds[rows].sum())
+
+
+def _work_s(candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
+    """What every rank computes at a candidate's place, or all that it spends there if that is sleep ``[ranks]``."""
+    time = place_time(candidate, table, timeline, psg)
+    return time.wall_s if excess.asleep else time.cpu_s
+
+
+def _handed_on(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether those that wait do so for messages or for locks."""
+    hit = np.flatnonzero(shares_of(candidate, table))
+    group = table.shares.group[hit]
+    seconds = table.flow_s[group] * table.shares.share[hit]
+    handed = np.isin(table.groups.group_operation[group], (*MESSAGES, *LOCKS))
+    return float(seconds[handed].sum()) >= HANDED * float(seconds.sum())
+
+
+def _done_every_time(
+    candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
+) -> bool:
+    """Whether every rank does as much at a candidate's place as any other, or nothing, and most of the candidate's do
+    so in every round of the loop around it."""
+    work_s = _work_s(candidate, excess, table, timeline, psg)
+    if ((work_s > RARE * work_s.max()) & (work_s < (1.0 - ALIKE) * work_s.max())).any():
+        return False
+    own, calls = timeline.own, timeline.calls
+    wanted = np.zeros(len(timeline.activities), dtype=bool)
+    wanted[table.target[candidate.entries]] = True
+    rows = np.flatnonzero(wanted[own.activity] & (own.gap < len(calls)))
+    spent_s = weighted_count(own.gap[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
+    rank = timeline.locations.rank[calls.location]
+    whole_s, squares = (weighted_count(rank, seconds, timeline.ranks) for seconds in (spent_s, spent_s * spent_s))
+    runs = runs_of_ranks(candidate.spot.vertex, timeline, psg)
+    if np.count_nonzero(runs) < 2:
+        return False
+    every = (runs * squares > 0.0) & (whole_s**2 >= EVERY_TIME * runs * squares)
+    return bool(2 * np.count_nonzero(every[candidate.ranks]) > len(candidate.ranks))
+
+
+def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether those that wait do so for messages, and do next to nothing else in the stretches that are compared."""
+    calls, stretches = timeline.calls, table.stretches
+    targets = np.unique(table.target[candidate.entries])
+    blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
+    rows = stretches.rows_of(blamed)
+    number = np.repeat(np.arange(len(blamed)), stretches.first[blamed + 1] - stretches.first[blamed])
+    cpu_s = np.concatenate([[0.0], np.cumsum(timeline.own.cpu_s)])[table.row_of_gap]
+
+    def computed_s(call: IntArray, since: IntArray) -> FloatArray:
+        begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
+        return np.asarray(cpu_s[call + 1] - cpu_s[begin])
+
+    waited_for_s = computed_s(stretches.culprit[blamed], stretches.since_culprit[blamed])[number]
+    idle = computed_s(stretches.call[rows], stretches.since_call[rows]) < IDLE * waited_for_s
+    idle &= np.isin(timeline.instances.operation[stretches.instance[blamed]], MESSAGES)[number]
+    wait_s = stretches.wait_s[rows]
+    return float(wait_s[~idle].sum()) <= RARE * float(wait_s.sum())
+
+
+def _most_work_alike(
+    candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
+) -> bool:
+    """Whether most ranks have the same work, of which none of the candidate's does more: over the run, or, where
+    whoever is free takes the next piece, by piece."""
+    ranks = np.asarray(candidate.ranks)
+    work_s = _work_s(candidate, excess, table, timeline, psg)
+    largest = float(work_s[ranks].max())
+    same = work_s >= SAME_WORK * largest
+    if largest <= 0.0 or 2 * np.count_nonzero(same) <= timeline.ranks or (excess.asleep and not same.all()):
+        return False
+    if largest <= (1.0 + ALIKE) * float(np.median(work_s[same])):
+        return True
+    if 2 * len(ranks) <= timeline.ranks:
+        return False
+    over_s = excess.over_s if excess.asleep else excess.over_cpu_s
+    late = over_s > 0.0
+    rank = timeline.locations.rank[excess.location[late]]
+    pieces = np.bincount(rank, minlength=timeline.ranks)[ranks]
+    piece_s = weighted_count(rank, over_s[late], timeline.ranks)[ranks] / np.maximum(pieces, 1)
+    return bool(piece_s.max() <= (1.0 + ALIKE) * np.median(piece_s))
+
+
+def _stretches_alike(excess: StretchExcess, period_s: float) -> bool:
+    """Whether an excess does not come from stretches that compute far more than is ordinary."""
+    cpu_s = excess.over_cpu_s[excess.over_cpu_s > 0.0]
+    if not len(cpu_s):
+        return False
+    usual_s = float(np.median(cpu_s))
+    larger = cpu_s > LARGER * usual_s + 2.0 * period_s
+    return float((cpu_s[larger] - usual_s).sum()) <= RARE * float(cpu_s.sum())

@@ -1,0 +1,217 @@
+"""Pools: ranks that are handed pieces of work by one other rank, or take them from a counter in a window.
+
+Whoever is free takes the next piece. So one rank does more of them than another without being at fault, and a rank that
+is slow does fewer: they are to be compared by piece. The pieces are known exactly: own time between the call that
+brings one and the next call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.detectors.delays.sync_intervals import MESSAGES
+from scalana.graphs.arrays.hashing import distinct, number_columns
+from scalana.graphs.arrays.segments import median_by_key, weighted_count
+from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.runtime.operations import BY_NAME
+
+COUNTER = -2
+"""Stands for the rank that hands out, where ranks take pieces from a window."""
+NOBODY = -1
+_WINDOW = [BY_NAME[name].code for name in ("one_sided", "win_lock", "win_unlock", "win_flush")]
+_COMPLETING = [BY_NAME[name].code for name in ("wait", "waitany", "test")]
+
+MOST_ASKED = 8
+"""Earlier messages that a rank asks for at most before it hands in what it has computed."""
+MOSTLY = 0.9
+"""Part of a rank's pieces that one and the same must hand out."""
+ENOUGH = 5
+"""Pieces from which a rank is one of a pool."""
+IDLE = 0.1
+"""Part of what a rank of a pool works before a call that others may work before the same."""
+HANDS_OUT = 0.5
+"""The same of who hands out: where all of it is in one call of a library's, its work is before the same calls."""
+ALIKE = 0.2
+"""Part by which a rank's pieces may take longer than is usual."""
+ERRORS = 3.0
+"""Standard errors by which they may do so by chance."""
+SLOWER = 0.5
+"""Part by which pieces of a rank that is slow take longer."""
+FEWER = 0.8
+"""Part of what the others do that a slow rank may do, if pieces go to whoever is free."""
+LEAST = 3
+"""Ranks of a pool that show what is usual."""
+LARGER = 2.0
+"""So many times the median a piece is that is not like the others."""
+SOME = 0.2
+"""Part of the time of all pieces that those may take in excess, of pieces that are much alike."""
+TOGETHER = 0.1
+"""Part of the pool's time by which ranks may end apart."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """The pieces of work that end in one call of the program."""
+
+    vertex: int
+    """Vertex of that call, before which none but these ranks work."""
+    handing: frozenset[int]
+    """It, and the call that then hands in what was computed, if that one but asks for earlier messages."""
+    giver: int
+    """Rank that hands out the pieces, or :data:`COUNTER`."""
+    gap: IntArray
+    """``[pieces]``"""
+    rank: IntArray
+    """Who does it ``[pieces]``."""
+    seconds: FloatArray
+    """Own time, less what was waited for a core ``[pieces]``."""
+    ranks: list[int]
+    """In order."""
+    mean_s: FloatArray
+    """Seconds of a piece ``[ranks of the pool]``."""
+    error_s: FloatArray
+    """Standard error of that ``[ranks of the pool]``."""
+    last_s: FloatArray
+    """When the last piece was done ``[ranks of the pool]``."""
+    first_s: float
+    """When the first was done."""
+
+    def slow(self, by: float = SLOWER) -> npt.NDArray[np.bool_]:
+        """Which ranks take longer for a piece by some part, and do fewer as whoever is free takes the next
+        ``[ranks of the pool]``."""
+        count = np.bincount(self.rank)[self.ranks]
+        slow = self.mean_s - ERRORS * self.error_s > (1.0 + by) * np.median(self.mean_s)
+        if len(self.ranks) < LEAST or slow.all():
+            return np.zeros(len(slow), dtype=bool)
+        return np.asarray(slow & (count <= FEWER * np.median(count[~slow])))
+
+    def alike(self, ranks: list[int]) -> bool:
+        """Whether none of some ranks takes longer for a piece than is usual, but for those that do fewer for that."""
+        usual_s = float(np.median(self.mean_s))
+        own = np.isin(self.ranks, ranks) & ~self.slow(ALIKE)
+        return bool((self.mean_s[own] - ERRORS * self.error_s[own] <= (1.0 + ALIKE) * usual_s).all())
+
+    def end_together(self, ranks: list[int]) -> bool:
+        """Whether none of some ranks is busy long after the others."""
+        own = np.isin(self.ranks, ranks)
+        late_s = float(self.last_s[own].max()) - float(np.median(self.last_s))
+        return late_s <= TOGETHER * (float(self.last_s.max()) - self.first_s)
+
+    def even(self, ranks: list[int]) -> bool:
+        """Whether no pieces of some ranks are far larger than most of the same rank."""
+        own = np.isin(self.rank, ranks)
+        seconds, rank = self.seconds[own], self.rank[own]
+        keys, median_s = median_by_key(rank, seconds)
+        usual_s = median_s[np.searchsorted(keys, rank)]
+        larger = seconds > LARGER * usual_s
+        return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
+
+
+def find_pools(timeline: Timeline) -> list[Pool]:
+    """Find all pools. O(calls), and O(pieces log pieces)."""
+    calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
+    giver = _givers(timeline)
+    gap = np.flatnonzero(giver != NOBODY)
+    if not len(gap):
+        return []
+    seconds = weighted_count(own.gap, own.seconds - own.core_wait_s, len(calls) + locations)[: len(calls)]
+    # What each thread does before each call of the program, and by whom most of it was handed out.
+    caller, _, number = distinct(calls.vertex.astype(np.int64) * locations + calls.location)
+    before_s = weighted_count(number, seconds, len(caller))
+    piece_of = number[gap]
+    handed, one = number_columns(piece_of, giver[gap])
+    most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
+    members: dict[tuple[int, int], list[int]] = {}
+    for who, by in zip(piece_of[one][most].tolist(), giver[gap[one]][most].tolist(), strict=True):
+        members.setdefault((int(caller[who]) // locations, by), []).append(who)
+    order = np.argsort(piece_of, kind="stable")
+    first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
+    rank = timeline.locations.rank
+    of_rank = np.argsort(rank, kind="stable")
+    working = _Working(caller // locations, before_s)
+    pools = []
+    for (vertex, by), pool in members.items():
+        ranks = np.unique(rank[caller[pool] % locations])
+        if len(ranks) < 2:
+            continue
+        beside = np.array(pool)
+        if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
+            threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
+            key = vertex * locations + threads
+            at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
+            own = at[caller[at] == key]
+            too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[pool].mean())
+            beside = np.union1d(pool, own[~too_busy])
+        if working.only(vertex, beside, IDLE * float(before_s[pool].mean())):
+            pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(pool)])]
+            giver_rank = int(rank[by]) if by != COUNTER else COUNTER
+            pools.append(_pool(vertex, giver_rank, pieces, ranks.tolist(), seconds, timeline))
+    return pools
+
+
+class _Working:
+    """Who works before each call of the program. Built once, since every rank of a halo exchange hands out to others.
+
+    Args:
+        vertex: of the call, ascending ``[callers]``.
+        before_s: what this caller does before it ``[callers]``.
+    """
+
+    def __init__(self, vertex: IntArray, before_s: FloatArray) -> None:
+        order = np.lexsort((before_s, vertex))
+        self._vertex, self._before_s, self._ascending_s = vertex, before_s, before_s[order]
+
+    def only(self, vertex: int, callers: IntArray, least_s: float) -> bool:
+        """Whether none but some callers do more than so much before a call. O(callers named), and O(log callers)."""
+        low, high = np.searchsorted(self._vertex, (vertex, vertex + 1))
+        more = high - low - np.searchsorted(self._ascending_s[low:high], least_s, side="right")
+        return bool(more == np.count_nonzero(self._before_s[callers] > least_s))
+
+
+def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: FloatArray, timeline: Timeline) -> Pool:
+    calls = timeline.calls
+    rank, seconds, done_s = timeline.locations.rank[calls.location[gap]], seconds[gap], calls.enter_s[gap]
+    number = np.searchsorted(ranks, rank)
+    count = np.bincount(number)
+    mean_s = weighted_count(number, seconds, len(ranks)) / count
+    squares = weighted_count(number, (seconds - mean_s[number]) ** 2, len(ranks))
+    last_s = np.full(len(ranks), -np.inf)
+    np.maximum.at(last_s, number, done_s)
+    error_s = np.sqrt(squares / (count * np.maximum(count - 1, 1)))
+    handing = frozenset((vertex, *_handing(gap, timeline)))
+    return Pool(vertex, handing, giver, gap, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
+
+
+def _handing(gap: IntArray, timeline: Timeline) -> list[int]:
+    """Vertices of the messages that are sent next after some calls which but complete others."""
+    calls, found = timeline.calls, np.zeros(0, np.int64)
+    call = gap
+    for _ in range(MOST_ASKED):
+        call = call[np.isin(calls.operation[call], _COMPLETING) & (call + 1 < len(calls))]
+        call = call[calls.location[call + 1] == calls.location[call]] + 1
+        found = np.append(found, call[np.isin(calls.operation[call], MESSAGES)])
+    return np.unique(calls.vertex[found]).tolist()
+
+
+def _givers(timeline: Timeline) -> IntArray:
+    """Who handed out what is done before each call: the thread that sent the message which the call before it received,
+    or a counter that this asked ``[calls]``."""
+    calls, instances = timeline.calls, timeline.instances
+    count = len(calls)
+    last = calls.wait_first[1:] - 1
+    waited = calls.waits[np.maximum(last, 0)] if len(calls.waits) else np.zeros(count, np.int32)
+    message = (last >= calls.wait_first[:-1]) & (np.diff(instances.first)[waited] == 2) if len(instances) else None
+    giver = np.full(count, NOBODY)
+    if message is not None:
+        message &= np.isin(instances.operation[waited], MESSAGES)
+        sender = calls.location[instances.members[instances.first[waited]]]
+        message &= sender != calls.location
+        giver[message] = sender[message]
+    giver[np.isin(calls.operation, _WINDOW)] = COUNTER
+    result = np.full(count, NOBODY)
+    same = np.flatnonzero(np.diff(calls.location) == 0)
+    result[same + 1] = giver[same]
+    return result

@@ -1,0 +1,124 @@
+"""What only those do at all who are late with it: all that lies in one branch, loop or function is one cause.
+
+A rank that generates the input for all, or writes a file, spends its time in dozens of lines and small functions. None
+of these is the cause, and none may cost enough to be told.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
+from scalana.graphs.timeline import FloatArray, Timeline
+
+NEXT_TO_NOTHING = 0.02
+"""Part of the seconds of those who are late somewhere up to which the others do next to nothing there."""
+HOLDS = 0.9
+"""Part of a cause that a part of the program must hold to stand for it."""
+_PARTS = (VertexKind.BRANCH, VertexKind.LOOP, VertexKind.FUNCTION)
+SMALL = 1e-3
+"""Part of all blame below which candidates stay as they are, by themselves."""
+
+
+def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
+    """Join candidates on the same ranks that lie in a part of the program without communication in which no other rank
+    was seen to do more than next to nothing: the outermost such part. Largest candidate first.
+
+    The largest of them stands for it if it holds most of it; else the innermost part that holds nearly all.
+    """
+    above = {number: _around(candidate, psg) for number, candidate in enumerate(candidates)}
+    enough = SMALL * sum(candidate.lost_s for candidate in candidates)
+    above = {number: chain for number, chain in above.items() if chain and candidates[number].lost_s >= enough}
+    if len(above) < 2:
+        return candidates
+    seconds = _seconds(sorted({vertex for chain in above.values() for vertex in chain}), timeline, psg)
+    parts: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+    for number, chain in above.items():
+        here = np.isin(np.arange(timeline.ranks), candidates[number].ranks)
+        whole = [vertex for vertex in chain if not here.all() and _alone(seconds[vertex], here)]
+        if whole:
+            parts[whole[-1], tuple(candidates[number].ranks)].append(number)
+    gone: set[int] = set()
+    for numbers in parts.values():
+        if len(numbers) > 1:
+            main, *others = sorted(numbers, key=lambda number: -candidates[number].lost_s)
+            _join(candidates[main], [candidates[number] for number in others], psg)
+            gone.update(others)
+    kept = [candidate for number, candidate in enumerate(candidates) if number not in gone]
+    return sorted(kept, key=lambda candidate: -candidate.lost_s)
+
+
+def _join(main: Candidate, others: list[Candidate], psg: PSG) -> None:
+    largest = main.lost_s
+    chain = _around(main, psg)
+    held: dict[int, float] = defaultdict(float)
+    for part in (main, *others):
+        for vertex in _around(part, psg):
+            held[vertex] += part.lost_s
+    for part in others:
+        add(main, part)
+    if largest < MOST * main.lost_s:
+        vertex = next(vertex for vertex in chain if held[vertex] >= HOLDS * main.lost_s)
+        main.spot = Spot(TargetKind.OWN, vertex, -1)
+
+
+def _around(candidate: Candidate, psg: PSG) -> list[int]:
+    """The branches, loops and functions around a candidate, innermost first, up to one that communicates; none of what
+    is no own work."""
+    result: list[int] = []
+    if candidate.spot.kind != TargetKind.OWN:
+        return result
+    for above in _upward(candidate.spot.vertex, psg):
+        if above.kind in _PARTS:
+            if above.parent <= 0 or above.place.name == "<module>" or psg.communicates(above.index):
+                break
+            result.append(above.index)
+    return result
+
+
+def _upward(vertex: int, psg: PSG) -> Iterator[Vertex]:
+    """A vertex and those above it; nothing of what is outside of the structure."""
+    if 0 < vertex < len(psg):
+        yield psg[vertex]
+        yield from psg.ancestors(vertex)
+
+
+def _seconds(parts: list[int], timeline: Timeline, psg: PSG) -> dict[int, FloatArray]:
+    """Own time of every rank in each part of the program, and in what it calls, where the rank was seen in a sample
+    ``[ranks]``."""
+    own, ranks = timeline.own, timeline.ranks
+    row = {vertex: number for number, vertex in enumerate(parts)}
+    inside: list[int] = []
+    activities, first = [], [0]
+    for activity, vertex in enumerate(timeline.activities.vertex.tolist()):
+        within = [row[above.index] for above in _upward(vertex, psg) if above.index in row]
+        if within:
+            activities.append(activity)
+            inside.extend(within)
+            first.append(len(inside))
+    number = np.full(len(timeline.activities), -1)
+    number[activities] = np.arange(len(activities))
+    rows = np.flatnonzero(number[own.activity] >= 0)
+    rank = timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]]
+    cell = number[own.activity[rows]] * ranks + rank
+    shape = len(activities), ranks
+    seconds = weighted_count(cell, own.seconds[rows], len(activities) * ranks).reshape(shape)
+    seen = np.bincount(cell, own.samples[rows], len(activities) * ranks).reshape(shape) > 0
+    result = np.zeros((len(parts), ranks))
+    for at, (low, high) in enumerate(itertools.pairwise(first)):
+        result[inside[low:high]] += np.where(seen[at], seconds[at], 0.0)
+    return dict(zip(parts, result, strict=True))
+
+
+def _alone(seconds: FloatArray, here: np.ndarray) -> bool:
+    """Whether the ranks ``here`` do all of it, but for next to nothing."""
+    return float(seconds[~here].max()) <= NEXT_TO_NOTHING * float(seconds[here].min())

@@ -1,0 +1,404 @@
+"""From the blame table to candidate findings: entries that are one cause, joined.
+
+Entries of one place are joined over ranks. Entries of different lines of one loop without communication are one
+cause: the line that holds most of it on a rank, else the loop; so are those of a function that is called in such a
+loop. The lines of any other function are joined only where no line or loop of it holds a large part. What lies in many
+functions that one line or function calls, and none of which holds a large part of it, stands there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.graphs.arrays.hashing import distinct, number_columns
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.timeline import IntArray, Timeline
+
+MOST = 0.5
+"""Part of a loop's blame on a rank that makes one line of it the place."""
+LARGE = 0.25
+"""Part of a function's blame on a rank that lets a line or loop of it stand alone."""
+NOTABLE = 0.15
+"""Part of the largest rank's blame that makes a rank one of the finding's."""
+
+SMALL = 1e-4
+"""Part of all blame below which an entry decides about its place together with those of other ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a candidate stands: a line inside a vertex, or a whole vertex (line -1)."""
+
+    kind: TargetKind
+    vertex: int
+    line: int
+
+    def lines(self, place: Place) -> tuple[int, int]:
+        """First and last line, ``place`` being that of its vertex."""
+        return (self.line, self.line) if self.line > 0 else (place.line, place.end_line)
+
+
+class Container(NamedTuple):
+    """What lines without communication lie in."""
+
+    vertex: int
+    repeated: bool
+    """Whether it is a loop, or a function that is called in one: its lines then are one cause."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Entries of the blame table that are one cause."""
+
+    spot: Spot
+    entries: IntArray
+    """Rows of the blame table."""
+    lost_s: float
+    ranks: list[int]
+    """Ranks that hold a notable part of it, in order."""
+
+
+def shares_of(candidate: Candidate, table: BlameTable) -> np.ndarray:
+    """Which rows of the table's shares come to rest on a candidate ``[rows of Shares]``."""
+    hit = np.zeros(len(table.target) + 1, dtype=bool)  # the last for no entry
+    hit[candidate.entries] = True
+    return np.asarray(hit[table.share_entry])
+
+
+def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
+    """Join the entries of a blame table, largest candidate first. Every entry is in exactly one candidate."""
+    if not len(table.target):
+        return []
+    rank = timeline.locations.rank[table.location]
+    spots, number = _spots_by_rank(table, rank, timeline, psg)
+    order = np.argsort(number, kind="stable")
+    first = np.searchsorted(number[order], np.arange(len(spots) + 1))
+    candidates = []
+    for spot, low, high in zip(spots, first[:-1].tolist(), first[1:].tolist(), strict=True):
+        candidates.append(_candidate(spot, order[low:high], table, rank))
+    candidates = _join_small_callees(_join_called(candidates, psg), table, rank, psg)
+    return sorted(_join_contexts(candidates, table, rank, psg), key=lambda candidate: -candidate.lost_s)
+
+
+def _candidate(spot: Spot, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
+    seconds = np.bincount(rank[entries], weights=table.seconds[entries])
+    notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
+    return Candidate(spot, entries, float(seconds.sum()), notable.tolist())
+
+
+def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG) -> tuple[list[Spot], IntArray]:
+    """The spots that occur, and which of them every entry's is.
+
+    Decided rank by rank; entries that are small, of which a large job has very many, are decided over all ranks.
+    """
+    decider = np.where(table.seconds >= SMALL * float(table.seconds.sum()), rank, -1)
+    case, chosen = number_columns(decider, table.target)
+    deciders = decider[chosen].tolist()
+    seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
+    leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
+    within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
+    chains: dict[int, list[Container]] = {}
+    for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
+        if leaf.kind == TargetKind.OWN:
+            if leaf.vertex not in chains:
+                chains[leaf.vertex] = list(containers(leaf.vertex, psg))
+            for container in chains[leaf.vertex]:
+                within[who, container.vertex][leaf] += amount
+    of_line = spots_of_lines(within)
+    numbers: dict[Spot, int] = {}
+    place = [
+        numbers.setdefault(
+            leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, of_line, psg),
+            len(numbers),
+        )
+        for who, leaf in zip(deciders, leaves, strict=True)
+    ]
+    # In the order in which the entries, the largest first, come to them.
+    spots, number = list(numbers), np.array(place, dtype=np.int64)[case]
+    _, first, number = distinct(number)
+    order = np.argsort(first)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return [spots[row] for row in order.tolist()], back[number]
+
+
+def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> Spot:
+    kind, row = table.numbering.describe(target)
+    if kind != TargetKind.OWN:
+        return Spot(kind, row, -1)
+    return _outside_comm(Spot(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])), psg)
+
+
+def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
+    return leaf if leaf.vertex < len(psg) else Spot(leaf.kind, 0, leaf.line)
+
+
+def spots_of_lines(within: dict[tuple[int, int], dict[Spot, float]]) -> dict[tuple[int, int], Spot]:
+    """One spot for every (container, line), that of the lowest vertex on any rank: ranks agree on it."""
+    result: dict[tuple[int, int], Spot] = {}
+    for (_, container), lines in within.items():
+        for spot in lines:
+            known = result.setdefault((container, spot.line), spot)
+            if spot.vertex < known.vertex:
+                result[container, spot.line] = spot
+    return result
+
+
+def promote(
+    leaf: Spot,
+    rank: int,
+    chain: list[Container],
+    within: dict[tuple[int, int], dict[Spot, float]],
+    of_line: dict[tuple[int, int], Spot],
+    psg: PSG,
+) -> Spot:
+    """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container.
+
+    ``of_line`` is what :func:`spots_of_lines` gives.
+    """
+    place = leaf
+    for container, repeated in chain:
+        lines = within[rank, container]
+        total = sum(lines.values())
+        if not repeated:
+            held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
+            if held >= LARGE * total or max(_parts(lines, psg), default=0.0) >= LARGE * total:
+                return place
+            return Spot(TargetKind.OWN, container, -1)
+        by_line: dict[int, float] = defaultdict(float)
+        for other, seconds in lines.items():
+            by_line[other.line] += seconds
+        best = max(lines, key=lambda other: by_line[other.line])
+        by_itself = by_line[best.line] >= MOST * total
+        place = of_line[container, best.line] if by_itself else Spot(TargetKind.OWN, container, -1)
+    return place
+
+
+def _under(vertex: int, place: Spot, psg: PSG) -> bool:
+    return place.line < 0 and any(above.index == place.vertex for above in psg.ancestors(vertex))
+
+
+def _parts(lines: dict[Spot, float], psg: PSG) -> list[float]:
+    """Blame of each line, and of each outermost loop, of a function."""
+    parts: dict[object, float] = defaultdict(float)
+    for spot, seconds in lines.items():
+        parts["line", spot.line] += seconds
+        loops = [c.vertex for c in containers(spot.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
+        if loops:
+            parts["loop", loops[-1]] += seconds
+    return list(parts.values())
+
+
+def containers(vertex: int, psg: PSG) -> Iterator[Container]:
+    """Loops without communication around a vertex, innermost first, and then its function if that has none either."""
+    current = vertex
+    while current > 0:
+        kind = psg[current].kind
+        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(current):
+            return
+        if kind is VertexKind.LOOP:
+            yield Container(current, True)
+        elif kind is VertexKind.FUNCTION:
+            if psg[current].place.name != "<module>":
+                yield Container(current, _called_in_loop(current, psg))
+            return
+        current = psg[current].parent
+
+
+def _called_in_loop(function: int, psg: PSG) -> bool:
+    """Whether what calls a function repeats it, without communication in between."""
+    for above in psg.ancestors(function):
+        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(above.index):
+            return False
+        if above.kind is VertexKind.LOOP:
+            return True
+    return False
+
+
+def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
+    """Join the parts of one cause that lie in a caller and in what it calls, on the same ranks, where one holds more.
+
+    A small function without loops stands with its caller's lines: a compiler puts it into the caller and mixes what
+    they do, so that a sample names either. It is called in the same loop, or else computes outside of one, where it
+    could take no time by itself. The line that calls a function which holds more, in turn, stands with that.
+    """
+    largest: dict[int, Candidate] = {}
+    called_at: dict[tuple[int, int], Candidate] = {}
+    result = []
+    for candidate in sorted(candidates, key=lambda c: -c.lost_s):
+        if candidate.spot.kind == TargetKind.OWN:
+            vertex = candidate.spot.vertex
+            loop, function, caller_loop, caller = _around(vertex, psg)
+            library = psg[vertex].kind is VertexKind.CALL  # which may well take time by itself
+            if caller_loop < 0 and library:
+                caller = -1
+            main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
+            if main is None and not (library and _is_python(psg[vertex].place.file)):
+                main = called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
+            if main is not None and set(candidate.ranks) <= set(main.ranks):
+                add(main, candidate)
+                continue
+            for container in (loop, function):
+                if container >= 0:
+                    largest.setdefault(container, candidate)
+            for call in _calls_above(vertex, psg):
+                called_at.setdefault(call, candidate)
+        result.append(candidate)
+    return result
+
+
+def _is_python(file: str) -> bool:
+    """Whether it is Python's, whose samples tell a library's call from others on its line."""
+    return file.endswith(".py") or file.startswith("<")
+
+
+def _calls_above(vertex: int, psg: PSG) -> Iterator[tuple[int, int]]:
+    """The function and the line of every call that leads to a vertex."""
+    for above in psg.ancestors(vertex):
+        site = above.site if above.kind is VertexKind.FUNCTION else None
+        place = above.place if above.kind is VertexKind.CALL else site
+        if place is not None and above.parent > 0:
+            yield psg.enclosing(above.parent, VertexKind.FUNCTION), place.line
+
+
+def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Join what lies below one line that calls, or one function, without communication, where no part of it is large.
+
+    So a table of handlers is one cause, and so are many modules that one line imports: the innermost that holds them.
+    """
+    parts: dict[tuple[int, int], list[int]] = defaultdict(list)
+    spots: dict[tuple[int, int], Spot] = {}
+    everything: list[Candidate | None] = []
+    around: list[list[tuple[int, int]]] = []
+
+    def include(candidate: Candidate, places: list[tuple[int, int]]) -> None:
+        for place in places:
+            parts[place].append(len(everything))
+        everything.append(candidate)
+        around.append(places)
+
+    for candidate in candidates:
+        spot, places = candidate.spot, {}
+        if spot.kind == TargetKind.OWN and 0 < spot.vertex < len(psg):
+            places = {
+                (psg.enclosing(other.vertex, VertexKind.FUNCTION), other.line): other for other in _above(spot, psg)
+            }
+        for place, other in places.items():
+            spots.setdefault(place, other)
+        include(candidate, list(places))
+    # Innermost first: what is called stands behind its caller, and a function's lines after -1.
+    for place in sorted(spots, reverse=True):
+        held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
+        if len(held) < 2 or max(part.lost_s for _, part in held) >= LARGE * sum(part.lost_s for _, part in held):
+            continue
+        joined = _candidate(spots[place], np.concatenate([part.entries for _, part in held]), table, rank)
+        for number, _ in held:
+            everything[number] = None
+        include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
+    return [candidate for candidate in everything if candidate is not None]
+
+
+def _above(spot: Spot, psg: PSG) -> Iterator[Spot]:
+    """A spot, and the functions and the lines of calls around it, innermost first, up to what communicates."""
+    yield spot
+    for above in psg.ancestors(spot.vertex):
+        if above.kind is VertexKind.CALL:
+            yield Spot(spot.kind, above.index, above.place.line)
+        elif above.kind is VertexKind.FUNCTION:
+            if above.parent <= 0 or psg.communicates(above.index):
+                return
+            if above.place.name != "<module>":
+                yield Spot(spot.kind, above.index, -1)
+            if above.site is not None and above.site.line > 0:
+                yield Spot(spot.kind, above.parent, above.site.line)
+
+
+def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
+    """The innermost loop without communication around a vertex and its function, and the same of what calls that.
+
+    -1 where there is none; Python's functions have no callers in this sense, since every call has a frame of its own.
+    """
+    found = [-1, -1, -1, -1]
+    level = 0
+    while vertex > 0 and level < 4:
+        kind = psg[vertex].kind
+        if kind is VertexKind.LOOP and found[level] < 0:
+            found[level] = -1 if psg.communicates(vertex) else vertex
+        elif kind is VertexKind.FUNCTION:
+            if _is_python(psg[vertex].place.file):
+                break
+            found[level + 1] = vertex
+            level += 2
+        vertex = psg[vertex].parent
+    return found[0], found[1], found[2], found[3]
+
+
+def add(candidate: Candidate, other: Candidate) -> None:
+    """Join another one to a candidate, which stays where it is."""
+    candidate.entries = np.concatenate([candidate.entries, other.entries])
+    candidate.lost_s += other.lost_s
+
+
+def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Join candidates of one place that was reached by several call paths, where they are about the same ranks.
+
+    Parts of a library's call stand alone where they hold a large part of it, and are one place together otherwise.
+    """
+    joined: dict[object, list[Candidate]] = defaultdict(list)
+    ordered = sorted(candidates, key=lambda c: -c.lost_s)
+    for candidate in _join_small_parts(ordered, table, rank, psg):
+        spot = candidate.spot
+        if spot.vertex < 0 or spot.vertex >= len(psg):
+            joined[spot].append(candidate)
+            continue
+        place = psg[spot.vertex].place
+        line = spot.line if spot.line >= 0 else place.line
+        function = psg.function_of(spot.vertex) if line <= 0 else ""  # without lines, that is all there is to tell
+        key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg), function)
+        for other in joined[key]:
+            if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
+                add(other, candidate)
+                break
+        else:
+            joined[key].append(candidate)
+    return [candidate for group in joined.values() for candidate in group]
+
+
+def library_place(vertex: int, psg: PSG) -> Place | None:
+    """Of a vertex that is a part of a library's call, the place in the library; None for any other."""
+    return psg[vertex].site if vertex >= 0 and psg[vertex].kind is VertexKind.CALL else None
+
+
+def _join_small_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Let parts of a library's call that are small on their own ranks stand for the call itself."""
+    calls = {call for candidate in candidates for call, inside in [_whole_call(candidate.spot, psg)] if inside}
+    whole: dict[tuple[int, int, int], float] = defaultdict(float)
+    for candidate in candidates:
+        call, _ = _whole_call(candidate.spot, psg)
+        if call not in calls:
+            continue
+        entries = candidate.entries
+        for on, seconds in zip(rank[entries].tolist(), table.seconds[entries].tolist(), strict=True):
+            whole[call, candidate.spot.line, on] += seconds
+    for candidate in candidates:
+        call, inside = _whole_call(candidate.spot, psg)
+        if not inside:
+            continue
+        line = candidate.spot.line
+        there = sum(whole[call, line, on] for on in candidate.ranks)
+        if candidate.lost_s < LARGE * there:
+            candidate.spot = Spot(candidate.spot.kind, call, line)
+    return candidates
+
+
+def _whole_call(spot: Spot, psg: PSG) -> tuple[int, bool]:
+    """The vertex of a library's call to which a spot belongs, and whether the spot is but a part of it."""
+    inside = spot.vertex < len(psg) and library_place(spot.vertex, psg) is not None
+    return (psg[spot.vertex].parent if inside else spot.vertex), inside

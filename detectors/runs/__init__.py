@@ -1,0 +1,1 @@
+"""Several runs of one program: what changed between two, what does not scale over many."""

@@ -1,0 +1,185 @@
+"""From places that lose to findings: what kind of loss it is, on which ranks, and the way from the symptom to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.finding import Analysis, Finding, Hop
+from scalana.detectors.late_ranks.evidence import callers
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.runs.costs import CostTable
+from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
+from scalana.detectors.runs.scaling.loss import PlaceLoss, targets_of
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.runtime.operations import BY_CODE
+
+NOTABLE = 0.15
+"""Part of the largest rank's share that makes a rank one of the finding's."""
+ALONE = 0.1
+"""Mean of the other ranks' work, beside that of the one that works most, below which that one works alone."""
+FLAT = 0.35
+"""Power of the ranks within which the time of an average rank counts as not shrinking."""
+
+ADVICE = {
+    "serial": "One rank does this for all: share it among the ranks, or overlap it with their work.",
+    "replicated": "Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and "
+    "keep the result.",
+    "waiting": "Divide this more evenly among the ranks, or let the others go on meanwhile.",
+    "communication": "The communication itself takes longer on more ranks: send less, in fewer or non-blocking "
+    "messages, or among fewer ranks.",
+}
+
+
+def finding_of(
+    place: PlaceLoss, table: CostTable, analysis: Analysis, ideal: Ideal, all_losses_s: float, at: int | None
+) -> Finding:
+    """The finding for one place. ``analysis`` is that of the reference run, ``all_losses_s`` the loss of all places,
+    seconds of an average rank; ``at`` a number of ranks for which to predict."""
+    psg = analysis.ppg.psg
+    spot, place_of = place.spot, psg[place.spot.vertex].place
+    targets = targets_of(table, place.rows, table.reference)
+    work, caused = _by_rank(targets, analysis)
+    caused *= place.caused_s[table.reference] * len(caused) / max(float(caused.sum()), 1e-300)  # without turns on cores
+    ranks = float(table.ranks.max())
+    kind, by_waiting = _kind(place, table, ideal, work), _loses_by_waiting(place, table)
+    line, end_line = spot.lines(place_of)
+    finding = Finding(
+        kind=kind,
+        vertex=spot.vertex,
+        file=place_of.file,
+        line=line,
+        end_line=max(end_line, line),
+        function=psg.function_of(spot.vertex),
+        vertex_kind=psg[spot.vertex].kind.value,
+        ranks=_ranks(kind, work, caused if by_waiting else np.zeros(0), int(ranks)),
+        lost_s=place.loss_s * ranks,
+        lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
+        saving_s=place.loss_s,
+        evidence=_evidence(place, table, ideal, at),
+        advice=ADVICE.get("waiting" if kind == "non-scalable" and by_waiting else kind, ""),
+    )
+    if place.spot.kind is TargetKind.OWN:
+        finding.evidence["cpu_share"] = _cpu_share(targets, analysis)
+    finding.evidence["callers"] = callers(spot.vertex, psg)
+    first = finding.ranks[0] if finding.ranks else -1
+    root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)
+    if kind == "communication":
+        code = psg[spot.vertex].operation
+        root.operation = BY_CODE[code].name if code in BY_CODE and code else ""
+    entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
+    if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
+        entries = []  # nobody waits for it: there is no way from a symptom
+    candidate = Candidate(spot, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
+    finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
+    return finding
+
+
+def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) -> str:
+    """What the loss is: late ranks that are not resolved, communication by itself, one rank's work, everybody's."""
+    if place.spot.kind is TargetKind.UNRESOLVED:
+        return "unresolved"
+    if place.spot.kind is TargetKind.TRANSFER:
+        return "communication"
+    busiest = float(work.max(initial=0.0))
+    if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < ALONE * busiest:
+        return "serial"
+    divided = abs(_power(table.ranks, place.work_s)) >= FLAT
+    if ideal.scaling == STRONG and not divided and not _loses_by_waiting(place, table):
+        return "replicated"
+    return "non-scalable"
+
+
+def _loses_by_waiting(place: PlaceLoss, table: CostTable) -> bool:
+    """Whether it loses at the largest size by what it makes others wait, more than by what it takes itself."""
+    largest = table.ranks == table.ranks.max()
+    return float(np.median(place.caused_s[largest])) > 0.5 * place.loss_s
+
+
+def _power(ranks: FloatArray, seconds: FloatArray) -> float:
+    """Slope in log-log between the smallest and the largest size."""
+    first, last = (float(np.median(seconds[ranks == size])) for size in (ranks.min(), ranks.max()))
+    if first <= 0.0 or last <= 0.0:
+        return float("inf")
+    return float(np.log(last / first) / np.log(ranks.max() / ranks.min()))
+
+
+def _ranks(kind: str, work: FloatArray, caused: FloatArray, ranks: int) -> list[int]:
+    """The ranks that it is about: those that cause the waiting, where that is what is lost, else those that work."""
+    if kind == "communication":
+        return list(range(ranks))
+    if kind == "serial":
+        return [int(np.argmax(work))]
+    amount = caused if caused.any() else work
+    return np.flatnonzero(amount >= NOTABLE * max(float(amount.max(initial=0.0)), 1e-300)).tolist()
+
+
+def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatArray]:
+    """Own work in some targets, and waiting that they cause, by rank ``[ranks]``."""
+    timeline, table = analysis.ppg.timeline, analysis.blame
+    rank = timeline.locations.rank
+    hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
+    own = timeline.own
+    work = weighted_count(
+        rank[gap_locations(timeline)[own.gap[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
+    )
+    hit = np.isin(table.target, targets)
+    caused = weighted_count(rank[table.location[hit]], table.seconds[hit], timeline.ranks)
+    return work, caused
+
+
+def _cpu_share(targets: IntArray, analysis: Analysis) -> float:
+    """Part of the work in some targets that is spent on a CPU, or ready to."""
+    own = analysis.ppg.timeline.own
+    hit = np.isin(own.activity, targets[targets < analysis.blame.numbering.activities])
+    seconds, busy_s = float(own.seconds[hit].sum()), float((own.cpu_s + own.core_wait_s)[hit].sum())
+    return busy_s / seconds if seconds > 0.0 else 1.0
+
+
+def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) -> dict[str, object]:
+    """The numbers behind the finding. Seconds are those of an average rank, by size."""
+    ranks = table.ranks
+    sizes = np.unique(ranks)
+
+    def by_size(values: FloatArray) -> list[float]:
+        return [float(np.median(values[ranks == size])) for size in sizes]
+
+    seconds = by_size(place.seconds)
+    evidence: dict[str, object] = {
+        "sizes": [int(size) for size in sizes],
+        "seconds": seconds,
+        "ideal": ideal.seconds(np.full(len(sizes), place.smallest_s), float(sizes[0]), sizes).tolist(),
+        "work": by_size(place.work_s),
+        "waiting_caused": by_size(place.caused_s),
+        "transfer": by_size(place.transfer_s),
+        "deviation_s": place.deviation_s,
+    }
+    if place.fit is not None:
+        evidence["model"] = str(place.fit.model)
+        evidence["growth"] = place.fit.model.growth
+        evidence["confidence"] = place.fit.confidence
+        if place.fit.outliers:
+            evidence["left_out"] = [table.runs[run].name for run in place.fit.outliers]
+        if at is not None:
+            evidence["predicted"] = predicted(place, ideal, float(sizes[0]), at)
+    return evidence
+
+
+def predicted(place: PlaceLoss, ideal: Ideal, smallest: float, at: int) -> dict[str, object]:
+    """What the place will cost on ``at`` ranks: seconds of an average rank, and rank-seconds lost, with a range."""
+    assert place.fit is not None
+    expected = place.fit.predict(at)
+    base = float(place.fit.model(smallest))
+    best = float(ideal.seconds(base, smallest, at).reshape(-1)[0])
+    return {
+        "ranks": at,
+        "seconds": expected.seconds,
+        "low": expected.low,
+        "high": expected.high,
+        "ideal": best,
+        "saving_s": expected.seconds - best,
+        "lost_s": (expected.seconds - best) * at,
+    }

@@ -1,0 +1,81 @@
+"""Ranks of a pool that take longer for a piece of work than the others.
+
+Where whoever is free takes the next piece, nobody waits for a slow rank in particular: it does fewer pieces, and the
+others do the rest. What that costs is what it takes longer for its pieces, of which each rank of the pool gets a part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.finding import Finding, Hop, finding_at
+from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.late_ranks.evidence import callers
+from scalana.detectors.noise.task_farms import Pool
+from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import FloatArray, Timeline
+
+KIND = "slow-worker"
+WORTH = 0.01
+"""Part of the job's time that must come back."""
+
+
+def detect(pools: list[Pool], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
+    """Return one finding for each pool in which some ranks are slow."""
+    locations = timeline.locations
+    job_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=0.0))
+    found = []
+    for pool in pools:
+        usual_s, slow = float(np.median(pool.mean_s)), pool.slow()
+        if not slow.any():
+            continue
+        weight = np.ones(len(pool.gap)) if timeline.unwritten is None else timeline.unwritten.stands_for[pool.gap]
+        pieces = weighted_count(pool.rank, weight, timeline.ranks)[pool.ranks]
+        lost_s = float(((pool.mean_s - usual_s) * pieces)[slow].sum())
+        place = _place(pool, slow, table, timeline, psg)
+        if lost_s / len(pool.ranks) >= WORTH * job_s and place is not None:
+            found.append(_finding(pool, slow, pieces, lost_s, place, psg))
+    return found
+
+
+def _place(pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG) -> Candidate | None:
+    """Where slow ranks do more for a piece than is usual there; None if nowhere."""
+    own, activities = timeline.own, len(timeline.activities)
+    member = np.full(len(timeline.calls) + len(timeline.locations), -1)
+    member[pool.gap] = np.searchsorted(pool.ranks, pool.rank)
+    rows = np.flatnonzero(member[own.gap] >= 0)
+    count = np.bincount(member[pool.gap])
+    cell = member[own.gap[rows]] * activities + own.activity[rows]
+    did_s = weighted_count(cell, own.seconds[rows] - own.core_wait_s[rows], len(count) * activities)
+    per_piece: FloatArray = did_s.reshape(len(count), activities) / count[:, None]
+    more: FloatArray = np.where(slow[:, None], per_piece - np.median(per_piece, axis=0), 0.0) * count[:, None]
+    who, target = np.nonzero(more > 0.0)
+    seconds = more[who, target]
+    order = np.argsort(-seconds, kind="stable")
+    # The first location of a rank is its main thread.
+    location = np.searchsorted(timeline.locations.rank, np.asarray(pool.ranks))[who[order]]
+    blamed = replace(table, location=location, target=target[order], seconds=seconds[order])
+    return next(iter(join_entries(blamed, timeline, psg)), None)
+
+
+def _finding(
+    pool: Pool, slow: np.ndarray, pieces: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
+) -> Finding:
+    ranks = np.asarray(pool.ranks)[slow].tolist()
+    finding = finding_at(candidate.spot, ranks, lost_s, psg, KIND)
+    finding.saving_s = lost_s / len(pool.ranks)
+    finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
+    finding.evidence = {
+        "piece_s_here": float(pool.mean_s[slow].mean()),
+        "piece_s_others": float(pool.mean_s[~slow].mean()),
+        "pieces_here": float(pieces[slow].mean()),
+        "pieces_others": float(pieces[~slow].mean()),
+        "callers": callers(candidate.spot.vertex, psg),
+    }
+    finding.advice = advise(finding)
+    return finding

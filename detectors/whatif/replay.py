@@ -1,0 +1,454 @@
+"""What if: the run again, with some of its own time taken out.
+
+A max-plus recurrence over the matched calls: a call is entered when its predecessor has been left and the own work
+between is done, and left when the last arrival that it waits for is there, plus its transfer. Without changes the
+replay gives the measured times back exactly.
+
+Several changes are replayed side by side: what is read of a call is the same for all of them. Every rank goes on until
+it has to wait for another, so that what is looked at together lies together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from scalana.detectors.delays.wait_states import Dependencies, find_dependencies, last_arrivals_s
+from scalana.graphs.arrays.shards import chunks, each
+from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
+
+_AT_ONCE = 4
+"""Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
+_IN_CACHE = 1 << 14
+"""Calls that are put into a table at a time."""
+
+CALL = np.dtype(
+    [
+        ("enter_s", np.float64),
+        ("exit_s", np.float64),
+        ("location", ROW),
+        ("posts", ROW),  # as in Calls
+        ("pair", ROW),  # the first instance that it waits for; its last comes before the next call's first
+        ("row", ROW),  # in what changes, -1 if nothing does
+    ]
+)
+"""A call, for a replay."""
+PAIR = np.dtype([("rule", ROW), ("instance", ROW), ("on", ROW)])
+"""An instance that a call waits for, and how: see Dependencies."""
+MEETING = np.dtype(
+    [
+        ("last_s", np.float64),  # when the last member came, as it was measured
+        ("lacking", ROW),  # members that have not come yet
+        ("waiting", ROW),  # the first location of those that wait for one of them, -1 if none does
+    ]
+)
+"""An instance, while a replay is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is taken out of a run, in seconds, all at least 0; only where it is anything."""
+
+    gap: IntArray
+    """Gaps with less own work, ascending; numbered as in OwnWork ``[gaps that change]``."""
+    removed_s: FloatArray
+    """``[gaps that change]``"""
+    earlier_s: FloatArray | None
+    """How much earlier locations start ``[locations]``."""
+    call: IntArray
+    """Calls whose transfer takes less, ascending ``[calls that change]``."""
+    shorter_s: FloatArray
+    """``[calls that change]``"""
+
+    @classmethod
+    def of(
+        cls, removed_s: FloatArray, earlier_s: FloatArray | None = None, shorter_s: FloatArray | None = None
+    ) -> Change:
+        """The same of own work by gap ``[gaps]``, head starts ``[locations]`` and transfers by call ``[calls]``."""
+        gap = np.flatnonzero(removed_s)
+        shorter_s = np.zeros(0) if shorter_s is None else shorter_s
+        call = np.flatnonzero(shorter_s)
+        return cls(gap, removed_s[gap], earlier_s, call, shorter_s[call])
+
+
+@dataclass(slots=True)
+class Replay:
+    """A run prepared for replays. Make it once by :func:`prepare`; a replay is one pass over the calls."""
+
+    timeline: Timeline
+    pairs: Dependencies
+    gap_s: FloatArray
+    """Length of every gap, numbered as in OwnWork, without :attr:`waiting_s` ``[calls + locations]``."""
+    waiting_s: FloatArray | None
+    """What of every gap was waiting in unwritten calls; None where all were written ``[calls + locations]``."""
+    last_s: FloatArray
+    """When the last member of every instance came ``[instances]``."""
+
+    def ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
+        """Replay the run with each of some changes, or as it was (None); returns when every location ends, each
+        ``[locations]``."""
+        at_once = min(_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
+        return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
+
+    def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
+        """Return when the run ends as it was, and with each of some changes."""
+        if self.waiting_s is None:  # a replay gives back what was measured
+            return float(self.timeline.locations.end_s.max()), [float(end.max()) for end in self.ends_s(changes)]
+        measured, *mended = (float(end.max()) for end in self.ends_s([None, *changes]))
+        return measured, mended
+
+    def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
+        """Return when each location ends ``[locations]``, with what :meth:`Change.of` takes taken out."""
+        return self.ends_s([None if removed_s is None else Change.of(removed_s, *others)])[0]
+
+    def times_s(self, change: Change) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Entry and exit of every call ``[calls]`` and the end of every location ``[locations]``."""
+        ((enter, leave, (end,)),) = self._replayed([change], 1, exits=True)
+        return enter.reshape(-1), leave.reshape(-1), end
+
+    def _replayed(
+        self, changes: Sequence[Change | None], at_once: int, exits: bool = False
+    ) -> list[tuple[FloatArray, FloatArray, list[FloatArray]]]:
+        """Replay some changes side by side, then the next. Returns of each of these passes entries and exits of
+        all calls ``[calls, changes]``, if they are asked for, and the ends of all locations, each ``[locations]``."""
+        timeline, count = self.timeline, len(self.timeline.calls)
+        instances, locations = timeline.instances, timeline.locations
+        row, removed_s, shorter_s = _side_by_side(changes, count)
+        calls, waits = self._tables(row)
+
+        def replay(at: slice) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+            columns = at.stop - at.start
+            # Memory comes in large pages where it is asked for here, and not by a loop.
+            enter, leave = np.empty((count, columns)), np.empty((count if exits else 0, columns))
+            end = _replay(
+                timeline.calls.first,
+                calls,
+                waits,
+                np.zeros(0) if self.waiting_s is None else self.waiting_s,
+                self.pairs.earliest,
+                instances.first,
+                instances.members,
+                locations.rank,
+                locations.start_s.copy(),
+                # Of a gap that was measured to be less than nothing nothing is made only where work is taken out.
+                np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
+                np.ascontiguousarray(removed_s[:, at]),
+                np.ascontiguousarray(shorter_s[:, at]),
+                np.stack([_starts(locations.start_s, change) for change in changes[at]], axis=1),
+                self._meetings(),
+                np.full((len(instances), columns), -np.inf),
+                enter,
+                leave,
+            )
+            behind = [_last_gaps(self.gap_s[count:], change, count) for change in changes[at]]
+            return (enter if exits else leave), leave, list(end.T + behind)
+
+        return each(replay, chunks(len(changes), at_once))
+
+    def _tables(self, row: IntArray) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What is looked at of a call, and of a pair of call and instance, side by side in memory: see :data:`CALL` and
+        :data:`PAIR`. ``row`` is that of every call among what changes ``[calls]``."""
+        calls, pairs = self.timeline.calls, self.pairs
+        table, waits = np.empty(len(calls) + 1, CALL), np.empty(len(calls.waits), PAIR)
+
+        def fill(at: slice) -> None:
+            for name, column in (
+                ("enter_s", calls.enter_s),
+                ("exit_s", calls.exit_s),
+                ("location", calls.location),
+                ("posts", calls.posts),
+                ("pair", calls.wait_first),
+                ("row", row),
+            ):
+                table[name][at] = column[at]
+
+        def fill_waits(at: slice) -> None:
+            for name, column in (("rule", pairs.rule), ("instance", calls.waits), ("on", pairs.on)):
+                waits[name][at] = column[at]
+
+        each(fill, chunks(len(calls), _IN_CACHE))
+        each(fill_waits, chunks(len(waits), _IN_CACHE))
+        table["pair"][-1] = len(waits)
+        return table, waits
+
+    def _meetings(self) -> npt.NDArray[Any]:
+        """All instances before anybody has come; see :data:`MEETING`."""
+        table = np.empty(len(self.last_s), MEETING)
+        table["last_s"], table["lacking"], table["waiting"] = self.last_s, np.diff(self.timeline.instances.first), -1
+        return table
+
+
+def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:
+    """When locations start ``[locations]``."""
+    return start_s if change is None or change.earlier_s is None else np.asarray(start_s - change.earlier_s)
+
+
+def _last_gaps(gap_s: FloatArray, change: Change | None, calls: int) -> FloatArray:
+    """Lengths of the gaps behind the last calls, less what is removed from them ``[locations]``."""
+    if change is None:
+        return gap_s
+    left = gap_s.copy()
+    behind = change.gap >= calls
+    left[change.gap[behind] - calls] -= change.removed_s[behind]
+    return np.asarray(np.maximum(left, 0.0))
+
+
+def _side_by_side(changes: Sequence[Change | None], calls: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Row of every call that any of the changes is about, -1 for others ``[calls]``; and what goes from the gaps before
+    these calls, and from their transfers, each ``[rows, changes]``."""
+    row: npt.NDArray[Any] = np.full(calls, -1, ROW)
+    for change in changes:
+        if change is not None:
+            row[change.gap[change.gap < calls]] = 0
+            row[change.call] = 0
+    rows = np.flatnonzero(row == 0)
+    row[rows] = np.arange(len(rows))
+    removed_s, shorter_s = (np.zeros((len(rows), len(changes))) for _ in range(2))
+    for column, change in enumerate(changes):
+        if change is not None:
+            before = change.gap < calls
+            removed_s[row[change.gap[before]], column] = change.removed_s[before]
+            shorter_s[row[change.call], column] = change.shorter_s
+    return row, removed_s, shorter_s
+
+
+def prepare(
+    timeline: Timeline, dependencies: Dependencies | None = None, waiting_s: FloatArray | None = None
+) -> Replay:
+    """Measure the gaps between calls.
+
+    ``waiting_s`` is what of the gaps was waiting in unwritten calls ``[gaps]``: it goes when what was waited for goes,
+    so that only the written calls wait in a replay. The ends are then to be compared with those of a replay without
+    changes.
+    """
+    calls, locations = timeline.calls, timeline.locations
+    count, filled = len(calls), np.diff(calls.first) > 0
+    gap_s = np.empty(count + len(locations))
+    np.subtract(calls.enter_s[1:], calls.exit_s[:-1], out=gap_s[1:count])
+    first, last = calls.first[:-1][filled], calls.first[1:][filled] - 1
+    gap_s[first] = calls.enter_s[first] - locations.start_s[filled]
+    gap_s[count:] = locations.end_s - locations.start_s
+    gap_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
+    if waiting_s is not None:
+        gap_s = np.maximum(gap_s - waiting_s, 0.0)
+    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, last_arrivals_s(timeline))
+
+
+@numba.njit(cache=True, nogil=True)
+def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
+    first,
+    calls,
+    waits,
+    waiting_s,
+    earliest,
+    member_first,
+    members,
+    rank,
+    before_s,
+    least_gap_s,
+    removed_s,
+    shorter_s,
+    now,
+    meetings,
+    arrival,
+    enter,
+    leave,
+):
+    """The recurrence, for all changes at once: columns of two-dimensional arrays are of one change each.
+
+    Every location goes on until it waits for an arrival that is not known yet, and goes on from there when it is.
+    ``before_s`` and ``now`` begin with the starts of the locations, as they were measured and as they are now,
+    ``arrival`` with -inf. ``enter``, and ``leave`` if it has rows, are filled in. Returns the ends of the last calls.
+    """
+    locations, changes = len(now), len(least_gap_s)
+    at, entered, pair_of = first[:-1].copy(), np.zeros(locations, np.bool_), np.zeros(locations, np.int64)
+    # Who waits is in the list of the instance or, if for the entry of one call, in that of this call's location.
+    waiting, following = np.full(locations, -1), np.full(locations, -1)
+    waits_in, awaited = np.full(locations, -1), np.full(locations, -1)
+    ready, count = np.arange(locations)[::-1].copy(), locations
+    this, will = np.empty(changes), np.empty(changes)
+    ahead = np.empty(changes)  # of when a call was entered, as it was measured
+    while True:
+        if count == 0:
+            here = _first_stuck(first, at, calls)
+            if here < 0:
+                return now
+            # A circle, as clocks that differ can make it: the first to go on did so with what it had.
+            if awaited[here] >= 0:
+                waiting[waits_in[here]] = _without(waiting[waits_in[here]], following, here)
+            else:
+                meetings[waits_in[here]].waiting = _without(meetings[waits_in[here]].waiting, following, here)
+            pair_of[here] = calls[at[here] + 1].pair
+            ready[0], count = here, 1
+        count -= 1
+        here = ready[count]
+        while at[here] < first[here + 1]:
+            call = at[here]
+            enter_s, exit_s = calls[call].enter_s, calls[call].exit_s
+            row, instance, end = calls[call].row, calls[call].posts, calls[call + 1].pair
+            if not entered[here]:
+                entered[here], pair_of[here] = True, calls[call].pair
+                gap_s = enter_s - before_s[here]
+                if len(waiting_s):
+                    gap_s = max(gap_s - waiting_s[call], 0.0)
+                for change in range(changes):
+                    gap = gap_s - (removed_s[row, change] if row >= 0 else 0.0)
+                    now[here, change] += max(gap, least_gap_s[change])
+                    enter[call, change] = now[here, change]
+                    if instance >= 0:
+                        arrival[instance, change] = max(arrival[instance, change], now[here, change])
+                if instance >= 0:
+                    meetings[instance].lacking -= 1
+                    if meetings[instance].lacking == 0:
+                        other = meetings[instance].waiting
+                        while other >= 0:
+                            ready[count], count, other = other, count + 1, following[other]
+                        meetings[instance].waiting = -1
+                if waiting[here] >= 0:
+                    count = _wake(waiting, following, here, awaited, call, ready, count)
+            pair, waited_in = pair_of[here], -1
+            while pair < end:
+                rule, met = waits[pair].rule, waits[pair].instance
+                if rule == 1:
+                    if meetings[met].lacking > 0 and (meetings[met].last_s <= exit_s or not earliest[call]):
+                        waited_in, awaited[here] = met, -1
+                elif rule == 2:
+                    other = waits[pair].on
+                    there = calls[other].location
+                    to_come = at[there] < other or (at[there] == other and not entered[there])
+                    if to_come and (calls[other].enter_s <= exit_s or not earliest[call]):
+                        waited_in, awaited[here] = there, other
+                elif rule == 3:
+                    for entry in range(member_first[met], member_first[met + 1]):
+                        member = members[entry]
+                        lower = rank[calls[member].location] < rank[here]
+                        if lower and _is_to_come(member, exit_s, calls, at, entered):
+                            waited_in, awaited[here] = calls[member].location, member
+                if waited_in >= 0:
+                    break
+                pair += 1
+            pair_of[here] = pair
+            if waited_in >= 0:
+                waits_in[here] = waited_in
+                if awaited[here] >= 0:
+                    following[here], waiting[waited_in] = waiting[waited_in], here
+                else:
+                    following[here], meetings[waited_in].waiting = meetings[waited_in].waiting, here
+                break
+            # The release, as it was measured and as it is now. Where it left before what released it, by clocks that
+            # differ, it does so now; and what is not known is as much earlier as the location is here.
+            any_rule = False
+            then = -np.inf
+            for change in range(changes):
+                this[change], ahead[change] = -np.inf, enter_s - enter[call, change]
+            for pair in range(calls[call].pair, end):
+                was = -np.inf
+                rule, met = waits[pair].rule, waits[pair].instance
+                if rule == 1:
+                    came_s = meetings[met].last_s
+                    known = came_s <= exit_s or not earliest[call]
+                    was = min(came_s, exit_s) if known else came_s
+                    for change in range(changes):
+                        will[change] = arrival[met, change] - (came_s - was) if known else came_s - ahead[change]
+                elif rule == 2:
+                    other = waits[pair].on
+                    there = calls[other].location
+                    came_s = calls[other].enter_s
+                    released = came_s <= exit_s or not earliest[call]
+                    known = released and (at[there] > other or (at[there] == other and entered[there]))
+                    was = min(came_s, exit_s) if released else came_s
+                    for change in range(changes):
+                        will[change] = enter[other, change] - (came_s - was) if known else was - ahead[change]
+                elif rule == 3:
+                    for change in range(changes):
+                        will[change] = -np.inf
+                    for entry in range(member_first[met], member_first[met + 1]):
+                        member = members[entry]
+                        if rank[calls[member].location] < rank[here]:
+                            came_s = min(calls[member].enter_s, exit_s)
+                            was = max(was, came_s)
+                            known = _has_come(member, exit_s, calls, at, entered)
+                            for change in range(changes):
+                                comes_s = enter[member, change] if known else came_s - ahead[change]
+                                will[change] = max(will[change], comes_s)
+                else:
+                    continue
+                then = was if not any_rule else min(then, was) if earliest[call] else max(then, was)
+                for change in range(changes):
+                    if not any_rule:
+                        this[change] = will[change]
+                    elif earliest[call]:
+                        this[change] = min(this[change], will[change])
+                    else:
+                        this[change] = max(this[change], will[change])
+                any_rule = True
+            then = min(then, exit_s)
+            inside = exit_s - max(then, enter_s)
+            for change in range(changes):
+                transfer = max(inside - (shorter_s[row, change] if row >= 0 else 0.0), 0.0)
+                if instance < 0 and then > enter_s:
+                    # The completion of an operation posted before: it goes on by itself from its release.
+                    now[here, change] = max(this[change] + transfer, enter[call, change])
+                else:
+                    now[here, change] = max(this[change], enter[call, change]) + transfer
+                if len(leave):
+                    leave[call, change] = now[here, change]
+            entered[here] = False
+            at[here], before_s[here] = call + 1, exit_s
+
+
+@numba.njit(cache=True, nogil=True)
+def _has_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether a call is known to have been entered, as it was when another one was left."""
+    there = calls[call].location
+    return calls[call].enter_s <= exit_s and (at[there] > call or (at[there] == call and entered[there]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_to_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether a call had been entered when another one was left, and is not known to be yet."""
+    return calls[call].enter_s <= exit_s and not _has_come(call, exit_s, calls, at, entered)
+
+
+@numba.njit(cache=True, nogil=True)
+def _wake(waiting, following, which, awaited, call, ready, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put those of a list that wait for nothing behind a call with what is ready; returns how many are."""
+    location = waiting[which]
+    waiting[which] = -1
+    while location >= 0:
+        after = following[location]
+        if awaited[location] <= call:
+            ready[count] = location
+            count += 1
+        else:
+            following[location], waiting[which] = waiting[which], location
+        location = after
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Of the locations that have not come to their end the one that left its call first, -1 where all have."""
+    result = -1
+    for here in range(len(at)):
+        if at[here] < first[here + 1] and (result < 0 or calls[at[here]].exit_s < calls[at[result]].exit_s):
+            result = here
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _without(first, following, location):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take a location out of a list; returns the first of those that are left."""
+    if first == location:
+        return following[location]
+    before = first
+    while following[before] != location:
+        before = following[before]
+    following[before] = following[location]
+    return first

@@ -1,0 +1,223 @@
+"""Loops that ask whether something has come, until it has: they wait for it, like a call that blocks.
+
+A program may test a request (``MPI_Test``) or look for messages (``MPI_Iprobe``) over and over, with a sleep in between
+or without. Tests that fail are no events, but their call paths have sums, and samples tell where the time went. Where
+most of what lies before a call was polling, and that ended because what the call waits for had come, the call is taken
+to begin where the polling did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.shards import each, rows_of_ranges
+from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.calls.located import Located, gaps_of, outside_communication, samples_of
+from scalana.graphs.readers.call_tree import CallTree
+from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.records import BoolArray, to_ns, to_seconds
+from scalana.graphs.samples.between import Places, stretches_of
+from scalana.graphs.samples.in_gaps import InGaps
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
+from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record.format import STATE_ASLEEP
+
+_TEST = BY_NAME["test"].code
+_OF_LOOP = (VertexKind.COMP, VertexKind.BRANCH, VertexKind.COMM)
+POLLING = 0.75
+"""Part of the time up to a call that must be polling, from where it is taken to begin."""
+ASLEEP = 0.25
+"""Part of what a call path takes, but for waiting for a core, that it must be found asleep for it to be a sleep. Where
+cores are rare, who sleeps for a millisecond waits for a core for ten times as long when it wakes up."""
+AWAITED = 0.5
+"""Part of the polling in which that which ends it must not have come: who goes on sleeping does not wait for it. Not
+asked of tests that were repeated without a pause: only the library or a core kept it from them."""
+
+
+def begin_with_polling(
+    calls: Calls,
+    instances: Instances,
+    located: list[Located],
+    data: Gathered,
+    places: Places,
+    psg: PSG,
+    period_ns: int,
+) -> None:
+    """Let calls begin where the polling for what they wait for did.
+
+    Nothing happens where no test failed.
+    """
+    polling = polling_paths(data, located, places, psg, period_ns)
+    if polling is None:
+        return
+    enclosing = outside_communication(psg)
+    first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
+
+    def find(number: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+        part, at = located[number], slice(first_call[number], first_call[number + 1])
+        gaps = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
+        gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, places, period_ns)
+        before = gaps.number[gap] < len(part)
+        here = gaps.number[gap[before]]
+        return here, begin_ns[before], cpu_ns[before], asks[before]
+
+    for part, first, (here, begin_ns, cpu_ns, asks) in zip(
+        located, first_call, each(find, range(len(located))), strict=False
+    ):
+        call, begin_s = first + here, to_seconds(begin_ns)
+        waits = asks | (awaited_s(calls, instances, call) - begin_s >= AWAITED * (calls.enter_s[call] - begin_s))
+        call, here = call[waits], here[waits]
+        calls.enter_s[call] = begin_s[waits]
+        calls.cpu_s[call] += to_seconds(cpu_ns[waits])
+        clock = part.spans.cpu_enter_ns.astype(np.int64)
+        clock[here] -= np.where(clock[here] >= 0, np.minimum(cpu_ns[waits], clock[here]), 0)
+        part.spans.cpu_enter_ns = clock
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """The call paths of polling."""
+
+    tests: BoolArray
+    """Calls that ask, and did so at least once in vain ``[paths]``."""
+    spinning: BoolArray
+    """These, and what they call, but for sleeps ``[paths]``."""
+    paths: BoolArray
+    """These, the loop around them (without other loops in it, and what it calls), and sleeps in there ``[paths]``."""
+    beside: BoolArray
+    """Other code of a library's function that asks. Where its loops are is not known: once it asks, it is its loop
+    ``[paths]``."""
+
+
+def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG, period_ns: int) -> Polling | None:
+    """The paths that are a part of polling; None where no test failed."""
+    totals, samples, count = data.totals, data.samples, len(places.vertex)
+    rows = np.flatnonzero(totals.operation == _TEST)
+    if not len(rows):
+        return None
+    asked = np.bincount(totals.path[rows], totals.calls[rows], count)
+    for part in located:
+        asked -= np.bincount(part.spans.path, minlength=count)
+    tests = asked > 0
+    if not tests.any():
+        return None
+    inside, directly = _around({_top(vertex, psg) for vertex in np.unique(places.vertex[tests]).tolist()}, psg)
+    asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
+    ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
+    sleeps = inside[places.vertex] & (asleep > ASLEEP * (asleep + ran))
+    called = with_callees(data.tree.parent, tests)
+    paths = called | directly[places.vertex] | sleeps
+    return Polling(tests, called & ~sleeps, paths, _beside(data.tree, tests, places, psg) & ~paths)
+
+
+def _beside(tree: CallTree, tests: BoolArray, places: Places, psg: PSG) -> BoolArray:
+    """Paths that end in the functions of libraries that ask, called alike ``[paths]``."""
+    asking = np.flatnonzero(tests)
+    asking = asking[[psg[vertex].kind is VertexKind.CALL for vertex in places.vertex[asking].tolist()]]
+    function = tree.parent * len(tree.codes) + tree.code
+    return np.isin(function, function[asking])
+
+
+def with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
+    """The same paths, and all that go on from them ``[paths]``."""
+    while True:
+        more = paths | paths[parent]
+        if (more == paths).all():
+            return paths
+        paths = more
+
+
+def _top(vertex: int, psg: PSG) -> int:
+    """The innermost loop around a test, in its function or in what calls that, or the library's call that holds it; -1
+    where there is none."""
+    if psg[vertex].kind is VertexKind.CALL:
+        return vertex
+    functions = 0
+    for above in psg.ancestors(vertex):
+        if above.kind is VertexKind.LOOP:
+            return above.index
+        functions += above.kind is VertexKind.FUNCTION
+        if above.kind is VertexKind.CALL or functions > 1:
+            break
+    return -1
+
+
+def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:
+    """Whether vertices lie in one of some loops or calls, and whether they are code of such a loop itself
+    ``[vertices]``. Functions of the user's that a library's call calls back do not lie in it."""
+    inside, directly = np.full(len(psg.vertices), -1, np.int64), np.zeros(len(psg.vertices), np.bool_)
+    for vertex in psg.vertices:
+        at, above = vertex.index, vertex.parent
+        if at in tops:
+            inside[at], directly[at] = at, vertex.kind is VertexKind.LOOP
+        elif above >= 0 and inside[above] >= 0:
+            called_back = vertex.kind is VertexKind.FUNCTION and psg[int(inside[above])].kind is VertexKind.CALL
+            inside[at] = -1 if called_back else inside[above]
+            directly[at] = directly[above] and vertex.kind in _OF_LOOP
+    return inside >= 0, directly
+
+
+def polled_until(
+    gaps: Gaps, part: Located, data: Gathered, polls: Polling, places: Places, period_ns: int
+) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    """The gaps that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent in
+    the tests themselves."""
+    samples = samples_of(data, part.portion)
+    there = InGaps.of(gaps, samples, part.threads, stretches_of(samples, places, period_ns))
+    gap, left = there.gap, there.left_ns
+    nothing = np.zeros(0, np.int64)
+    if not len(gap):
+        return nothing, nothing, nothing, np.zeros(0, np.bool_)
+    path = samples.path[there.rows]
+    asking, strictly = polls.spinning[path], polls.paths[path]
+    polling = strictly | polls.beside[path]
+    first = np.flatnonzero(np.r_[True, gap[1:] != gap[:-1]])
+    size = np.diff(np.r_[first, len(gap)])
+    end = np.repeat(first + size, size)
+    polled, asked = (np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking))
+    begins = strictly & (polled[end] - polled[:-1] >= POLLING * (gaps.end_ns[gap] - left))
+    begin = np.minimum.reduceat(np.where(begins, np.arange(len(gap)), len(gap)), first)
+    begin = begin[begin < len(gap)]
+    cpu_s = np.r_[0.0, np.cumsum(there.cpu_s)]
+    cpu_ns = np.maximum(to_ns(cpu_s[end[begin]] - cpu_s[begin]), 0)
+    asks = asked[end[begin]] - asked[begin] >= POLLING * (gaps.end_ns[gap[begin]] - left[begin])
+    # A rank that polls without a sleep, and gives its core away, may not be seen at all: like gaps tell of it.
+    sampled = np.zeros(len(gaps.location), np.bool_)
+    sampled[gap[first]] = True
+    alike, _ = number_columns(gaps.before, gaps.after)
+    seen_ns = np.bincount(alike, np.where(sampled, gaps.end_ns - gaps.start_ns, 0))
+
+    def mostly(sums: IntArray) -> BoolArray:
+        spent_ns = np.bincount(alike[gap[first]], sums[first + size] - sums[first], len(seen_ns))
+        return ((seen_ns > 0) & (spent_ns >= POLLING * seen_ns))[alike]
+
+    unseen = np.flatnonzero(~sampled & mostly(polled))
+    return (
+        np.concatenate((gap[begin], unseen)),
+        np.concatenate((left[begin], gaps.start_ns[unseen])),
+        np.concatenate((cpu_ns, np.maximum(gaps.cpu_ns[unseen], 0))),
+        np.concatenate((asks, mostly(asked)[unseen])),
+    )
+
+
+def awaited_s(calls: Calls, instances: Instances, call: IntArray) -> FloatArray:
+    """When the last of what some calls wait for came from other locations, -inf where that is not known ``[calls]``."""
+    owner, instance = _ranges(calls.wait_first, call)
+    instance = calls.waits[instance]
+    row, member = _ranges(instances.first, instance)
+    member = instances.members[member]
+    usable = instances.complete[instance[row]] & (calls.location[member] != calls.location[call[owner[row]]])
+    result = np.full(len(call), -np.inf)
+    np.maximum.at(result, owner[row[usable]], calls.enter_s[member[usable]])
+    return result
+
+
+def _ranges(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The entries of some rows of a compressed table, and for each of them which of ``rows`` it is of."""
+    size = first[rows + 1] - first[rows]
+    owner = np.repeat(np.arange(len(rows)), size)
+    return owner, rows_of_ranges(first[rows], size)

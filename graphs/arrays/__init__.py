@@ -1,0 +1,1 @@
+"""Plain arrays, without a word of programs or ranks: types, hashing, segments, shards."""

@@ -1,0 +1,182 @@
+"""Recorded call paths -> vertices of the structure, for all processes of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scalana.graphs.attribution.callpaths import FrameRef, Placer
+from scalana.graphs.attribution.library_parts import split_library_calls
+from scalana.graphs.readers.call_tree import CallTree
+from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.records import BoolArray
+from scalana.graphs.samples.between import Places
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.structure.source_tree import FileStructure
+from scalana.graphs.timeline import IntArray
+from scalana.runtime.record.format import NO_LINE_TABLE, Code, ProcessRecord
+
+Parse = Callable[[str], FileStructure | None]
+"""Gives the structure of a source file, None if there is none to be had."""
+FrontEnd = Callable[[Sequence[str], Sequence[str], Collection[str]], tuple[PSG, Parse]]
+"""From the program files and the library folders of a run, and the files in which it was seen, to its static structure,
+and to a parser of more files."""
+
+_LOST = FrameRef("<lost>", "<lost>", 0, 0)
+_WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
+_WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
+_SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
+"""Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
+_RESTING = frozenset(
+    """
+    accept connect recv recvfrom recvmsg send sendmsg sendto
+    open openat creat close rename renameat unlink unlinkat truncate ftruncate fallocate posix_fallocate flock lockf
+    read pread readv preadv preadv2 write pwrite writev pwritev pwritev2 sendfile copy_file_range
+    fsync fdatasync sync syncfs sync_file_range msync
+    poll ppoll select pselect epoll_wait epoll_pwait pause sigwait sigtimedwait
+    sleep usleep nanosleep clock_nanosleep wait waitpid wait4 waitid
+    """.split()
+)
+"""Functions of the C library that ask the system for what takes time."""
+
+
+def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collection[str]) -> tuple[PSG, Parse]:
+    """Functions alone, as sampled paths show them: no source is read."""
+    return PSG(" ".join(programs)), lambda file: None
+
+
+def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Placer]:
+    """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
+    lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
+    programs = _programs(data, lib_dirs)
+    psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
+    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
+    tree = data.tree
+    frames, kinds, library = _frames(tree, placer)
+    vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
+    vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
+    return psg, Places(vertex, line, **kinds), placer
+
+
+def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
+    """The communication vertex of every call, from its path and operation."""
+    width = int(operation.max(initial=0)) + 1
+    keys, inverse = np.unique(path.astype(np.int64) * width + operation, return_inverse=True)
+    vertices = [
+        placer.comm_vertex(int(places.vertex[key // width]), key % width, int(places.line[key // width]))
+        for key in keys.tolist()
+    ]
+    return np.array(vertices, np.int64)[inverse.reshape(-1)] if len(keys) else np.zeros(0, np.int64)
+
+
+def library_folders(record: ProcessRecord) -> list[str]:
+    """Folders of code that is not the user's own, as a process saw them."""
+    return [folder for folder in record.meta.get("lib_dirs", "").split(os.pathsep) if folder]
+
+
+def waits_for_others(file: str) -> bool:
+    """Whether library code in a file, at the end of a path, waits for other threads or processes."""
+    path = file.replace("\\", "/")
+    return path.rsplit("/", 1)[-1] in _WAITING_FILES or any(folder in path for folder in _WAITING_FOLDERS)
+
+
+def spins_for_others(file: str) -> bool:
+    """Whether native code of a module, at the end of a path, waits for other threads though it runs."""
+    return _SPINNING.fullmatch(file) is not None
+
+
+def rests_inside(function: str) -> bool:
+    """Whether a native function of a library is one of the system's in which threads rest."""
+    name = function.lstrip("_").partition("@")[0].removesuffix("_nocancel")
+    return name.removesuffix("64") in _RESTING
+
+
+def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
+    """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
+    :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
+
+    Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
+    """
+    codes = [_CodeFrames(None, _LOST, True, False, False)]
+    for code, file in tree.codes[1:]:
+        frame = FrameRef(file, code.name, code.first_line, code.first_line)
+        library = placer.is_library(frame)
+        codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file), spins_for_others(file)))
+    number = tree.code.tolist()
+    frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
+    kinds = {
+        name: np.array([getattr(code, name) for code in codes], np.bool_)[tree.code]
+        for name in ("waits", "spins", "computes", "native", "calls_rest")
+    }
+    return frames, kinds, [codes[of].library for of in number]
+
+
+@dataclass(slots=True)
+class _CodeFrames:
+    """Frames of one code object, by instruction."""
+
+    code: Code | None
+    anywhere: FrameRef
+    library: bool
+    waits: bool
+    spins: bool
+    known: dict[int, FrameRef] = field(default_factory=dict)
+
+    @property
+    def computes(self) -> bool:
+        """Whether it is native code of the user's own."""
+        return self.native and not self.library
+
+    @property
+    def calls_rest(self) -> bool:
+        """Whether it is a function of the system's in which threads rest."""
+        return self.native and self.library and self.code is not None and rests_inside(self.code.name)
+
+    @property
+    def native(self) -> bool:
+        """Whether it is native code."""
+        return self.code is not None and self.code.minor == NO_LINE_TABLE
+
+    def frame(self, lasti: int) -> FrameRef:
+        if self.library or self.code is None:
+            return self.anywhere
+        found = self.known.get(lasti)
+        if found is None:
+            position = self.code.position(lasti)
+            found = self.known[lasti] = self.anywhere._replace(
+                line=position.line, column=position.column, inside=self.code.minor == NO_LINE_TABLE
+            )
+        return found
+
+
+def _programs(data: Gathered, lib_dirs: list[str]) -> list[str]:
+    """Files that the ranks ran: where the first module outside of the libraries is at the top of paths."""
+    libraries = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs)
+    found: dict[str, None] = {}
+    for process in np.flatnonzero(data.is_own).tolist():
+        meta = data.records[process].meta
+        for module in (meta.get("program", ""), *meta.get("modules", "").split(os.pathsep)):
+            if module:  # native code: its debug information names the sources
+                found[module] = None
+    tree = data.tree
+    kinds: list[tuple[bool, str]] = [(True, "")]
+    for code, file in tree.codes[1:]:
+        library = file.startswith(("<", "[", *libraries))
+        kinds.append((library, file if code.name == "<module>" and not library else ""))
+    # Whether there is nothing but library code from the root to the path.
+    below = [True] * data.own_paths
+    of_ranks = slice(0, data.own_paths)
+    for path, (parent, number) in enumerate(
+        zip(tree.parent[of_ranks].tolist(), tree.code[of_ranks].tolist(), strict=True)
+    ):
+        if below[parent]:
+            below[path], file = kinds[number]
+            if file:
+                found[file] = None
+        else:
+            below[path] = False
+    return list(found)

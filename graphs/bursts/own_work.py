@@ -1,0 +1,298 @@
+"""What locations did between their communication calls, from samples and exact CPU clocks.
+
+Between two calls of a location lies a *gap*. Its length is exact, and so is the CPU time spent in it, since a call
+reads the thread's CPU clock; the samples only tell how the two are to be divided. Every sample owns the stretch of
+its gap that is nearest to it in time. A gap too short for any sample is divided like sampled short gaps between the
+same two calls. Nothing is lost: the rows of a gap add up to its length.
+
+A location that waits for another thread or child process of its own rank (a lock, a queue, a data loader's worker)
+does no work itself; the stretch then belongs to whoever of its rank was active in it, as a *helper* activity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.bursts.even_shares import lengths, unequal
+from scalana.graphs.bursts.helpers import helpers_of
+from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
+from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
+from scalana.graphs.bursts.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
+from scalana.graphs.readers.records import BoolArray, Samples, Threads, to_seconds
+from scalana.graphs.samples.between import RESTING, Places, stretches_of
+from scalana.graphs.samples.in_gaps import InGaps
+from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
+from scalana.runtime.record.format import (
+    STATE_ASLEEP,
+    STATE_DISK,
+    STATE_IPC,
+    STATE_LOCK,
+    STATE_RUNNING,
+    STATE_UNKNOWN,
+)
+
+_NS = 1e-9
+_MOST_TICKS = 4096
+"""A stretch in which a location waits is looked at no more often than this."""
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What samples stand for ``[samples in gaps]`` each."""
+
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+
+    def times(self, part: FloatArray) -> _Spent:
+        """A part of each."""
+        return _Spent(self.seconds * part, self.cpu_s * part, self.core_wait_s * part)
+
+    def of(self, rows: IntArray) -> _Spent:
+        """Some of them."""
+        return _Spent(self.seconds[rows], self.cpu_s[rows], self.core_wait_s[rows])
+
+
+def own_work(
+    gaps: Gaps, samples: Samples, threads: Threads, places: Places, period_ns: int
+) -> tuple[OwnWork, Activities]:
+    """Divide every gap over activities.
+
+    ``samples`` are sorted by (thread, time) on the aligned axis; ``threads.location`` says which threads are
+    locations and ``threads.rank`` to which rank all of them belong.
+
+    This is all in one; of a large run :func:`sampled_work` and :func:`inferred_work` are done portion by portion.
+    """
+    catalogue = Catalogue(
+        np.concatenate((places.vertex, gaps.default_vertex)), np.concatenate((places.line, gaps.default_line))
+    )
+    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 1
+    rows, evidence = sampled_work(gaps, samples, threads, places, catalogue, vertices, period_ns)
+    common = common_profiles([evidence])
+    return numbered([inferred_work(gaps, rows, common, catalogue, vertices, period_ns)], catalogue)
+
+
+class Catalogue:
+    """The places that activities can be of: distinct pairs of vertex and line, in order."""
+
+    def __init__(self, vertex: IntArray, line: IntArray) -> None:
+        self._width = int(line.max(initial=0)) + 1
+        self._keys = np.unique(vertex.astype(np.int64) * self._width + line)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def vertex(self) -> IntArray:
+        """``[places]``"""
+        return np.asarray(self._keys // self._width)
+
+    @property
+    def line(self) -> IntArray:
+        """``[places]``"""
+        return np.asarray(self._keys % self._width)
+
+    def find(self, vertex: IntArray, line: IntArray) -> IntArray:
+        """The place of each pair, which must be one of them."""
+        return np.searchsorted(self._keys, vertex.astype(np.int64) * self._width + line).astype(np.int64)
+
+
+def sampled_work(
+    gaps: Gaps,
+    samples: Samples,
+    threads: Threads,
+    places: Places,
+    catalogue: Catalogue,
+    vertices: int,
+    period_ns: int,
+    in_calls: BoolArray | None = None,
+) -> tuple[Rows, Rows]:
+    """Rows of the gaps that hold samples, and what they tell of those that hold none (for :func:`common_profiles`).
+
+    ``in_calls`` says which paths lead into a communication call ``[paths]``: in a gap that holds unwritten calls, a
+    sample there tells nothing of own work.
+    """
+    place_of_path = catalogue.find(places.vertex, places.line)
+    kind = own_kinds(gaps, vertices, period_ns)
+    rows, mended = _sampled(gaps, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    exact_cpu(rows, gaps.cpu_ns, mended)
+    return rows, evidence_of(gaps, rows, vertices, period_ns)
+
+
+def inferred_work(
+    gaps: Gaps, rows: Rows, common: Profiles, catalogue: Catalogue, vertices: int, period_ns: int
+) -> Rows:
+    """Rows of all gaps, sorted by their numbers, which stand in place of the gaps themselves."""
+    inferred = unsampled(gaps, rows, common, catalogue.find, vertices, period_ns)
+    exact_cpu(inferred, gaps.cpu_ns)
+    merged = concatenated([rows, inferred])
+    merged.gap = gaps.number[merged.gap]
+    merged.samples = np.where(merged.samples > 0, np.maximum(np.rint(merged.samples), 1), 0).astype(np.int64)
+    return sorted_by_gap(merged)
+
+
+def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Activities]:
+    """Rows that follow each other as the timeline has them, and the activities that occur."""
+    occurs = np.zeros(2 * len(catalogue), np.bool_)
+    for part in parts:
+        occurs[part.activity] = True
+    found = np.flatnonzero(occurs)
+    renumber: npt.NDArray[Any] = np.full(2 * len(catalogue), -1, ROW)
+    renumber[found] = np.arange(len(found))
+
+    def column(name: str, kind: type[np.generic]) -> Any:
+        """A column of all parts, which lose theirs."""
+        result = np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)], dtype=kind)
+        for part in parts:
+            setattr(part, name, None)
+        return result
+
+    for part in parts:
+        part.activity = renumber[part.activity]
+    own = OwnWork(
+        gap=column("gap", ROW),
+        activity=column("activity", ROW),
+        seconds=column("seconds", np.float64),
+        cpu_s=column("cpu_s", np.float64),
+        core_wait_s=column("core_wait_s", np.float64),
+        samples=column("samples", ROW),
+    )
+    return own, Activities(catalogue.vertex[found // 2], catalogue.line[found // 2], (found % 2).astype(np.bool_))
+
+
+def _sampled(
+    gaps: Gaps,
+    kind: IntArray,
+    samples: Samples,
+    threads: Threads,
+    places: Places,
+    place_of_path: IntArray,
+    period_ns: int,
+    in_calls: BoolArray | None,
+) -> tuple[Rows, BoolArray]:
+    """Rows of the gaps that hold samples, CPU as the samples have it; and in which gaps short rests, or runs, went to
+    where others were found ``[gaps]``. ``kind`` is that of each gap ``[gaps]``."""
+    stretches = stretches_of(samples, places, period_ns)
+    there = InGaps.of(gaps, samples, threads, stretches, in_calls)
+    gap, state, path = there.gap, samples.state[there.rows], samples.path[there.rows]
+    length_ns = there.right_ns - there.left_ns
+    ticks = np.clip(np.rint(length_ns / period_ns), 1, _MOST_TICKS).astype(np.int64)
+    spent = _Spent(to_seconds(length_ns), there.cpu_s, there.core_wait_s)
+    if gaps.unwritten_ns is not None:
+        spent = spent.times((gaps.own_ns() / np.maximum(gaps.end_ns - gaps.start_ns, 1))[gap])
+    spent.core_wait_s = np.minimum(spent.core_wait_s, np.maximum(spent.seconds - spent.cpu_s, 0.0))
+
+    blocked = (state == STATE_LOCK) | (state == STATE_IPC)
+    blocked |= (state == STATE_UNKNOWN) & places.waits[path]
+    blocked |= places.spins[path]
+    starved = (state == STATE_RUNNING) & (spent.cpu_s + spent.core_wait_s < 0.1 * spent.seconds)
+    spent, lost = _without_lost_cores(spent, gaps, gap, path, state, places, place_of_path)
+    spent, short = _without_short(spent, gap, kind, path, state, places, place_of_path, period_ns)
+    runs = (state == STATE_RUNNING) & ~blocked & ~starved
+    spent, uneven = _without_uneven(spent, there, gaps, kind, runs, samples, path, place_of_path, period_ns)
+    moved = concatenated([lost, short])
+    asked = np.flatnonzero((blocked | starved) & (spent.seconds > 0))
+    helpers = helpers_of(asked, starved, ticks, there, samples, threads, places, stretches, period_ns)
+
+    shares = np.concatenate(((ticks - helpers.helped) / ticks, helpers.share))
+    of = np.concatenate((np.arange(len(gap), dtype=np.int64), helpers.row))
+    activity = np.concatenate((2 * place_of_path[path], 2 * place_of_path[helpers.path] + 1))
+    keep = shares > 0
+    of, shares, activity = of[keep], shares[keep], activity[keep]
+    part = spent.of(of).times(shares)
+    at_work = Rows(gap[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
+    mended = np.zeros(len(gaps.location), np.bool_)
+    mended[moved.gap] = True
+    return grouped(concatenated([at_work, moved, uneven])), mended
+
+
+def _without_lost_cores(
+    spent: _Spent, gaps: Gaps, gap: IntArray, path: IntArray, state: IntArray, places: Places, place_of_path: IntArray
+) -> tuple[_Spent, Rows]:
+    """What samples stand for, without the waits for a core that belong to rests before them; and these (see
+    :mod:`~scalana.graphs.bursts.short_rests`). ``gap``, ``path`` and ``state`` are those of each sample
+    ``[samples in gaps]``."""
+    native = places.native[path]
+    at_rest = (state == STATE_ASLEEP) | (state == STATE_DISK) | (native & RESTING[state])
+    begins, calls = _begins(at_rest, path, gap), (state == STATE_RUNNING) & places.calls_rest[path]
+    if not (begins | calls).any() or not spent.core_wait_s.any():
+        return spent, _rows(Moves.none(), gap, np.zeros(0))
+    location, before, after = (column[gap] for column in (gaps.location, gaps.before, gaps.after))
+    alike = number_columns(before, after)[0]
+    pairs = Pairs.of(number_columns(location, alike)[0], place_of_path[path])
+    lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, spent.cpu_s, spent.core_wait_s)
+    lost_s = np.bincount(lost.sample, lost.seconds, len(gap))
+    left = _Spent(spent.seconds - lost_s, spent.cpu_s, spent.core_wait_s - lost_s)
+    return left, _rows(lost, gap, np.zeros(len(lost.sample)))
+
+
+def _without_short(
+    spent: _Spent,
+    gap: IntArray,
+    kind: IntArray,
+    path: IntArray,
+    state: IntArray,
+    places: Places,
+    place_of_path: IntArray,
+    period_ns: int,
+) -> tuple[_Spent, Rows]:
+    """What samples stand for, without the short rests and runs that belong elsewhere; and these (see
+    :mod:`~scalana.graphs.bursts.short_rests`). ``kind`` is that of each gap ``[gaps]``, ``gap``, ``path`` and ``state``
+    those of each sample ``[samples in gaps]``."""
+    native = places.native[path]
+    runs, rests = native & (state == STATE_RUNNING), native & RESTING[state]
+    if not rests.any():
+        return spent, _rows(Moves.none(), gap, np.zeros(0))
+    begins = _begins(rests, path, gap)
+    # Where both were found in a gap, the borders between the samples divide it.
+    has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
+    pairs = Pairs.of(kind[gap], place_of_path[path])
+    run = unfound_runs(pairs, runs, rests & ~has_run, spent.cpu_s, period_ns * _NS)
+    run_s = np.bincount(run.sample, run.seconds, len(gap))
+    left = _Spent(spent.seconds - run_s, spent.cpu_s - run_s, spent.core_wait_s)
+    rest_s = np.maximum(left.seconds - left.cpu_s - left.core_wait_s, 0.0)
+    rest = unfound_rests(pairs, begins, runs & ~has_rest, rest_s, period_ns * _NS)
+    left.seconds = left.seconds - np.bincount(rest.sample, rest.seconds, len(gap))
+    return left, concatenated([_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))])
+
+
+def _without_uneven(
+    spent: _Spent,
+    there: InGaps,
+    gaps: Gaps,
+    kind: IntArray,
+    runs: BoolArray,
+    samples: Samples,
+    path: IntArray,
+    place_of_path: IntArray,
+    period_ns: int,
+) -> tuple[_Spent, Rows]:
+    """What samples stand for, without what some of them have for being alone in their gaps; and that (see
+    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of each gap ``[gaps]``, ``runs`` and ``path`` are those
+    of each sample ``[samples in gaps]``."""
+    gap = there.gap
+    alike = number_columns(kind[gap], lengths(gaps, period_ns)[gap])[0]
+    pairs = Pairs.of(alike, place_of_path[path])
+    uneven = unequal(pairs, runs, to_seconds(samples.cpu_ns[there.rows]), np.minimum(spent.cpu_s, spent.seconds))
+    taken_s = np.bincount(uneven.sample, uneven.seconds, len(gap))
+    left = _Spent(spent.seconds - taken_s, spent.cpu_s - taken_s, spent.core_wait_s)
+    return left, _rows(uneven, gap, uneven.seconds)
+
+
+def _begins(rests: BoolArray, path: IntArray, gap: IntArray) -> BoolArray:
+    """Which samples are the first of a rest, of those that found threads at rest ``[samples in gaps]``."""
+    begins = rests.copy()
+    begins[1:] &= ~(rests[:-1] & (path[1:] == path[:-1]) & (gap[1:] == gap[:-1]))
+    return begins
+
+
+def _rows(moves: Moves, gap: IntArray, cpu_s: FloatArray) -> Rows:
+    """Rows of what is moved to other places, in the gaps that its samples lie in."""
+    nothing = np.zeros(len(moves.sample))
+    return Rows(gap[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())

@@ -1,0 +1,142 @@
+"""Rows of own work on their way from samples to the timeline: gap, activity, seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numba
+import numpy as np
+
+from scalana.graphs.readers.records import BoolArray
+from scalana.graphs.timeline import FloatArray, IntArray
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Stretches between calls, sorted by (location, start). Every location has one more than it has calls."""
+
+    location: IntArray
+    """``[gaps]``"""
+    start_ns: IntArray
+    """Aligned ``[gaps]``."""
+    end_ns: IntArray
+    """Aligned, not before the start ``[gaps]``."""
+    cpu_ns: IntArray
+    """Exact CPU time of the thread in the gap, -1 where no clock was read ``[gaps]``."""
+    before: IntArray
+    """Vertex of the call before, -1 at the start of the record ``[gaps]``."""
+    after: IntArray
+    """Vertex of the call after, -1 at the end of the record ``[gaps]``."""
+    number: IntArray
+    """The gap's number in :class:`~scalana.graphs.timeline.OwnWork` ``[gaps]``."""
+    default_vertex: IntArray
+    """Where a gap goes of which nothing is known ``[gaps]``."""
+    default_line: IntArray
+    """Its line, 0 where unknown ``[gaps]``."""
+    unwritten_ns: IntArray | None = None
+    """How much of it is calls that were not written; None where all were ``[gaps]``."""
+
+    def own_ns(self) -> IntArray:
+        """Length of every gap, less what it holds of unwritten calls ``[gaps]``."""
+        length = self.end_ns - self.start_ns
+        return length if self.unwritten_ns is None else length - self.unwritten_ns
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of own work before they are numbered; ``gap`` is a row in :class:`Gaps`."""
+
+    gap: IntArray
+    activity: IntArray
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+    samples: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+def grouped(rows: Rows) -> Rows:
+    """One row per (gap, activity), sorted by these."""
+    if len(rows) == 0:
+        return rows
+    width = int(rows.activity.max()) + 1
+    key = rows.gap * width + rows.activity
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    return Rows(
+        key[first] // width,
+        key[first] % width,
+        np.add.reduceat(rows.seconds[order], first),
+        np.add.reduceat(rows.cpu_s[order], first),
+        np.add.reduceat(rows.core_wait_s[order], first),
+        np.add.reduceat(rows.samples[order], first),
+    )
+
+
+def exact_cpu(rows: Rows, cpu_ns: IntArray, mended: BoolArray | None = None) -> None:
+    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
+
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. In gaps in which
+    short rests or runs were put where others were found, which is right for many of them and for none alone, what is
+    off the CPU is scaled likewise, and the seconds of a row are the sum.
+
+    Args:
+        rows: sorted by gap; changed.
+        cpu_ns: CPU time of each gap, -1 where no clock was read ``[gaps]``.
+        mended: which gaps these are; None for none ``[gaps]``.
+    """
+    mended = np.zeros(len(cpu_ns), np.bool_) if mended is None else mended
+    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, mended)
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, mended):  # type: ignore[no-untyped-def]  # pragma: no cover
+    first = 0
+    while first < len(gap):
+        end, length, told = first, 0.0, 0.0
+        while end < len(gap) and gap[end] == gap[first]:
+            length += seconds[end]
+            told += min(cpu_s[end], seconds[end])
+            end += 1
+        exact_ns = cpu_ns[gap[first]]
+        total = min(exact_ns * 1e-9, length) if exact_ns >= 0 else told
+        scale = total / told if told > 0.0 else 0.0
+        if mended[gap[first]] and 0.0 < told < length:
+            off_scale = (length - total) / (length - told)
+            for row in range(first, end):
+                sampled = min(cpu_s[row], seconds[row])
+                core_wait_s[row] = min(core_wait_s[row], seconds[row] - sampled) * off_scale
+                seconds[row] = sampled * scale + (seconds[row] - sampled) * off_scale
+                cpu_s[row] = sampled * scale
+            first = end
+            continue
+        rest, room = total, 0.0
+        for row in range(first, end):
+            cpu = min(min(cpu_s[row], seconds[row]) * scale, seconds[row])
+            rest -= cpu
+            room += seconds[row] - cpu
+        # What the samples' CPU cannot hold spreads over the seconds that are left.
+        fill = min(max(rest / room, 0.0), 1.0) if room > 1e-12 else 0.0
+        for row in range(first, end):
+            sampled = min(cpu_s[row], seconds[row])
+            cpu = min(sampled * scale, seconds[row])
+            cpu_s[row] = min(cpu + (seconds[row] - cpu) * fill, seconds[row])
+            off = seconds[row] - sampled
+            waiting = min(core_wait_s[row], off) / off if off > 1e-12 else 0.0
+            core_wait_s[row] = waiting * (seconds[row] - cpu_s[row])
+        first = end
+
+
+def concatenated(parts: Sequence[Rows]) -> Rows:
+    """Rows of several tables after each other."""
+    return Rows(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)))
+
+
+def sorted_by_gap(rows: Rows) -> Rows:
+    """The same rows in order of their gaps."""
+    order = np.argsort(rows.gap, kind="stable")
+    return Rows(*(getattr(rows, column.name)[order] for column in fields(Rows)))

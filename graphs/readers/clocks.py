@@ -1,0 +1,137 @@
+"""One time axis for all hosts.
+
+Processes of one boot of one host share ``CLOCK_MONOTONIC``. Between hosts, nothing is exchanged during a run;
+afterwards, operations that release all their members together (:attr:`~scalana.runtime.operations.Waits.ALL`) serve
+as common ticks: their completions nearly coincide, so that the differences of completion times between two hosts,
+over the run, trace the offset and drift of one clock against the other. The estimate is a Theil-Sen line (H. Theil
+1950, P. K. Sen 1968) through medians of windows, which a third of wild differences does not move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.graphs.arrays.hashing import distinct
+from scalana.graphs.timeline import FloatArray, IntArray
+
+_WINDOWS = 48
+"""Windows into which the ticks of a pair of hosts are cut; Theil-Sen looks at every pair of these."""
+_DRIFT_TICKS = 8
+"""Fewer common ticks than this say nothing about drift."""
+_DRIFT_SPAN_NS = 1_000_000_000
+"""A drift is looked for over spans of a second and more."""
+_DRIFT_LIMIT = 500e-6
+"""Crystals drift less than this; what is steeper is not drift."""
+
+
+@dataclass(slots=True)
+class Clocks:
+    """The clock of every host against that of host 0: ``aligned = t + offset + drift * (t - pivot)``."""
+
+    offset_ns: IntArray
+    """``[hosts]``"""
+    drift: FloatArray
+    """Nanoseconds a nanosecond ``[hosts]``."""
+    pivot_ns: IntArray
+    """Own clock at which ``offset_ns`` holds ``[hosts]``."""
+    ticks: IntArray
+    """Common ticks behind the estimate, 0 where the real-time clock is all there is ``[hosts]``."""
+
+    def align(self, host: IntArray | int, time_ns: IntArray) -> IntArray:
+        """Times of ``host``'s monotonic clock, on the axis of host 0 (ns, int64)."""
+        since = (time_ns - self.pivot_ns[host]).astype(np.float64)
+        correction = np.rint(self.drift[host] * since).astype(np.int64)
+        return np.asarray(time_ns + self.offset_ns[host] + correction, dtype=np.int64)
+
+
+def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns: IntArray) -> Clocks:
+    """Align the hosts' clocks.
+
+    ``guess_ns`` ``[hosts]`` is what to add to a host's monotonic clock to get real time (good to some milliseconds
+    at best). The other arrays have one row per observed completion: which common tick, on which host, when by that
+    host's monotonic clock. Hosts that share no tick, not even through others, keep the guess.
+    """
+    hosts = len(guess_ns)
+    clocks = Clocks(
+        offset_ns=np.asarray(guess_ns - guess_ns[0], dtype=np.int64) if hosts else np.zeros(0, np.int64),
+        drift=np.zeros(hosts),
+        pivot_ns=np.zeros(hosts, np.int64),
+        ticks=np.zeros(hosts, np.int64),
+    )
+    if hosts < 2 or len(tick) == 0:
+        return clocks
+    seen = _first_completions(tick, host, time_ns, hosts)
+    present = seen >= 0
+    counted = present.astype(np.float32)  # exact up to 2**24 ticks
+    shared = (counted @ counted.T).astype(np.float64)
+    del counted
+    # The best connected host joins first, to the one that it shares most ticks with.
+    best, near = shared[0].copy(), np.zeros(hosts, np.int64)
+    best[0] = -1.0
+    for _ in range(hosts - 1):
+        far = int(best.argmax())
+        if best[far] <= 0:
+            break
+        common = present[far] & present[near[far]]
+        _fit(clocks, far, seen[far][common], clocks.align(int(near[far]), seen[near[far]][common]))
+        best[far] = -1.0
+        closer = (shared[far] > best) & (best >= 0)
+        best[closer], near[closer] = shared[far][closer], far
+    return clocks
+
+
+def _first_completions(tick: IntArray, host: IntArray, time_ns: IntArray, hosts: int) -> IntArray:
+    """``[hosts, ticks]``: the earliest completion of a tick on a host, -1 for none.
+
+    The earliest, because what delays a process after its release (a busy core) only ever adds.
+    """
+    ticks, _, row = distinct(tick)
+    none = np.iinfo(np.int64).max
+    seen = np.full((hosts, len(ticks)), none, np.int64)
+    np.minimum.at(seen, (host, row), time_ns)
+    seen[seen == none] = -1
+    return seen
+
+
+def _fit(clocks: Clocks, host: int, own_ns: IntArray, reference_ns: IntArray) -> None:
+    """Set ``host``'s line so that ``own_ns`` falls onto ``reference_ns`` (already aligned)."""
+    order = np.argsort(own_ns, kind="stable")
+    own_ns, reference_ns = own_ns[order], reference_ns[order]
+    pivot = int(own_ns[len(own_ns) // 2])
+    base = int(reference_ns[len(own_ns) // 2]) - pivot
+    # Small numbers from here on: doubles hold them to the nanosecond.
+    x = (own_ns - pivot).astype(np.float64)
+    y = (reference_ns - own_ns - base).astype(np.float64)
+    slope = 0.0
+    if len(x) >= _DRIFT_TICKS and x[-1] - x[0] >= _DRIFT_SPAN_NS:
+        slope = _theil_sen(*_window_medians(x, y))
+        rest = y - slope * x
+        noise = float(np.median(np.abs(rest - np.median(rest))))
+        # A slope that the noise alone would show is none.
+        if abs(slope) > _DRIFT_LIMIT or abs(slope) * (x[-1] - x[0]) < noise / np.sqrt(len(x)):
+            slope = 0.0
+    clocks.drift[host] = slope
+    clocks.pivot_ns[host] = pivot
+    clocks.offset_ns[host] = base + round(float(np.median(y - slope * x)))
+    clocks.ticks[host] = len(x)
+
+
+def _window_medians(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Medians of ``x`` and ``y`` over up to ``_WINDOWS`` windows with equally many points each (``x`` ascending)."""
+    edges = np.unique(np.linspace(0, len(x), min(_WINDOWS, len(x)) + 1).astype(np.int64))
+    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    return (
+        np.array([np.median(x[a:b]) for a, b in spans]),
+        np.array([np.median(y[a:b]) for a, b in spans]),
+    )
+
+
+def _theil_sen(x: FloatArray, y: FloatArray) -> float:
+    """Median slope over all pairs of points."""
+    i, j = np.triu_indices(len(x), 1)
+    dx = x[j] - x[i]
+    apart: npt.NDArray[np.bool_] = dx > 0
+    return float(np.median((y[j] - y[i])[apart] / dx[apart])) if apart.any() else 0.0

@@ -1,0 +1,168 @@
+"""Which processes of a job ran together: a script may start ranks several times, one program after the other.
+
+Ranks of one launch have a launcher in common on every host, or run at the same time. What a launcher starts again in
+place of ranks that failed is of the same launch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from scalana.runtime.record.format import ProcessRecord, RecordError
+
+_TOLD = 4
+"""Launches that are told one by one."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """Processes with a rank that were started together, in the order in which they began."""
+
+    records: list[ProcessRecord] = field(default_factory=list)
+    start_ns: int = 0
+    """Time of the day at which the first of them began."""
+    end_ns: int = 0
+    """Latest moment in their records, likewise."""
+    rank_ns: int = 0
+    """How long they ran, together."""
+    ranks: set[int] = field(default_factory=set)
+    sizes: set[str] = field(default_factory=set)
+    """Sizes of the world, as far as they say."""
+
+    def add(self, record: ProcessRecord) -> None:
+        """A process that began no earlier than those that are there."""
+        start_ns, end_ns = _span_ns(record)
+        self.start_ns = self.start_ns if self.records else start_ns
+        self.end_ns = max(self.end_ns, end_ns)
+        self.rank_ns += end_ns - start_ns
+        self.ranks.add(record.rank)
+        self.sizes |= {record.meta["world_size"]} if "world_size" in record.meta else set()
+        self.records.append(record)
+
+    def lies_in(self, record: ProcessRecord) -> bool:
+        """Whether a process that no recorded one started was there all the time: it drives ranks, and helps none."""
+        start_ns, end_ns = _span_ns(record)
+        return "parent_record" not in record.meta and start_ns < self.start_ns and end_ns >= self.end_ns
+
+    @property
+    def communicates(self) -> bool:
+        """Whether calls of any of its processes were recorded."""
+        return any(communicates(record) for record in self.records)
+
+
+def communicates(record: ProcessRecord) -> bool:
+    """Whether calls of a process were recorded."""
+    return len(record.events) > 0 or len(record.open) > 0
+
+
+def without_wrappers(records: Sequence[ProcessRecord]) -> tuple[list[ProcessRecord], list[ProcessRecord]]:
+    """Processes with a rank that are one, and those that only started one for it: a debugger, a script around each."""
+    parents = {(*parent_of(record), record.rank) for record in records}
+    wraps = [not communicates(record) and (*process_of(record), record.rank) in parents for record in records]
+    return (
+        [record for record, wrapper in zip(records, wraps, strict=True) if not wrapper],
+        [record for record, wrapper in zip(records, wraps, strict=True) if wrapper],
+    )
+
+
+def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
+    """Sort processes with a rank into launches, in the order in which these began."""
+    # Real time orders records of different boots or hosts, the monotonic clock those of one.
+    ordered = sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name))
+    if len({record.rank for record in ordered}) == len(ordered):
+        whole = Launch()
+        for record in ordered:
+            whole.add(record)
+        return [whole] if ordered else []
+    launches: list[Launch] = []
+    of_parent: dict[tuple[str, str], Launch] = {}
+    for record in ordered:
+        parent = parent_of(record)
+        launch = of_parent.get(parent)
+        if launch is None or not _goes_on(launch, record):
+            launch = _that_runs_beside(record, launches)
+        if launch is None:
+            launch = Launch()
+            launches.append(launch)
+        of_parent[parent] = launch
+        launch.add(record)
+    return launches
+
+
+def launch_to_analyse(launches: Sequence[Launch], wanted: int | None) -> int:
+    """The launch that was asked for (from 1 on); else, of those that communicate, the one that took most time of ranks.
+
+    Raises:
+        RecordError: there are not as many.
+    """
+    if wanted is not None:
+        if not 1 <= wanted <= max(len(launches), 1):
+            count = f"{len(launches)} times" if len(launches) > 1 else "once"
+            raise RecordError(f"there is no launch {wanted}: the job started its ranks {count}")
+        return wanted - 1
+    numbers = range(len(launches))
+    return max(numbers, key=lambda n: (launches[n].communicates, launches[n].rank_ns, n), default=0)
+
+
+def told(launches: Sequence[Launch], chosen: int, asked: bool) -> str:
+    """For the user: what was launched, and which of it is analysed."""
+    listed = ", ".join(f"{n + 1}. {_described(launch)}" for n, launch in enumerate(launches[:_TOLD]))
+    more = f" and {len(launches) - _TOLD} more" if len(launches) > _TOLD else ""
+    which = f"launch {chosen + 1}" if asked else f"launch {chosen + 1}, the longest,"
+    return (
+        f"the job started ranks {len(launches)} times ({listed}{more}): {which} is analysed; "
+        "`scalana report --launch N` shows another"
+    )
+
+
+def _described(launch: Launch) -> str:
+    words = _program(launch.records[0])
+    name = " ".join(os.path.basename(word) for word in words[:2] if not word.startswith("-")) or "?"
+    count = len(launch.ranks)
+    return f"{name} on {count} rank{'s' * (count != 1)}, {(launch.end_ns - launch.start_ns) * 1e-9:.1f} s"
+
+
+def _goes_on(launch: Launch, record: ProcessRecord) -> bool:
+    """Whether what the same parent starts is of a launch: beside others, or what one of it ran, anew."""
+    return launch.end_ns > _span_ns(record)[0] or _program(launch.records[0]) == _program(record)
+
+
+def _that_runs_beside(record: ProcessRecord, launches: Sequence[Launch]) -> Launch | None:
+    """The latest launch that is under way when a process begins, of as many ranks, and has not this one."""
+    start_ns, _ = _span_ns(record)
+    size = record.meta.get("world_size")
+    for launch in reversed(launches):
+        alike = size is None or launch.sizes <= {size}
+        if launch.end_ns > start_ns and alike and record.rank not in launch.ranks:
+            return launch
+    return None
+
+
+def parent_of(record: ProcessRecord) -> tuple[str, str]:
+    """Host and process that started a process, "" where unknown."""
+    return record.meta.get("host", ""), record.meta.get("ppid", "")
+
+
+def process_of(record: ProcessRecord) -> tuple[str, str | None]:
+    """A process as :func:`parent_of` names the parent of others."""
+    return record.meta.get("host", ""), record.meta.get("pid")
+
+
+def _program(record: ProcessRecord) -> list[str]:
+    """The command line of a process, as far as it says."""
+    text = record.meta.get("argv", "[]")
+    try:
+        words = json.loads(text)
+    except ValueError:
+        return [text]
+    return [str(word) for word in words] if isinstance(words, list) else [text]
+
+
+def _span_ns(record: ProcessRecord) -> tuple[int, int]:
+    """When a process began, and the latest moment of its record, as time of the day."""
+    start_ns = record.number("start_ns", 0) or record.first_ns
+    real_ns = record.number("unix_ns", 0) or start_ns
+    return real_ns, real_ns + max(record.last_ns - start_ns, 0)

@@ -1,0 +1,433 @@
+"""What a record of one process looks like inside, for reading; :mod:`.writer` writes it.
+
+A record file is the 8 bytes ``SCALANA1``, a version (u32, 1) and a reserved u32, and then blocks: magic
+``0x4B4C4253``, payload length, CRC-32 of the payload (zlib's polynomial) and block number, each a little-endian u32,
+and the payload, a sequence of records. A record is a kind (u8) and its fields: LEB128 varints, signed ones zig-zag
+coded, strings as a varint length and UTF-8 (bytes of file names that are not UTF-8 stand as they are:
+``surrogateescape`` in Python).
+A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7, 15) before it.
+
+====  ========  ==========================================================================================
+kind  record    fields
+====  ========  ==========================================================================================
+1     META      key, value (the later wins)
+2     CODE      id, file, qualified name, first line, Python's minor version (0: no line table), line table; with
+                version 1 a module of native code: file, build id, 0, 1, nothing
+3     PATH      id, parent path (0 root), code, byte offset of the instruction (the line if version is 0; the address
+                that the file has it at if version is 1; one less than the return address but for the innermost)
+4     THREAD    index, kernel id, name, flags (1 main, 2 has Python frames, 4 has none); the later wins
+5     TIME      CLOCK_MONOTONIC ns: base of the times that follow in this block
+6     SAMPLE    thread, us since the previous sample or the base (signed), path, CPU us, core wait us, state
+7     GROUP     id, name, my rank in it, size, world ranks
+8     EVENT     id, thread, operation, group, seq, peer (signed), tag (signed), bytes, flags, enter (signed ns from
+                base), duration ns, thread CPU ns at enter, CPU ns inside, path, event that it completes or 0
+9     DONE      event, completion (signed ns from base), CPU ns of the issuing thread then (0 unknown), source (signed)
+10    INTERVAL  type, thread, name, start (signed ns from base), duration ns, CPU ns, path
+11    TOTAL     path, operation, group, calls, bytes, wall ns, CPU ns: since the start; the later wins
+12    OPEN      thread, event, operation, group, seq, peer (signed), path, enter (signed ns from base): the thread is
+                inside this call as of the base
+13    NOTE      text: something could not be recorded
+14    END       signed ns from base, exit status or -1 (signed)
+15    GROUP     as 7, but for size and ranks: how many strides follow, and of each its first rank, step (signed) and
+                ranks
+====  ========  ==========================================================================================
+
+**Thinning.** Past half of the size budget, each halving of what is left raises the level L by one; so does a rate of
+MPI calls beyond what is written one by one. A communication call is kept if and only if ``key_hash % 2**L == 0``, where
+the key is the same on all ranks that take part, see ``collective_key`` and ``message_key`` of :mod:`.writer`.
+The level is in bits 8 and up of the event's flags. A completion (wait, DONE) is kept if its post was; odd event ids are
+those that were not kept. Receives from any source are kept up to level 3, unless they were numbered in their channel
+when they were complete (flag 32). TOTAL counts all calls.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from .codes import Code, Codes
+from .line_tables import NO_LINE_TABLE, Position, packed, position
+
+if TYPE_CHECKING:
+    IntColumn = memoryview[int]
+else:
+    IntColumn = memoryview
+
+__all__ = [
+    "Code",
+    "Codes",
+    "DoneColumns",
+    "EventColumns",
+    "Frame",
+    "Group",
+    "IntervalColumns",
+    "NATIVE_MODULE",
+    "NO_LINE_TABLE",
+    "OpenColumns",
+    "PathColumns",
+    "Position",
+    "ProcessRecord",
+    "RecordError",
+    "SampleColumns",
+    "Thread",
+    "TotalColumns",
+    "packed",
+    "position",
+]
+
+META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, INTERVAL, TOTAL, OPEN, NOTE, END = range(1, 15)
+STRIDED_GROUP = 15
+
+EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
+EVENT_NUMBERED = 32
+"""Of a receive from anybody: it was numbered in its channel when it was complete."""
+EVENT_WITHDRAWN = 64
+"""Of a completion: the receive that it completes was cancelled. Its communicator, peer, tag and number are told here
+too, as the receive itself may not be written. Receives that were pending behind it have one less from then on."""
+EVENT_LEVEL_SHIFT = 8
+THREAD_MAIN, THREAD_PYTHON, THREAD_NATIVE = 1, 2, 4
+NATIVE_MODULE = 1
+"""In place of Python's minor version: the code stands for an executable or a library."""
+STATE_RUNNING, STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
+INTERVAL_REGION, INTERVAL_STEP, INTERVAL_PHASE, INTERVAL_MODULE, INTERVAL_DEVICE, INTERVAL_PIPELINE = range(1, 7)
+INTERVAL_UNWRITTEN = 7
+"""Ends where the thread's next event begins, and lasts as long as it was in calls that were not written since the last
+one that was; with their CPU time."""
+
+
+class RecordError(Exception):
+    """A run folder or record cannot be used. The message names the file and says why."""
+
+
+# ---- reading ----
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread of a process."""
+
+    index: int
+    tid: int
+    """Kernel id; the kernel may have reused it."""
+    name: str
+    flags: int
+
+    @property
+    def is_main(self) -> bool:
+        return bool(self.flags & THREAD_MAIN)
+
+    @property
+    def has_python(self) -> bool:
+        """Whether Python frames were seen in it."""
+        return bool(self.flags & THREAD_PYTHON)
+
+
+class Group(NamedTuple):
+    """One communicator, as seen by this process."""
+
+    id: int
+    name: str
+    """The same on all members."""
+    my_rank: int
+    ranks: IntColumn
+    """World ranks of the members, in the order of their ranks in the group."""
+
+
+class Frame(NamedTuple):
+    """One frame of a call path."""
+
+    code: Code
+    lasti: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumns:
+    """Call paths, indexed by path id; row 0 is the root. A path is its parent's path and one more frame inside."""
+
+    parent: IntColumn
+    code: IntColumn
+    """Id in :attr:`ProcessRecord.codes`; 0 for the root and for paths whose definition was lost."""
+    lasti: IntColumn
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleColumns:
+    """Samples, in the order of writing (per thread: of time).
+
+    Here and in the tables below a column is as narrow as its values allow, 1, 2, 4 or 8 bytes a value.
+    """
+
+    thread: IntColumn
+    """index in :attr:`ProcessRecord.threads`."""
+    time_ns: IntColumn
+    """CLOCK_MONOTONIC, in steps of 1 us."""
+    path: IntColumn
+    """0 where the thread had no frame outside of scalana's runtime."""
+    cpu_us: IntColumn
+    """CPU time of the thread since its previous sample."""
+    core_wait_us: IntColumn
+    """time that it was runnable without a core since then."""
+    state: IntColumn
+    """``STATE_*`` at this moment."""
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """Communication calls, in the order of their ends."""
+
+    id: IntColumn
+    thread: IntColumn
+    operation: IntColumn
+    """code in ``scalana.runtime.operations``."""
+    group: IntColumn
+    """id in :attr:`ProcessRecord.groups`, 0 none."""
+    seq: IntColumn
+    peer: IntColumn
+    """world rank of the peer or root, -1 none."""
+    tag: IntColumn
+    nbytes: IntColumn
+    flags: IntColumn
+    """``EVENT_*``, and the thinning level from bit 8."""
+    enter_ns: IntColumn
+    """CLOCK_MONOTONIC."""
+    duration_ns: IntColumn
+    cpu_enter_ns: IntColumn
+    """CPU clock of the thread at enter."""
+    cpu_ns: IntColumn
+    """CPU time of the thread inside the call."""
+    path: IntColumn
+    completes: IntColumn
+    """id of the post that this call completes, 0 none."""
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class DoneColumns:
+    """Completions of posted operations, as seen by whichever thread saw them."""
+
+    event: IntColumn
+    """id of the post."""
+    time_ns: IntColumn
+    cpu_ns: IntColumn
+    """CPU clock of the thread that posted it, then; 0 unknown."""
+    source: IntColumn
+    """world rank of the sender, -1 unknown."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalColumns:
+    """Named stretches of time."""
+
+    type: IntColumn
+    """``INTERVAL_*``."""
+    thread: IntColumn
+    name: IntColumn
+    """index in :attr:`ProcessRecord.names`."""
+    start_ns: IntColumn
+    duration_ns: IntColumn
+    cpu_ns: IntColumn
+    path: IntColumn
+
+    def __len__(self) -> int:
+        return len(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class TotalColumns:
+    """Exact totals per (path, operation, group): the latest that were written. All calls count, thinned or not."""
+
+    path: IntColumn
+    operation: IntColumn
+    group: IntColumn
+    calls: IntColumn
+    nbytes: IntColumn
+    wall_ns: IntColumn
+    cpu_ns: IntColumn
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenColumns:
+    """Calls that a thread was inside of at a flush. One call is here once for every flush that it lasted for."""
+
+    thread: IntColumn
+    event: IntColumn
+    operation: IntColumn
+    group: IntColumn
+    seq: IntColumn
+    peer: IntColumn
+    path: IntColumn
+    enter_ns: IntColumn
+    as_of_ns: IntColumn
+    """when the thread was still inside."""
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+
+def _ints(values: Iterable[int], kind: str) -> IntColumn:
+    numbers = list(values)
+    return memoryview(struct.pack(f"{len(numbers)}{kind}", *numbers)).cast(kind)  # type: ignore[call-overload,no-any-return]
+
+
+def _path_columns(columns: Sequence[IntColumn], dense: bool) -> PathColumns:
+    """Rows by id. Ids are dense unless blocks were lost, whose paths then get the root as parent and no code."""
+    ids, parent, code, lasti = columns
+    if dense:
+        return PathColumns(parent, code, lasti)
+    rows = {path: row for row, path in enumerate(ids) if 0 < path < 1 << 28}
+    size = max(rows, default=0) + 1
+    table = [(parent[rows[p]], code[rows[p]], lasti[rows[p]]) if p in rows else (0, 0, 0) for p in range(size)]
+    # A parent comes before its child, so that no walk to the root can go in circles.
+    return PathColumns(
+        _ints((up if 0 <= up < p else 0 for p, (up, _, _) in enumerate(table)), "i"),
+        _ints((row[1] for row in table), "i"),
+        _ints((row[2] for row in table), "i"),
+    )
+
+
+def _latest_totals(columns: Sequence[IntColumn]) -> TotalColumns:
+    path, operation, group = columns[:3]
+    latest = {key: row for row, key in enumerate(zip(path, operation, group, strict=True))}
+    if len(latest) == len(path):
+        return TotalColumns(*columns)
+    rows = sorted(latest.values())
+    return TotalColumns(*(_ints((column[row] for row in rows), column.format) for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the records of a run have in common, made once for all that are read with it."""
+
+    codes: list[Code] = field(default_factory=list)
+    """Each once."""
+    code_rows: dict[bytes, int] = field(default_factory=dict)
+    """Their rows by what stands in the file."""
+    ranks: dict[tuple[bool, bytes], IntColumn] = field(default_factory=dict)
+    """World ranks of groups, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """All that one process has recorded."""
+
+    file: Path
+    meta: dict[str, str]
+    codes: Mapping[int, Code]
+    paths: PathColumns
+    threads: dict[int, Thread]
+    groups: dict[int, Group]
+    names: list[str]
+    """Names of intervals."""
+    samples: SampleColumns
+    events: EventColumns
+    done: DoneColumns
+    intervals: IntervalColumns
+    totals: TotalColumns
+    open: OpenColumns
+    notes: list[str]
+    """What the recorder could not record."""
+    troubles: list[str]
+    """What could not be read: torn or damaged blocks."""
+    ended: bool
+    """Whether the record has a clean end; otherwise the process was killed, or still runs."""
+    status: int
+    """Exit status, -1 unknown."""
+    first_ns: int
+    """Earliest moment in the record on CLOCK_MONOTONIC, 0 if it holds none."""
+    last_ns: int
+    """Latest moment in it."""
+
+    @classmethod
+    def read(cls, file: str | os.PathLike[str], shared: Shared | None = None) -> ProcessRecord:
+        """Reads one record file.
+
+        Records that are read with the same ``shared`` have their codes and groups in common.
+
+        Raises:
+            RecordError: it cannot be read, or is no record. Damage inside of it is in :attr:`troubles` instead.
+        """
+        from scalana.runtime import _core  # only readers need the extension
+
+        try:
+            shared = shared or Shared()
+            data = _core.read(os.fspath(file), Code, shared.codes, shared.code_rows, shared.ranks)
+        except OSError as error:
+            raise RecordError(f"{os.fspath(file)}: {error.strerror}") from error
+        except ValueError as error:
+            raise RecordError(str(error)) from error
+        return cls(
+            file=Path(file),
+            meta=dict(data["meta"]),
+            codes=Codes(*data["codes"], shared.codes),
+            paths=_path_columns(data["paths"], data["dense_paths"]),
+            threads={row[0]: Thread(*row) for row in data["threads"]},
+            groups={row[0]: Group(*row) for row in data["groups"]},
+            names=data["names"],
+            samples=SampleColumns(*data["samples"]),
+            events=EventColumns(*data["events"]),
+            done=DoneColumns(*data["done"]),
+            intervals=IntervalColumns(*data["intervals"]),
+            totals=_latest_totals(data["totals"]),
+            open=OpenColumns(*data["open"]),
+            notes=data["notes"],
+            troubles=data["troubles"],
+            ended=data["ended"],
+            status=data["status"],
+            first_ns=data["first_ns"],
+            last_ns=data["last_ns"],
+        )
+
+    def number(self, key: str, default: int = -1) -> int:
+        """A META value as an int; ``default`` where it is missing or no number."""
+        try:
+            return int(self.meta.get(key, ""))
+        except ValueError:
+            return default
+
+    @property
+    def rank(self) -> int:
+        """World rank, -1 for a process that has none."""
+        return self.number("rank")
+
+    @property
+    def role(self) -> str:
+        """``rank``, ``child``, ``launcher`` or ``process``."""
+        return self.meta.get("role", "process")
+
+    def steps(self, path: int) -> list[tuple[int, int]]:
+        """Code id and instruction offset of each frame of a path, outermost first."""
+        steps: list[tuple[int, int]] = []
+        paths = self.paths
+        while 0 < path < len(paths):
+            steps.append((paths.code[path], paths.lasti[path]))
+            path = paths.parent[path]
+        steps.reverse()
+        return steps
+
+    def frames(self, path: int) -> list[Frame]:
+        """Frames of a path, outermost first; those whose definition was lost are left out."""
+        frames = []
+        for code_id, lasti in self.steps(path):
+            code = self.codes.get(code_id)
+            if code is not None:
+                frames.append(Frame(code, lasti, code.position(lasti).line))
+        return frames

@@ -1,0 +1,1 @@
+"""What records torch.distributed: process groups, operations, waits."""

@@ -1,0 +1,164 @@
+"""Record where ranks meet to make process groups, and learn this process' rank from it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import zlib
+
+from scalana.runtime import recorder
+from scalana.runtime.operations import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_BLOCKING = 1
+_LONGEST_NAME = 64
+
+
+def patch(c10d: Any) -> None:
+    """Wrap the functions of module ``c10d`` (``distributed_c10d``) that make process groups.
+
+    All other recording of torch waits for the first of these calls: a program that imports torch but never
+    communicates pays nothing for it.
+    """
+    _wrap(c10d, "init_process_group", _Init(c10d))
+    # new_group, new_subgroups and device meshes all end here; split_group makes a group out of another one.
+    _wrap(c10d, "_new_group_with_tag", _NewGroup(c10d))
+    _wrap(c10d, "split_group", _Split(c10d))
+    announce = _Init(c10d).announce
+    recorder.when_started(announce)
+    announce()
+
+
+def _wrap(c10d: Any, name: str, watcher: _Watcher) -> None:
+    original = getattr(c10d, name, None)
+    if original is not None:
+        setattr(c10d, name, _watched(original, watcher))
+
+
+def _watched(original: Callable[..., Any], watcher: _Watcher) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        event = watcher.enter(args, kwargs)
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            watcher.leave(event)
+        watcher.made()
+        return result
+
+    return call
+
+
+class _Watcher:
+    """Records calls of one function as blocking collectives of a communicator made up for them.
+
+    The group itself has no name before it exists, and a rank that is stuck in the call must still be seen."""
+
+    operation = 0
+
+    def __init__(self, c10d: Any) -> None:
+        self.c10d = c10d
+        self.recording: Any = None
+
+    def prepare(self) -> None:
+        """Have everything else of torch recorded from here on."""
+        if self.recording is None:
+            from scalana.runtime.torch import comm as torch_comm
+            from scalana.runtime.torch import state as torch_state
+
+            torch_comm.install(self.c10d)
+            self.recording = torch_state.recording
+
+    def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
+        """Name, world ranks and my place among them of who meets in this call; ``None`` if this rank does not."""
+        raise NotImplementedError
+
+    def enter(self, args: Any, kwargs: Any) -> int:
+        try:
+            if recorder.core is None:
+                return 0
+            self.prepare()
+            self.recording.groups.forget_names()
+            core = self.recording.core
+            members = self.members(args, kwargs)
+            if members is None:
+                return 0
+            name, ranks, place = members
+            group = self.recording.groups.pseudo(name, ranks, place)
+            event: int = core.begin(self.operation, group.id, group.collective_number(), -1, 0, 0, _BLOCKING)
+            return event
+        except Exception as failure:
+            recorder.note(f"torch: the making of a group was not recorded: {failure!r}")
+            return 0
+
+    def leave(self, event: int) -> None:
+        if event:
+            self.recording.core.end(event)
+
+    def made(self) -> None:
+        """The call returned."""
+        if self.recording is not None:
+            self.recording.groups.forget_names()
+
+
+class _Init(_Watcher):
+    operation = BY_NAME["init_process_group"].code
+
+    def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
+        world_size = kwargs.get("world_size", args[3] if len(args) > 3 else -1)
+        rank = kwargs.get("rank", args[4] if len(args) > 4 else -1)
+        if world_size is None or world_size < 0:
+            world_size = int(os.environ.get("WORLD_SIZE", "-1"))
+        if rank is None or rank < 0:
+            rank = int(os.environ.get("RANK", "-1"))
+        if rank < 0 or world_size < 1:
+            return None
+        return "init_process_group", list(range(world_size)), rank
+
+    def announce(self) -> None:
+        """Recording begins in the midst of a program (or in a forked child): there may be a process group already."""
+        if self.c10d.is_initialized():
+            self.prepare()
+            recorder.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
+
+    def made(self) -> None:
+        if self.recording is None:
+            return
+        try:
+            self.recording.groups.new_world()
+            recorder.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
+        except Exception as failure:
+            self.recording.failed("the rank of this process", failure)
+
+
+class _NewGroup(_Watcher):
+    operation = BY_NAME["new_group"].code
+
+    def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
+        ranks = kwargs.get("ranks", args[0] if args else None)
+        rank = self.c10d.get_rank()
+        if ranks is None:
+            ranks = range(self.c10d.get_world_size())
+        return _meeting("new_group", sorted(ranks), rank)
+
+
+class _Split(_Watcher):
+    operation = BY_NAME["new_group"].code
+
+    def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
+        parent = kwargs.get("parent_pg", args[0] if args else None) or self.c10d._get_default_group()
+        ranks = sorted(self.c10d.get_process_group_ranks(parent))
+        return _meeting("split_group", ranks, self.c10d.get_rank())
+
+
+def _meeting(name: str, ranks: list[int], rank: int) -> tuple[str, list[int], int] | None:
+    if rank not in ranks:
+        return None
+    text = ",".join(map(str, ranks))
+    if len(text) > _LONGEST_NAME:
+        text = f"{len(ranks)} ranks {zlib.crc32(text.encode()):08x}"
+    return f"{name} {text}", ranks, ranks.index(rank)

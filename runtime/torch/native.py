@@ -1,0 +1,100 @@
+"""Kernels in C++ in front of torch's communication operators, where they have been compiled for the torch at hand.
+
+They record calls without the interpreter, and so at a fraction of the cost of the kernels in Python
+(:mod:`scalana.runtime.torch.comm`), which are left with what those pass on. What is recorded is the same. A process
+that would have liked to have them says so in a file beside where they would be, and
+:mod:`scalana.runtime.torch.build` compiles what is wanted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import zlib
+
+from scalana.runtime import user_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+SOURCES = tuple(
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "_core", name)
+    for name in ("torch_kernels.cpp", "torch_api.h")
+)
+SWITCH = "SCALANA_TORCH_KERNELS"
+"""Variable that forbids them with ``0``."""
+
+
+class Operator(ctypes.Structure):
+    """``scalana_torch_operator`` of torch_api.h."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("operation", ctypes.c_uint32),
+        ("group", ctypes.c_int32),
+        ("payload", ctypes.c_int32),
+        ("result", ctypes.c_int32),
+        ("peer", ctypes.c_int32),
+        ("tag", ctypes.c_int32),
+        ("async_", ctypes.c_int32),
+        ("message", ctypes.c_bool),
+        ("any_source", ctypes.c_bool),
+        ("has_work", ctypes.c_bool),
+    ]
+
+
+def library_path(folder: str, torch_folder: str, version: str, abi: int) -> str:
+    """File of the kernels for one installation of torch: another one, or other sources of ours, is another file."""
+    status = os.stat(os.path.join(torch_folder, "lib", "libtorch_cpu.so"))
+    mark = zlib.crc32(f"{torch_folder} {status.st_size} {status.st_mtime_ns} {abi}".encode("utf-8", "surrogateescape"))
+    for source in SOURCES:
+        with open(source, "rb") as file:
+            mark = zlib.crc32(file.read(), mark)
+    return os.path.join(folder, f"{version}-{mark:08x}.so")
+
+
+def attach(torch: Any, core: Any, c10d: Any, operators: Sequence[Operator]) -> bool:
+    """Have these operators recorded by kernels in C++ from now on, if there are any."""
+    if os.environ.get(SWITCH) == "0" or not core.supported() or not operators:
+        return False
+    torch_folder = os.path.dirname(torch.__file__)
+    folder = user_cache.folder_of(user_cache.TORCH, os.environ)
+    path = library_path(folder, torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
+    if not os.path.exists(path):
+        user_cache.want(path, torch_folder)
+        return False
+    try:
+        library = ctypes.CDLL(path)
+    except OSError:
+        return False
+    functions = [_innermost(getattr(c10d, name, None)) for name in ("send", "recv")]
+    codes = tuple(function.__code__ for function in functions if hasattr(function, "__code__"))
+    table = (Operator * len(operators))(*operators)
+    autograd = tuple(
+        vars(module) for name, module in list(sys.modules.items()) if f"{name}.".startswith("torch.autograd.")
+    )
+    api = core.torch_api(vars(c10d), codes, autograd)
+    _kept.append((vars(c10d), codes, autograd, table, library))
+    done: int = library.scalana_torch_attach(ctypes.c_void_p(api), table, len(operators))
+    core.meta("torch_kernels", str(done))
+    return done > 0
+
+
+def detach() -> None:
+    """Have them record nothing any more."""
+    if _kept:
+        _kept[-1][-1].scalana_torch_detach()
+
+
+_kept: list[Any] = []
+"""What the kernels hold addresses of."""
+
+
+def _innermost(function: Any) -> Any:
+    """The function itself, below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
