@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Analysis
+    from scalana.detectors.analysis import Analysis
     from scalana.graphs.ppg import PPG
 
 

@@ -6,11 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalana.detectors.delays.blame import BlameTable
-    from scalana.detectors.delays.wait_states import WaitStates
-    from scalana.detectors.rollup.candidates import Spot
-    from scalana.graphs.ppg import PPG
-    from scalana.graphs.structure.psg import PSG
+    pass
 
 
 @dataclass(slots=True)
@@ -55,46 +51,3 @@ class Finding:
     """Symptom first, root last."""
     evidence: dict[str, object] = field(default_factory=dict)
     advice: str = ""
-
-
-def finding_at(spot: Spot, ranks: list[int], lost_s: float, psg: PSG, kind: str = "") -> Finding:
-    """A finding that says where, who and how much, and nothing else yet."""
-    vertex = spot.vertex if 0 <= spot.vertex < len(psg) else -1
-    here = psg[max(vertex, 0)]
-    line, end_line = spot.lines(here.place)
-    function = psg.function_of(vertex) if vertex >= 0 else ""
-    file = here.place.file
-    return Finding(kind, vertex, file, line, end_line, function, here.kind.value, ranks, lost_s, 0.0, 0.0)
-
-
-@dataclass(slots=True)
-class TimeSplit:
-    """Rank-seconds of the run; the parts add up to ranks times the job's seconds."""
-
-    work_s: float = 0.0
-    """On a CPU outside communication."""
-    stall_s: float = 0.0
-    """Outside communication, not on a CPU: sleeping, I/O, waiting for a core or for another thread."""
-    wait_s: float = 0.0
-    """Inside communication, for a rank that was not there yet."""
-    transfer_s: float = 0.0
-    """Inside communication, the rest."""
-    other_s: float = 0.0
-    """Not recorded: before a rank's record begins and after it ends, launcher included."""
-
-    @property
-    def total_s(self) -> float:
-        """All of it."""
-        return self.work_s + self.stall_s + self.wait_s + self.transfer_s + self.other_s
-
-
-@dataclass(slots=True)
-class Analysis:
-    """Everything that a report needs."""
-
-    ppg: PPG
-    findings: list[Finding]
-    time: TimeSplit
-    waits: WaitStates
-    blame: BlameTable
-    warnings: list[str] = field(default_factory=list)

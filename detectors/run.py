@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.detectors.account import TimeSplit
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.time_split import split_time
 from scalana.detectors.delays.wait_states import find_dependencies, find_waits, unwritten_waits
-from scalana.detectors.finding import Analysis, TimeSplit
 from scalana.detectors.hang import detect as hangs
 from scalana.detectors.late_ranks import detect as late_ranks
 from scalana.detectors.late_ranks.interference import name_rivals

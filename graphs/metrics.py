@@ -8,7 +8,8 @@ import numba
 import numpy as np
 
 from scalana.graphs.arrays.shards import chunks, each
-from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import ROW, Timeline
 
 _LARGE_BYTES = 1 << 22
 _RANKS_AT_ONCE = 256

@@ -19,12 +19,16 @@ import numpy.typing as npt
 
 from scalana.graphs.adjust.gil_contention import shorten_held
 from scalana.graphs.adjust.polling import begin_with_polling, with_callees
+from scalana.graphs.arrays.columns import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.arrays.shards import Portion, each, portions
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnd, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
-from scalana.graphs.bursts.work_rows import Gaps, Rows
+from scalana.graphs.bursts.work_rows import Rows
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.calls.located import Located, gaps_of, locate, outside_communication, samples_of
 from scalana.graphs.calls.thinning import Stays, Sums, add_unwritten, put_into_gaps, weights
 from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
@@ -36,22 +40,10 @@ from scalana.graphs.readers.gather import Gathered, gather
 from scalana.graphs.readers.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.reading import read_records
-from scalana.graphs.readers.records import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
-from scalana.graphs.samples.between import Places, active_s
+from scalana.graphs.samples.between import active_s
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import (
-    CODE,
-    ROW,
-    Activities,
-    Calls,
-    FloatArray,
-    IntArray,
-    Locations,
-    OwnWork,
-    Timeline,
-    Unwritten,
-)
+from scalana.graphs.timeline import CODE, ROW, Activities, Calls, Locations, OwnWork, Timeline, Unwritten
 from scalana.runtime.record.format import INTERVAL_UNWRITTEN
 
 if TYPE_CHECKING:

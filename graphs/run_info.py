@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.gather import Communicator, Gathered
 from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.timeline import Timeline
@@ -28,26 +29,6 @@ _OWN_WAYS = {
     "/deep_ep/": "DeepEP",
 }
 """Parts of the file names of libraries that communicate beside what recorders see, with their names."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCall:
-    """A communication call that had not returned when the record of its rank stopped."""
-
-    rank: int
-    operation: int
-    """Code of the table of operations; of a wait, that of what it waits for, if known."""
-    vertex: int
-    since_s: float
-    """Aligned time at which it was entered."""
-    communicator: int
-    """Row in :attr:`RunInfo.communicators`, -1 for none."""
-    seq: int
-    """Count of the operation in its communicator or channel."""
-    seconds: float
-    """How long it had lasted when the record stopped."""
-    peer: int = -1
-    """World rank of partner or root, -1 for none."""
 
 
 @dataclass(slots=True)

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ROW: type[np.signedinteger] = np.int32
 """Type of row numbers; calls of which it could not number the last would not fit into a machine's memory."""

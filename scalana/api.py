@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import pandas
 
     from scalana.cluster import Cluster
-    from scalana.detectors.finding import Analysis, Finding, TimeSplit
+    from scalana.detectors.account import TimeSplit
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
     from scalana.graphs.structure.psg import PSG

@@ -134,7 +134,7 @@ class Cluster:
 def _worker_version() -> str:
     """What a worker says of itself."""
     import scalana
-    from scalana.graphs import blocks  # noqa: F401  what it will need
+    from scalana.graphs.readers import blocks  # noqa: F401  what it will need
 
     return scalana.__version__
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding, Hop
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import FloatArray
 from scalana.runtime.operations import BY_CODE, Waits
 
 ABNORMAL = 1.3

@@ -19,12 +19,13 @@ from scalana.detectors.delays.summing import sum_stretches
 from scalana.detectors.delays.sync_intervals import Stretches, find_stretches
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.shards import each, portions_of
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
-from scalana.graphs.readers.records import concatenate
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 EXPLAINED = 0.8
 """Share of a wait that the excess must explain, before it is taken for the whole cause."""

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.sync_intervals import MESSAGES, Stretches
+from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import quantile_by_key, weighted_count
 from scalana.graphs.arrays.shards import each, portions_of
-from scalana.graphs.readers.records import wide
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
 
 POOLED = 48
 """Waiters of one comparison above which they are one group."""

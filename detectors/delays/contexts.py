@@ -10,9 +10,10 @@ import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 ALONE = -1
 """What is done in one context only."""

@@ -11,7 +11,8 @@ import numpy as np
 from scalana.detectors.delays.targets import Numbering
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.shards import rows_of_ranges
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
 
 
 @dataclass(slots=True)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.readers.records import BoolArray
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 MOST = 0.5
 """Part of a location's time that a gap must take."""
@@ -42,15 +41,6 @@ class JoinedThreads:
 
     def __len__(self) -> int:
         return len(self.gap)
-
-    def shortened(self, change: Change, earlier_s: FloatArray) -> Change:
-        """A change that shortens the rests, too, as far as calls end ``earlier_s`` with it ``[calls]``."""
-        shorter = np.clip(earlier_s[self.call], 0.0, self.length_s)
-        kept = ~np.isin(change.gap, self.gap)
-        gap = np.concatenate((change.gap[kept], self.gap))
-        removed_s = np.concatenate((change.removed_s[kept], shorter))
-        order = np.argsort(gap, kind="stable")
-        return Change(gap[order], removed_s[order], change.earlier_s, change.call, change.shorter_s)
 
 
 def joined_threads(timeline: Timeline) -> JoinedThreads:
@@ -158,12 +148,3 @@ def _begin_s(gap: int, timeline: Timeline) -> float:
     location = gap - len(calls) if gap >= len(calls) else int(calls.location[gap])
     before = int(calls.first[location + 1]) - 1 if gap >= len(calls) else gap - 1
     return float(calls.exit_s[before] if before >= calls.first[location] else locations.start_s[location])
-
-
-def with_joined_threads(changes: list[Change], timeline: Timeline, replay: Replay) -> list[Change]:
-    """The same changes, with what they take from rests until other threads are done."""
-    joined = joined_threads(timeline)
-    if not len(joined):
-        return changes
-    _, exit_s, _ = replay.times_s(Change.of(np.zeros(len(timeline.calls) + len(timeline.locations))))
-    return [joined.shortened(change, exit_s - replay.times_s(change)[1]) for change in changes]

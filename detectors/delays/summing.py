@@ -17,7 +17,8 @@ from scalana.detectors.delays.join_waits import WorkByTarget
 from scalana.detectors.delays.sync_intervals import Stretches
 from scalana.detectors.delays.targets import Numbering
 from scalana.graphs.arrays.segments import grown, sort_values
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
 
 
 @dataclass(slots=True)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import WaitStates, last_arrivals_s, waits_table
+from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
-from scalana.graphs.readers.records import concatenate
-from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import ROW, Timeline
 from scalana.runtime.operations import OPERATIONS, Waits
 
 MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]

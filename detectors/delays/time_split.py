@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.detectors.finding import TimeSplit
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.timeline import Timeline
 

@@ -14,10 +14,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.readers.records import concatenate
-from scalana.graphs.timeline import ROW, Calls, FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import ROW, Calls, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
 AT_ONCE = 0.5

@@ -13,7 +13,8 @@ from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
 
 if TYPE_CHECKING:
-    from scalana.graphs.run_info import OpenCall, RunInfo
+    from scalana.graphs.dependences.unmatched import OpenCall
+    from scalana.graphs.run_info import RunInfo
 
 _OF_TWO = (Waits.SENDER, Waits.RECEIVER, Waits.NAMED)
 SHORTEST_S = 1.0

@@ -8,10 +8,9 @@ from itertools import compress
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.delays.join_waits import with_joined_threads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.detectors.finding import Finding, Hop, finding_at
+from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
@@ -24,12 +23,15 @@ from scalana.detectors.noise.significance import DEAD_BAND, Significance, signif
 from scalana.detectors.noise.task_farms import Pool
 from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
+from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.whatif.changes import StretchExcess, change_of
+from scalana.detectors.whatif.joins import with_joined_threads
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.shards import each
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
 MOST_FINDINGS = 10

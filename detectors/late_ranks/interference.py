@@ -9,9 +9,9 @@ import numpy as np
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
-from scalana.detectors.late_ranks.evidence import callers
+from scalana.detectors.rollup.callers import callers
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray
 
 KIND = "helper-takes-core"
 STARVED = 0.2

@@ -15,8 +15,9 @@ from scalana.detectors.noise.contention import Crowding
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.whatif.changes import excess_of, stretch_excess
 from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 HIDDEN = 0.7
 """A cause that saves less than this part of the time that its ranks lose to it has another behind it."""

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.delays.join_waits import with_joined_threads
 from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
 from scalana.detectors.whatif.changes import StretchExcess, change_of
+from scalana.detectors.whatif.joins import with_joined_threads
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import quantiles, weighted_count
-from scalana.graphs.readers.records import BoolArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 _NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
 

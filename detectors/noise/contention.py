@@ -17,9 +17,10 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.whatif.changes import StretchExcess, excess_of, stretch_excess
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 CROWDED = 0.05
 """Part of all own time in which ranks wait for a core, from which they are taken to share cores."""

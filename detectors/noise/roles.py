@@ -12,14 +12,15 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable, propagate
 from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.late_ranks.evidence import place_time, runs_of_ranks
 from scalana.detectors.noise.task_farms import COUNTER, Pool
 from scalana.detectors.rollup.candidates import Candidate, shares_of
+from scalana.detectors.rollup.place_time import place_time, runs_of_ranks
 from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 LOCKS = tuple(BY_NAME[f"win_{name}"].code for name in ("unlock", "flush"))

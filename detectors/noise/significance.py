@@ -14,7 +14,8 @@ from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
 from scalana.graphs.arrays.shards import each, portions_of
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
 
 DEAD_BAND = 0.05
 """Differences below this part of the stretch are no finding."""

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 COUNTER = -2

@@ -16,9 +16,10 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 NEXT_TO_NOTHING = 0.02
 """Part of the seconds of those who are late somewhere up to which the others do next to nothing there."""

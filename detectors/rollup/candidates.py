@@ -18,8 +18,9 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.graphs.arrays.hashing import distinct, number_columns
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.timeline import IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 MOST = 0.5
 """Part of a loop's blame on a rank that makes one line of it the place."""

@@ -10,8 +10,9 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Hop
 from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.graphs.arrays.segments import sum_by_key, weighted_count
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
 
 LONGEST_PATH = 12

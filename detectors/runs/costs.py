@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.account import TimeSplit
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.finding import Analysis, TimeSplit
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 BLOCKS = 8
 """Stretches into which the repetitions of a place are divided to see its noise."""

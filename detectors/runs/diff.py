@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.finding import Analysis, Finding
-from scalana.detectors.late_ranks.evidence import callers
+from scalana.detectors.finding import Finding
+from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Spot
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
 from scalana.detectors.runs.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
 from scalana.detectors.runs.scaling.models import NOISE
 from scalana.graphs.arrays.segments import sum_by_key, weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray, IntArray
 
 WORTH = 0.005
 """Part of an average rank's seconds below which a change is not worth telling."""

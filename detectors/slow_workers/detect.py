@@ -11,14 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.finding import Finding, Hop, finding_at
+from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
-from scalana.detectors.late_ranks.evidence import callers
 from scalana.detectors.noise.task_farms import Pool
+from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.finding_at import finding_at
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import FloatArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 KIND = "slow-worker"
 WORTH = 0.01

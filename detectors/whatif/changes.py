@@ -17,8 +17,9 @@ from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import quantiles
 from scalana.graphs.arrays.shards import rows_of_ranges
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 ASLEEP = 0.7
 """Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, find_dependencies, last_arrivals_s
 from scalana.graphs.arrays.shards import chunks, each
-from scalana.graphs.timeline import ROW, FloatArray, IntArray, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import ROW, Timeline
 
 _AT_ONCE = 4
 """Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.timeline import FloatArray, IntArray, Timeline
+from scalana.graphs.timeline import Timeline
 
 LIKE = 8
 """Gaps of a kind, at least, that tell how each of them divides."""

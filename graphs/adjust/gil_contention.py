@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.readers.records import BoolArray, Samples, Threads, to_ns, to_seconds
-from scalana.graphs.samples.between import Places
-from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
+from scalana.graphs.arrays.columns import to_ns, to_seconds
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.attribution.places import Places
+from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.timeline import Calls, Instances
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record.format import STATE_RUNNING
 

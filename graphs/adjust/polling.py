@@ -12,17 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import to_ns, to_seconds
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.shards import each, rows_of_ranges
-from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.attribution.places import Places
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.calls.located import Located, gaps_of, outside_communication, samples_of
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import BoolArray, to_ns, to_seconds
-from scalana.graphs.samples.between import Places, stretches_of
+from scalana.graphs.samples.between import stretches_of
 from scalana.graphs.samples.in_gaps import InGaps
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray
+from scalana.graphs.timeline import Calls, Instances
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import STATE_ASLEEP
 

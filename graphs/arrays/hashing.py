@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.arrays.types import IntArray
 
 _SMALL = 1 << 15
 """Rows up to which sorting is as fast."""

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from scalana.graphs.arrays.hashing import distinct, ordered
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 _SHORT = 256
 """Values up to which a segment is sorted by a compiled loop rather than by numpy."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.arrays.types import IntArray
 
 ROWS = 1 << 18
 """Samples and events that a portion holds at least, but for the last one."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.structure.psg import Place, VertexKind
-from scalana.graphs.timeline import IntArray
 
 
 def split_library_calls(

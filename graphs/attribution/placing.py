@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.attribution.library_parts import split_library_calls
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import BoolArray
-from scalana.graphs.samples.between import Places
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.structure.source_tree import FileStructure
-from scalana.graphs.timeline import IntArray
 from scalana.runtime.record.format import NO_LINE_TABLE, Code, ProcessRecord
 
 Parse = Callable[[str], FileStructure | None]

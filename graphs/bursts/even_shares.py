@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.bursts.short_rests import Moves, Pairs, moves_between
-from scalana.graphs.bursts.work_rows import Gaps
-from scalana.graphs.readers.records import BoolArray
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.calls.gaps import Gaps
 
 _ENOUGH = 16
 """Samples in like gaps, at least, that tell how these divide."""

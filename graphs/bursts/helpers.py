@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.readers.records import BoolArray, Samples, Threads
-from scalana.graphs.samples.between import Places, Stretches, active
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.attribution.places import Places
+from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.samples.between import Stretches, active
 from scalana.graphs.samples.in_gaps import InGaps
-from scalana.graphs.timeline import FloatArray, IntArray
 from scalana.runtime.record.format import STATE_RUNNING
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.hashing import number_columns
-from scalana.graphs.bursts.work_rows import Gaps, Rows, concatenated, grouped, sorted_by_gap
-from scalana.graphs.readers.records import to_seconds
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.bursts.work_rows import Rows, concatenated, grouped, sorted_by_gap
+from scalana.graphs.calls.gaps import Gaps
 
 _SHORT_PERIODS = 4
 """Gaps up to this many sampling periods are short."""

@@ -18,16 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths, unequal
 from scalana.graphs.bursts.helpers import helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
-from scalana.graphs.bursts.work_rows import Gaps, Rows, concatenated, exact_cpu, grouped, sorted_by_gap
-from scalana.graphs.readers.records import BoolArray, Samples, Threads, to_seconds
-from scalana.graphs.samples.between import RESTING, Places, stretches_of
+from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_gap
+from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.samples.between import RESTING, stretches_of
 from scalana.graphs.samples.in_gaps import InGaps
-from scalana.graphs.timeline import ROW, Activities, FloatArray, IntArray, OwnWork
+from scalana.graphs.timeline import ROW, Activities, OwnWork
 from scalana.runtime.record.format import (
     STATE_ASLEEP,
     STATE_DISK,

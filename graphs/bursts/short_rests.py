@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
-from scalana.graphs.readers.records import BoolArray
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 LOOK_PERIODS = 3
 """Sampling periods from one look to the next, as long as threads now rest and now run: two, or four."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.readers.records import BoolArray, Events
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.arrays.types import BoolArray, IntArray
+from scalana.graphs.readers.records import Events
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
 

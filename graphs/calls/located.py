@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import narrow, narrowed, take, wide, widened
 from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import Portion
-from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.calls.calls import WAIT, Spans, build_spans, select
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Events, Samples, Threads, narrow, narrowed, take, wide, widened
-from scalana.graphs.samples.between import Places
+from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import IntArray
 
 
 @dataclass(slots=True)

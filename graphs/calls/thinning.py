@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.calls.located import Located
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.readers.gather import Gathered, Intervals
-from scalana.graphs.readers.records import to_seconds
-from scalana.graphs.timeline import Calls, FloatArray, Instances, IntArray, Timeline
+from scalana.graphs.timeline import Calls, Instances, Timeline
 from scalana.runtime.record.format import INTERVAL_UNWRITTEN
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.hashing import distinct, packed
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import call_vertices
 from scalana.graphs.calls.located import Located
 from scalana.graphs.metrics import add_to
 from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Events, to_seconds
-from scalana.graphs.samples.between import Places
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.readers.records import Events
 
 
 def stood_for(events: Events, located: list[Located]) -> IntArray:

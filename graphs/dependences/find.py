@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import concatenate, take
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.neighbours import neighbour_signals
 from scalana.graphs.dependences.progress import blocking_progress, collective_progress, message_progress
 from scalana.graphs.dependences.returns import access_progress
@@ -21,8 +23,8 @@ from scalana.graphs.dependences.rows import (
     Signals,
     members_of,
 )
-from scalana.graphs.readers.records import Events, concatenate, take
-from scalana.graphs.timeline import Calls, Instances, IntArray
+from scalana.graphs.readers.records import Events
+from scalana.graphs.timeline import Calls, Instances
 
 
 def add_signals(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.matching import _numbered
 from scalana.graphs.dependences.rows import NEIGHBOURS, Members, Signals, expand, signals_of
-from scalana.graphs.timeline import Calls, Instances, IntArray
+from scalana.graphs.timeline import Calls, Instances
 
 
 def neighbour_signals(calls: Calls, instances: Instances, rank: IntArray, communicators: Sequence[Members]) -> Signals:

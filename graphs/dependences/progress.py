@@ -8,10 +8,10 @@ import numba
 import numpy as np
 
 from scalana.graphs.arrays.shards import chunks, each, portions_of
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.returns import PROGRESS_S, lets_end, returns_of
 from scalana.graphs.dependences.rows import FLUSH, SIGNALLING, Members, Signals, signals_of
-from scalana.graphs.readers.records import BoolArray
-from scalana.graphs.timeline import ROW, Calls, FloatArray, Instances, IntArray
+from scalana.graphs.timeline import ROW, Calls, Instances
 from scalana.runtime.operations import OPERATIONS
 
 _SENDS = [row.code for row in OPERATIONS if row.name.endswith("send")]

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from scalana.graphs.arrays.shards import chunks, each
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.matching import _numbered
 from scalana.graphs.dependences.rows import (
     ACCESS,
@@ -18,7 +19,7 @@ from scalana.graphs.dependences.rows import (
     signals_of,
 )
 from scalana.graphs.readers.records import Events
-from scalana.graphs.timeline import ROW, Calls, IntArray
+from scalana.graphs.timeline import ROW, Calls
 
 PROGRESS_S = 1e-4
 """Partners that are away for less than this do not count."""

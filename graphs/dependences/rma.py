@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
+from scalana.graphs.arrays.columns import concatenate
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.dependences.matching import _numbered, _running_count
 from scalana.graphs.dependences.rows import (
     COMPLETE,
@@ -22,8 +24,8 @@ from scalana.graphs.dependences.rows import (
     expand,
     signals_of,
 )
-from scalana.graphs.readers.records import BoolArray, Events, concatenate
-from scalana.graphs.timeline import Calls, IntArray
+from scalana.graphs.readers.records import Events
+from scalana.graphs.timeline import Calls
 
 _EXCLUSIVE = 2
 """Tag of an exclusive lock in the record; others are shared."""

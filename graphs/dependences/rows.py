@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.operations import BY_NAME
 
 NEIGHBOURS = BY_NAME["neighbor_collective"].code

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.attribution.callpaths import Placer
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import call_vertices
 from scalana.graphs.dependences.matching import Matching
 from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.run_info import OpenCall
-from scalana.graphs.samples.between import Places
-from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 
 _NS = 1e-9
 _INIT = BY_NAME["init"].code
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A communication call that had not returned when the record of its rank stopped."""
+
+    rank: int
+    operation: int
+    """Code of the table of operations; of a wait, that of what it waits for, if known."""
+    vertex: int
+    since_s: float
+    """Aligned time at which it was entered."""
+    communicator: int
+    """Row in :attr:`~scalana.graphs.run_info.RunInfo.communicators`, -1 for none."""
+    seq: int
+    """Count of the operation in its communicator or channel."""
+    seconds: float
+    """How long it had lasted when the record stopped."""
+    peer: int = -1
+    """World rank of partner or root, -1 for none."""
 
 
 def open_calls(data: Gathered, matching: Matching, places: Places, placer: Placer) -> list[OpenCall]:

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import narrow, narrowed
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Collected, Intervals, collect
 from scalana.graphs.readers.native_frames import Frames, Module, native_offsets, with_sources
 from scalana.graphs.readers.parts import Totals
 from scalana.graphs.readers.rank_selection import RankRecords
-from scalana.graphs.readers.records import Events, Samples, Threads, narrow, narrowed
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
 TABLES = ("paths", "communicators", "threads", "samples", "events", "intervals", "totals")

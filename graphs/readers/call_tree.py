@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from scalana.graphs.timeline import IntArray
+from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.record.format import Code, Codes, ProcessRecord
 
 

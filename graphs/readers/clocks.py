@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.arrays.hashing import distinct
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 _WINDOWS = 48
 """Windows into which the ticks of a pair of hosts are cut; Theil-Sen looks at every pair of these."""

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import append, concatenate, narrowed, take, wide
 from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import Portion, chunks, each, portions
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
 from scalana.graphs.readers.parts import Communicators, Part, Totals, as_integers
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
-from scalana.graphs.readers.records import Events, Samples, Threads, append, concatenate, narrowed, take, wide
+from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.readers.stacked import stacked_events, stacked_samples
-from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import (
     EVENT_BLOCKING,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.reading import Rows
-from scalana.graphs.timeline import IntArray
 from scalana.runtime.record.format import (
     NATIVE_MODULE,
     NO_LINE_TABLE,

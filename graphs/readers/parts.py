@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.rank_selection import start_ns
 from scalana.graphs.readers.records import Events
-from scalana.graphs.timeline import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_BLOCKING, EVENT_LEVEL_SHIFT, OpenColumns, ProcessRecord
 

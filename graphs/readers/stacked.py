@@ -12,10 +12,10 @@ from typing import Protocol
 import numpy as np
 
 from scalana.graphs.arrays.shards import each, portions_of
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.parts import Ints, Part, as_recorded
 from scalana.graphs.readers.reading import Rows, as_one
 from scalana.graphs.readers.records import Events, Samples
-from scalana.graphs.timeline import IntArray
 
 
 class Table(Protocol):

@@ -6,35 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.readers.records import BoolArray, Samples, to_seconds
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.attribution.places import Places
+from scalana.graphs.readers.records import Samples
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_DISK, STATE_IPC, STATE_LOCK, STATE_RUNNING, STATE_UNKNOWN
 
 RESTING = np.isin(np.arange(6), (STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK))
 """Whether a thread neither runs nor wants to ``[states]``."""
 _MOST_WAIT_NS = 1 << 42
 """More than any thread waits for a core at a time (73 minutes)."""
-
-
-@dataclass(slots=True)
-class Places:
-    """Where the call paths of all processes lead."""
-
-    vertex: IntArray
-    """Vertex of the innermost frame ``[paths]``."""
-    line: IntArray
-    """Innermost line of the user's own code, 0 if the path has none ``[paths]``."""
-    waits: BoolArray
-    """Whether the innermost frame is library code that waits for other threads or processes ``[paths]``."""
-    spins: BoolArray
-    """Whether the innermost frame is that of a library whose threads spin while they wait for others ``[paths]``."""
-    computes: BoolArray
-    """Whether the innermost frame is native code of the user's own, which cannot rest: it calls what rests ``[paths]``.
-    """
-    native: BoolArray
-    """Whether the innermost frame is native code ``[paths]``."""
-    calls_rest: BoolArray
-    """Whether the innermost frame is a function of the system's in which threads rest: files, sleep ``[paths]``."""
 
 
 @dataclass(slots=True)

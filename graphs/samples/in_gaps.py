@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.bursts.work_rows import Gaps
-from scalana.graphs.readers.records import BoolArray, Samples, Threads
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.readers.records import Samples, Threads
 from scalana.graphs.samples.between import Rates, Stretches
-from scalana.graphs.timeline import FloatArray, IntArray
 
 _NS = 1e-9
 

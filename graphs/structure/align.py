@@ -16,9 +16,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.moved import moved_pairs
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import IntArray
 
 MOST_COMPARED = 10_000
 """Pairs of siblings up to which texts are compared; of more, none is taken for edited."""

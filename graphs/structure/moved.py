@@ -1,8 +1,8 @@
 """Parts of a structure graph that are at another place in another one: in a new loop, function or branch, or taken out.
 
 After a top-down comparison (:mod:`scalana.graphs.structure.align`) has matched what stands at the same place, what is
-left on both sides is compared wherever it stands: what has the same kind and name is a pair if it has the same contents,
-or mostly the same and the same surroundings. Compare the matching of GumTree (Falleri et al., ASE 2014).
+left on both sides is compared wherever it stands: what has the same kind and name is a pair if it has the same
+contents, or mostly the same and the same surroundings. Compare the matching of GumTree (Falleri et al., ASE 2014).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import IntArray
 
 MOST_PAIRS = 10_000
 """Pairs of one kind and name that are compared; where there are more, nothing tells which is which."""

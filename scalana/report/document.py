@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from scalana.report import names
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Analysis, Finding, Hop, TimeSplit
+    from scalana.detectors.account import TimeSplit
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding, Hop
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scalana.report.document import document
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Analysis
+    from scalana.detectors.analysis import Analysis
 
 
 def render(analysis: Analysis) -> str:

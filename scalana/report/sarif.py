@@ -13,7 +13,8 @@ from scalana.report.document import by_loss, plain, warnings
 from scalana.report.finding_text import claim, cost
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Analysis, Finding, Hop
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding, Hop
     from scalana.graphs.run_info import RunInfo
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -12,7 +12,8 @@ from scalana.report.hot import HotPlace, hot_places
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Analysis, TimeSplit
+    from scalana.detectors.account import TimeSplit
+    from scalana.detectors.analysis import Analysis
     from scalana.graphs.ppg import PPG
 
 MOST_FINDINGS = 5

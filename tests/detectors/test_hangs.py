@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from scalana.detectors.hang import detect as hangs
+from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.gather import Communicator
-from scalana.graphs.run_info import OpenCall, RunInfo
+from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import VertexKind
 from scalana.graphs.timeline import OwnWork
 from scalana.runtime.operations import BY_NAME

@@ -9,6 +9,7 @@ from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.join_waits import joined_threads
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks import detect as late_ranks
+from scalana.detectors.whatif.joins import shortened
 from scalana.detectors.whatif.replay import Change, prepare
 from tests.detectors.examples import work
 from tests.detectors.jobs import structure
@@ -44,7 +45,7 @@ def test_the_rest_of_a_thread_is_shorter_when_the_other_one_is_done_earlier():
     measured, (mended,) = replay.run_ends_s([change])
     assert measured - mended == pytest.approx(0.0, abs=2e-3)
     earlier = timeline.calls.exit_s - replay.times_s(change)[1]
-    measured, (mended,) = replay.run_ends_s([joined.shortened(change, earlier)])
+    measured, (mended,) = replay.run_ends_s([shortened(joined, change, earlier)])
     assert measured - mended == pytest.approx(0.060)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from scalana.detectors import analyze
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays import classes as grouping
-from scalana.detectors.finding import Analysis
 from scalana.graphs.arrays.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.run_folder import RunFolder

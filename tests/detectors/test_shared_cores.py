@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.finding import Finding, TimeSplit
+from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
 from scalana.detectors.noise.contention import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths
 from scalana.graphs.bursts.own_work import own_work
-from scalana.graphs.bursts.work_rows import Gaps
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.readers.records import Samples, Threads
-from scalana.graphs.samples.between import Places
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 
 MS = 1_000_000

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalana.graphs.arrays.columns import emptied, take
 from scalana.graphs.arrays.shards import ROWS
 from scalana.graphs.dependences.matching import match
-from scalana.graphs.readers.records import emptied, take
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import EVENT_COMPLETION, EVENT_POST, EVENT_WITHDRAWN
 from tests.graphs.tables import make_events

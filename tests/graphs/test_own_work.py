@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.own_work import own_work
-from scalana.graphs.bursts.work_rows import Gaps, Rows, exact_cpu
+from scalana.graphs.bursts.work_rows import Rows, exact_cpu
+from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.readers.records import Samples, Threads
-from scalana.graphs.samples.between import Places, active_s
+from scalana.graphs.samples.between import active_s
 from scalana.runtime.record.format import (
     STATE_ASLEEP,
     STATE_IPC,

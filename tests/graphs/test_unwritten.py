@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors import analyze
-from scalana.detectors.finding import Analysis
+from scalana.detectors.analysis import Analysis
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME

@@ -7,9 +7,11 @@ from typing import cast
 
 import numpy as np
 
+from scalana.detectors.account import TimeSplit
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.detectors.finding import Analysis, Finding, Hop, TimeSplit
+from scalana.detectors.finding import Finding, Hop
 from scalana.graphs.metrics import METRICS
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.finding import Analysis, Finding, Hop
-from scalana.detectors.late_ranks.evidence import callers
+from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
 from scalana.detectors.runs.scaling.loss import PlaceLoss, targets_of
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.timeline import FloatArray, IntArray
 from scalana.runtime.operations import BY_CODE
 
 NOTABLE = 0.15

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.detectors.finding import Analysis, Finding
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.finding import Finding
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.causes import finding_of
 from scalana.detectors.runs.scaling.ideal import Ideal, find_ideal
 from scalana.detectors.runs.scaling.loss import CROWDED, FLOOR, WORTH, Noise, PlaceLoss, place_losses
 from scalana.detectors.runs.scaling.models import SIZES_FOR_MODEL, Prediction, fit
-from scalana.graphs.timeline import FloatArray
+from scalana.graphs.arrays.types import FloatArray
 
 MOST_FINDINGS = 10
 DEAD_BAND = 0.05

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.runs.scaling.models import PER_COEFFICIENT, PER_OUTLIER, SIZES_FOR_OUTLIERS, without_each
-from scalana.graphs.timeline import FloatArray
+from scalana.graphs.arrays.types import FloatArray
 
 MOST = 0.8
 """Part of a run's seconds at places that must be off alike."""

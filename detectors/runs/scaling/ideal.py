@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.runs.costs import CostTable
-from scalana.graphs.timeline import FloatArray
+from scalana.graphs.arrays.types import FloatArray
 
 STRONG, WEAK = "strong", "weak"
 CLEAR = 0.15

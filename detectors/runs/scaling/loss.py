@@ -15,8 +15,8 @@ from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.disturbed import Disturbed, find_disturbed
 from scalana.detectors.runs.scaling.ideal import Ideal
 from scalana.detectors.runs.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import FloatArray, IntArray
 
 ERRATIC = 0.3
 """Relative noise of lateness that the samples do not explain: what is not understood need not come again."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.graphs.timeline import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 EXPONENTS = {
     -1.0: 0.0, 1.0: 0.0, 0.5: 1.0, 2.0: 1.0, -0.5: 1.0, -2 / 3: 1.0,
