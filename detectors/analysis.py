@@ -21,3 +21,5 @@ class Analysis:
     waits: WaitStates
     blame: BlameTable
     warnings: list[str] = field(default_factory=list)
+    sections: dict[str, object] = field(default_factory=dict)
+    """Accounts and the like of detectors, by the name of the part of the report that shows them."""

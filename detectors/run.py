@@ -1,4 +1,4 @@
-"""Runs the detectors over one graph and puts their findings together."""
+"""Runs all detectors over one graph and puts their findings together; it knows none of them by name."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import numpy as np
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.delays.blame import blame
-from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.time_split import split_time
-from scalana.detectors.delays.wait_states import find_dependencies, find_waits, unwritten_waits
-from scalana.detectors.hang import detect as hangs
-from scalana.detectors.late_ranks import detect as late_ranks
-from scalana.detectors.late_ranks.interference import name_rivals
-from scalana.detectors.noise.contention import without_turns
-from scalana.detectors.noise.task_farms import find_pools
-from scalana.detectors.slow_workers import detect as slow_workers
-from scalana.detectors.whatif.replay import prepare
+from scalana.detectors.facts import Facts
+from scalana.detectors.finding import Finding
+from scalana.detectors.reconcile import reconciled
+from scalana.detectors.registry import DETECTORS
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -32,39 +26,44 @@ SUM_TOLERANCE = 1e-6
 
 def analyze(ppg: PPG) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
-    timeline = ppg.timeline
-    dependencies = find_dependencies(timeline)
-    waits = find_waits(timeline, dependencies)
-    if ppg.metrics["wait_s"].any():
-        ppg.metrics["wait_s"][:] = 0.0
-    wait_s = waits.all_s(timeline)
-    add_calls(ppg.metrics["wait_s"], timeline, wait_s)
-    total_s = float(wait_s.sum())
-    del wait_s  # of a large run a large table
-    replay = prepare(timeline, dependencies, unwritten_waits(timeline, waits))
-    table = blame(timeline, waits, same_work(timeline, ppg.psg))
+    facts = Facts(ppg)
+    _fill_waiting(facts)
     warnings = _warnings(ppg)
-    unbalanced = abs(float(table.seconds.sum()) - total_s)
-    if unbalanced > SUM_TOLERANCE * max(total_s, 1e-9):
-        warnings.append(f"the blame misses {unbalanced:.3f} s of {total_s:.3f} s of waiting: please report this")
-    pools = find_pools(timeline)
-    findings = late_ranks.detect(timeline, ppg.psg, waits, table, replay, pools)
-    told = {(finding.file, finding.line, rank) for finding in findings for rank in finding.ranks}
-    slow = slow_workers.detect(pools, table, timeline, ppg.psg)
-    findings += [f for f in slow if not any((f.file, f.line, rank) in told for rank in f.ranks)]
-    findings = name_rivals(findings, ppg.metrics["helper_cpu_s"], ppg.psg)
-    findings = without_turns(findings, timeline, ppg.run)
-    hung = hangs.detect(timeline, ppg.psg, ppg.run)
-    time = split_time(timeline, waits, ppg.run.ranks, ppg.run.seconds)
-    warnings.extend([] if _core_wait_share(timeline) > CROWDED else _turns_in_calls(ppg, time))
-    stuck = min(sum(finding.lost_s for finding in hung), time.transfer_s)
-    time.wait_s += stuck
-    time.transfer_s -= stuck
-    if stuck > 0.0:
-        for finding in [*findings, *hung]:
+    outcomes = [detector.detect(facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
+    findings = reconciled([(outcome.told, outcome.explained) for outcome in outcomes], ppg.timeline)
+    warnings += _unbalanced(facts)
+    time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
+    warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
+    _count_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
+    sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
+    ordered = sorted(findings, key=lambda finding: -finding.lost_s)
+    return Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
+
+
+def _fill_waiting(facts: Facts) -> None:
+    """Fill the metric ``wait_s``."""
+    metric = facts.ppg.metrics["wait_s"]
+    if metric.any():
+        metric[:] = 0.0
+    add_calls(metric, facts.timeline, facts.waits.all_s(facts.timeline))
+
+
+def _unbalanced(facts: Facts) -> list[str]:
+    """A warning where the delay costs do not add up to the waiting."""
+    missing_s = abs(float(facts.blame.seconds.sum()) - facts.wait_s)
+    if missing_s <= SUM_TOLERANCE * max(facts.wait_s, 1e-9):
+        return []
+    return [f"the blame misses {missing_s:.3f} s of {facts.wait_s:.3f} s of waiting: please report this"]
+
+
+def _count_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> None:
+    """Count what ranks waited in calls that never returned as waiting, and the shares of all findings anew."""
+    stuck_s = min(stuck_s, time.transfer_s)
+    time.wait_s += stuck_s
+    time.transfer_s -= stuck_s
+    if stuck_s > 0.0:
+        for finding in findings:
             finding.lost_share = finding.lost_s / max(time.wait_s, 1e-300)
-    ordered = sorted([*hung, *findings], key=lambda finding: -finding.lost_s)
-    return Analysis(ppg, ordered, time, waits, table, warnings)
 
 
 def _warnings(ppg: PPG) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scalana.graphs.dependences.unmatched import OpenCall
     from scalana.graphs.run_info import RunInfo
 
+KIND = "hang"
 _OF_TWO = (Waits.SENDER, Waits.RECEIVER, Waits.NAMED)
 SHORTEST_S = 1.0
 """An open call that lasted less is how a job ends that is stopped, not a hang."""
@@ -171,7 +172,7 @@ def _finding(
     if circle:
         evidence["circle"] = circle
     return Finding(
-        kind="hang",
+        kind=KIND,
         vertex=vertex if known else -1,
         file=place.file,
         line=line,

@@ -6,6 +6,7 @@ import linecache
 import re
 
 from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import kind_of
 
 SPREAD = 0.5
 """Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
@@ -18,15 +19,6 @@ LEAST = 0.2
 """Part of the time at a place that helpers must be active in to be what it is about."""
 NO_CORE = 3.0
 """So many times as long as on other ranks is no matter of the core: those of one machine differ by less."""
-
-_EXPLANATIONS = {
-    "carried-in": "These ranks were late before recording began; record from the start of the job to see why.",
-    "unresolved": "The samples do not explain this lateness; a higher --rate may.",
-    "waiting-for-core": "Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
-    "slow-transfer": "The data itself arrives late here: look at message size, network and placement.",
-    "slow-worker": "Look at what is done here for a piece of work that others do not do, and at its core.",
-    "helper-takes-core": "Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
-}
 
 _CALLS = (
     (
@@ -79,8 +71,8 @@ _RESTS = (
 
 def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
-    if finding.kind in _EXPLANATIONS:
-        return _EXPLANATIONS[finding.kind]
+    if standing := kind_of(finding.kind).advice:
+        return standing
     evidence = finding.evidence
     cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
     line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding, Hop
-from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.task_farms import Pool
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, join_entries
@@ -79,5 +79,5 @@ def _finding(
         "pieces_others": float(pieces[~slow].mean()),
         "callers": callers(candidate.spot.vertex, psg),
     }
-    finding.advice = advise(finding)
+    finding.advice = BY_NAME[KIND].advice
     return finding

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scalana.detectors.late_ranks.advice import NOTHING
+from scalana.detectors.kinds import kind_of
 from scalana.report import names
+from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 
@@ -19,28 +19,11 @@ if TYPE_CHECKING:
 _MOST_HOPS = 8
 _MOST_CALLERS = 6
 
-_CLAIMS = {
-    "late-ranks": "{ranks} {be} late here",
-    "serial": "{ranks} {work} here while the others wait",
-    "waiting-for-core": "{ranks} {be} ready to run here, but {wait} for a core",
-    "helper-takes-core": "a thread or process of {ranks_inside} computes here, and takes the core from {them}",
-    "carried-in": "{ranks} {be} late from before the record begins: the cause lies earlier",
-    "unresolved": "{ranks} {be} late here; the samples do not explain why",
-    "slow-transfer": "what {ranks_inside} {send} arrives late by itself, while nobody works",
-}
-"""What a kind of finding says, where no comparison of seconds is at hand."""
-
-_ALIKE = 1.05
-"""Times as long as others, below which a rank does not spend more over the run."""
-
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
 _HAS_CORE = 0.1
 """Part of it that must be spent on a CPU."""
-
-_UNEXPLAINED = ("carried-in", "unresolved")
-"""Kinds for which no saving can be predicted."""
 
 
 def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
@@ -80,87 +63,19 @@ def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
     return lines
 
 
-def claim(finding: Finding, ranks: int) -> str:
-    """Who does what here, as a sentence."""
-    who = names.ranks(finding.ranks, ranks)
-    who = who[0].upper() + who[1:]
-    several = len(set(finding.ranks)) > 1
-    if finding.kind == "hang":
-        return _hang(who, finding.evidence, ranks)
-    if finding.kind == "slow-worker":
-        return _slow_worker(who, several, finding.evidence)
-    here, others, ratio = (_number(finding.evidence, key) for key in ("seconds_here", "seconds_others", "ratio"))
-    if here is not None and finding.kind in ("late-ranks", "serial"):
-        text = f"{who} spends {names.seconds(here)} here"
-        if several:
-            text = f"{who} spend {names.seconds(here)} here on average"
-        large, over = (_number(finding.evidence, key) for key in ("large_pieces", "large_pieces_over_s"))
-        if large is not None and over is not None:
-            longer = f"{names.seconds(over)} longer than is usual for {large:.0f} pieces of work"
-            return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
-        if finding.evidence.get("drifts") and several:
-            return f"{text}, each far more than others for a part of the run."
-        if others is None:
-            return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
-        if others <= NOTHING * here:
-            return f"{text}, the others next to nothing."
-        if ratio is None:
-            ratio = here / others
-        if ratio < _ALIKE:
-            more = "not more in all" if ratio > 1 / _ALIKE else "less in all"
-            return f"{text}, the others {names.seconds(others)}: {more}, but at times when the others wait."
-        factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-        return f"{text}, the others {names.seconds(others)}: {factor} times as long."
-    words = {
-        "ranks": who,
-        "be": "are" if several else "is",
-        "work": "work" if several else "works",
-        "wait": "wait" if several else "waits",
-        "send": "send" if several else "sends",
-        "ranks_inside": names.ranks(finding.ranks, ranks),
-        "them": "them" if several else "it",
-    }
-    text = _CLAIMS.get(finding.kind, "{ranks}: " + finding.kind.replace("-", " ")).format_map(words)
-    if here is not None:
-        text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _slow_worker(who: str, several: bool, evidence: Mapping[str, object]) -> str:
-    """How much longer who takes for a piece of work than others, and how many fewer it does for that."""
-    keys = ("piece_s_here", "piece_s_others", "pieces_here", "pieces_others")
-    here, others, pieces, others_pieces = (_number(evidence, key) or 0.0 for key in keys)
-    return (
-        f"{who} {'take' if several else 'takes'} {names.seconds(here)} for a piece of work, the others "
-        f"{names.seconds(others)}: so {'they do' if several else 'it does'} {pieces:.0f} of them, and each other rank "
-        f"{others_pieces:.0f}."
-    )
-
-
-def _hang(who: str, evidence: Mapping[str, object], ranks: int) -> str:
-    """Who did not come, to what, and where it was instead."""
-    operation = str(evidence.get("operation") or "this call")
-    waiting = evidence.get("waiting_ranks")
-    others = names.ranks(waiting, ranks) if isinstance(waiting, (list, tuple)) and waiting else "others"
-    if evidence.get("circle"):
-        return f"{who} wait for each other in a circle, to the end."
-    instead = f", but waits in {evidence['also_in']}" if evidence.get("also_in") else ""
-    return f"{who} never came to the {operation} in which {others} waited to the end{instead}."
-
-
 def cost(finding: Finding, run: RunInfo) -> str:
     """What it costs, and what comes back."""
     if finding.lost_s <= 0 and finding.saving_s <= 0:
         return ""
-    of = "that others could have worked less" if finding.kind == "slow-worker" else "of waiting"
-    lost = f"This costs {names.rank_seconds(finding.lost_s)} {of}"
-    if finding.saving_s <= 0 and finding.kind in _UNEXPLAINED:
+    kind = kind_of(finding.kind)
+    lost = f"This costs {names.rank_seconds(finding.lost_s)} {kind.unit}"
+    if finding.saving_s <= 0 and not kind.predicts:
         return f"{lost}."
     if finding.saving_s <= 0:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     text = f"{lost}; without it the run would be {names.seconds(finding.saving_s)}{share} shorter"
-    cpu, core_wait = (_number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
+    cpu, core_wait = (number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
         return f"{text}, and more where it frees a core that other ranks wait for."
     return f"{text}."
@@ -191,15 +106,6 @@ def behind(finding: Finding, run: RunInfo) -> str:
     where = names.place(names.near(str(other["file"]), run.cwd), int(other["line"]))
     ranks = names.ranks(other["ranks"], run.ranks)
     return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(float(other['lost_s']))}."
-
-
-def _number(evidence: Mapping[str, object], key: str) -> float | None:
-    """A number of the evidence, None where it is missing or means nothing."""
-    try:
-        value = float(evidence[key])  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
@@ -251,12 +157,12 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
         return []
     shown = [*path[: _MOST_HOPS - 1], path[-1]] if len(path) > _MOST_HOPS else list(path)
     rows = []
+    arrival = kind_of(finding.kind).arrival
     for depth, hop in enumerate(shown):
         last = depth == len(shown) - 1
         waiter, wait = names.waiters(hop.rank, hop.ranks)
         who = ("  " * depth + ("└ " if depth else "")) + waiter
-        missing = {"hang": "does not come", "slow-worker": "is slow"}.get(finding.kind, "is late")
-        what = missing if last and not hop.operation else f"{wait} in {hop.operation or hop.vertex_kind}"
+        what = f"{wait} in {hop.operation or hop.vertex_kind}" if hop.operation or not last else arrival
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.near(hop.file, cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))

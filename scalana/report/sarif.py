@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import linecache
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalana import __version__
+from scalana.detectors.kinds import kind_of
 from scalana.report import names
+from scalana.report.claims import claim
 from scalana.report.document import by_loss, plain, warnings
-from scalana.report.finding_text import claim, cost
+from scalana.report.finding_text import cost
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -19,15 +23,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
-_RULES = {
-    "late-ranks": "Some ranks take longer here than the others, who wait for them.",
-    "serial": "Work on few ranks that all others wait for.",
-    "slow-worker": "Some ranks take longer for a piece of work than the others, and do fewer.",
-    "waiting-for-core": "Ranks are ready to run, but wait for a core.",
-    "carried-in": "Ranks are late from before the record begins.",
-    "unresolved": "Ranks are late, and the samples do not explain why.",
-    "hang": "Ranks wait for others that never arrive.",
-}
+_FINGERPRINT = "scalana/v1"
 
 
 def render(analysis: Analysis) -> str:
@@ -60,8 +56,17 @@ def render(analysis: Analysis) -> str:
 
 
 def _rule(kind: str) -> dict[str, Any]:
-    text = _RULES.get(kind, kind.replace("-", " ").capitalize() + ".")
-    return {"id": kind, "shortDescription": {"text": text}}
+    return {"id": kind, "shortDescription": {"text": kind_of(kind).rule}}
+
+
+def fingerprint(finding: Finding, cwd: str) -> str:
+    """What stays the same where lines move: kind, file, function, and the text of the line.
+
+    Tools that collect logs over time (GitHub's code scanning) tell by it which results are the same.
+    """
+    text = linecache.getline(finding.file, finding.line).strip() if finding.line > 0 else ""
+    parts = (finding.kind, names.relative(finding.file, cwd), finding.function, str(finding.vertex_kind), text)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
@@ -72,6 +77,7 @@ def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
         "level": "warning" if finding.saving_s > 0 else "note",
         "message": {"text": text},
         "locations": [_location(finding.file, finding.line, finding.end_line, run.cwd)] if finding.file else [],
+        "partialFingerprints": {_FINGERPRINT: fingerprint(finding, run.cwd)},
         "properties": {
             "ranks": sorted(int(rank) for rank in finding.ranks),
             "lost_s": plain(finding.lost_s),

@@ -7,7 +7,9 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from scalana.detectors.kinds import SCALING_KINDS
 from scalana.report import names
+from scalana.report.claims import filled
 from scalana.report.finding_text import context, headline
 from scalana.report.paint import NARROW, Paint, clip, rule, wrap
 
@@ -35,6 +37,9 @@ _GROWTH = {
     "faster than p": "grows faster than the ranks",
     "falls, then grows": "falls, and then grows with the ranks",
 }
+
+_BY_ROW = {kind.name: kind for kind in SCALING_KINDS if kind.claims}
+"""Kinds of which the claim does not depend on the sizes."""
 
 
 def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
@@ -128,17 +133,13 @@ def _claim(finding: Finding, scaling: Scaling) -> str:
     strong = scaling.ideal.scaling == "strong"
     who = names.ranks(finding.ranks, scaling.sizes[-1].ranks)
     who = who[0].upper() + who[1:]
-    if finding.kind == "serial":
-        return f"{who} does this alone, while the others wait."
-    if finding.kind == "replicated":
-        return "Every rank does this work in full: it does not become less on more ranks."
     if finding.kind == "communication":
         operation = (finding.path[-1].operation or "communication").replace("_", " ")
         text = f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; "
         late = _last(finding.evidence, "waiting_caused") > 0.1 * _last(finding.evidence, "seconds")
         return text + ("others wait for what it brings late." if late else "nobody is waited for.")
-    if finding.kind == "unresolved":
-        return f"{who} arrive{'s' if len(finding.ranks) == 1 else ''} late here; the samples do not explain why."
+    if finding.kind in _BY_ROW:
+        return f"{filled(_BY_ROW[finding.kind], finding, scaling.sizes[-1].ranks)}."
     if _last(finding.evidence, "waiting_caused") > 0.5 * finding.saving_s:
         return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait by what is done here."
     return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."

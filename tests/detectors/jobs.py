@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.detectors import analyze
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.noise.task_farms import find_pools
 from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from tests.detectors.simulator import sampled, simulate
 
@@ -66,3 +70,11 @@ def analyse(program, *, period_s=0.0, on_cpu=True, rank_of=None, **options):
     table = blame(timeline, waits)
     found = detect(timeline, structure(names), waits, table, replay, find_pools(timeline))
     return [(names[f.line - 1], f) for f in found], waits
+
+
+def analysed(program, **options):
+    """The whole analysis of a program, by all detectors."""
+    timeline, names = simulate(program, **options)
+    psg = structure(names)
+    run = RunInfo(ranks=timeline.ranks, seconds=float(timeline.locations.end_s.max()))
+    return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run))

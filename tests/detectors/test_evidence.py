@@ -11,10 +11,9 @@ import numpy as np
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
-from scalana.detectors.late_ranks.evidence import _alike
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, Spot
-from scalana.detectors.rollup.place_time import place_time, times_run
+from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from scalana.report import names, text
-from scalana.report.finding_text import claim, cost
+from scalana.report.claims import claim
+from scalana.report.finding_text import cost
 from scalana.report.source import excerpt
 from tests.scalana.examples import LATE_LINE, balanced, late_rank
 

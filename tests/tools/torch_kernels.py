@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scalana.runtime import torch_build, user_cache  # noqa: E402
+from scalana.runtime import user_cache  # noqa: E402
+from scalana.runtime.torch import build as torch_build  # noqa: E402
 from tests.runtime import jobs  # noqa: E402
 
 ASK = """

@@ -7,6 +7,7 @@ import numpy as np
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.kinds import SCALING_KINDS
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.paths import path_to
@@ -25,14 +26,8 @@ ALONE = 0.1
 FLAT = 0.35
 """Power of the ranks within which the time of an average rank counts as not shrinking."""
 
-ADVICE = {
-    "serial": "One rank does this for all: share it among the ranks, or overlap it with their work.",
-    "replicated": "Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and "
-    "keep the result.",
-    "waiting": "Divide this more evenly among the ranks, or let the others go on meanwhile.",
-    "communication": "The communication itself takes longer on more ranks: send less, in fewer or non-blocking "
-    "messages, or among fewer ranks.",
-}
+_SHARE_WAITING = "Divide this more evenly among the ranks, or let the others go on meanwhile."
+_ADVICE = {kind.name: kind.advice for kind in SCALING_KINDS}
 
 
 def finding_of(
@@ -61,7 +56,7 @@ def finding_of(
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
         saving_s=place.loss_s,
         evidence=_evidence(place, table, ideal, at),
-        advice=ADVICE.get("waiting" if kind == "non-scalable" and by_waiting else kind, ""),
+        advice=_SHARE_WAITING if kind == "non-scalable" and by_waiting else _ADVICE[kind],
     )
     if place.spot.kind is TargetKind.OWN:
         finding.evidence["cpu_share"] = _cpu_share(targets, analysis)

@@ -1,0 +1,41 @@
+"""What a detector is: facts in, an outcome out. Detectors do not print, and do not know each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.kinds import Kind
+from scalana.detectors.reconcile import Extent, Told
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a detector found."""
+
+    told: list[Told] = field(default_factory=list)
+    explained: Extent | None = None
+    """What of the run is explained even where it gives no finding: a schedule's own bubble is no one's fault."""
+    waiting_s: float = 0.0
+    """Rank-seconds of waiting that wait states do not count: in calls that never returned."""
+    sections: dict[str, object] = field(default_factory=dict)
+    """Accounts and the like, by the name of the part of the report that shows them."""
+
+
+class Detector(Protocol):
+    """One kind of diagnosis."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Rows of the kinds of findings that it makes."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """It is left out where the run has not all of these."""
+        ...
+
+    def detect(self, facts: Facts) -> Outcome:
+        """Look at a run."""
+        ...

@@ -1,0 +1,95 @@
+"""What several detectors need to know of a run, worked out once, and only if one asks."""
+
+from __future__ import annotations
+
+import enum
+from functools import cached_property
+
+from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.contexts import same_work
+from scalana.detectors.delays.wait_states import (
+    Dependencies,
+    WaitStates,
+    find_dependencies,
+    find_waits,
+    unwritten_waits,
+)
+from scalana.detectors.noise.task_farms import Pool, find_pools
+from scalana.detectors.whatif.replay import Replay, prepare
+from scalana.graphs.ppg import PPG
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+
+
+class Need(enum.Enum):
+    """What a run must have recorded for a detector to make sense of it."""
+
+    CALLS = "communication calls"
+    OPEN_CALLS = "calls that had not returned in the end"
+    STEPS = "steps"
+    ACTIONS = "actions of a pipeline"
+    PHASES = "phases of training by reinforcement learning"
+    DEVICE = "work on a device"
+
+
+class Facts:
+    """One run, and what follows from its record alone."""
+
+    def __init__(self, ppg: PPG) -> None:
+        self.ppg = ppg
+
+    @property
+    def timeline(self) -> Timeline:
+        """What every rank did."""
+        return self.ppg.timeline
+
+    @property
+    def psg(self) -> PSG:
+        """The structure of the program."""
+        return self.ppg.psg
+
+    @property
+    def run(self) -> RunInfo:
+        """What the run was."""
+        return self.ppg.run
+
+    def has(self, need: Need) -> bool:
+        """Whether the run recorded something."""
+        if need is Need.CALLS:
+            return len(self.timeline.calls) > 0
+        if need is Need.OPEN_CALLS:
+            return bool(self.run.open_calls)
+        if need is Need.STEPS:
+            return len(self.timeline.steps) > 0
+        return False
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """What every call waits for."""
+        return find_dependencies(self.timeline)
+
+    @cached_property
+    def waits(self) -> WaitStates:
+        """The wait states of all calls."""
+        return find_waits(self.timeline, self.dependencies)
+
+    @cached_property
+    def wait_s(self) -> float:
+        """All waiting, in rank-seconds."""
+        return float(self.waits.all_s(self.timeline).sum())
+
+    @cached_property
+    def replay(self) -> Replay:
+        """The run, ready to be replayed with changes."""
+        return prepare(self.timeline, self.dependencies, unwritten_waits(self.timeline, self.waits))
+
+    @cached_property
+    def blame(self) -> BlameTable:
+        """Delay costs: all waiting, split over those whose work made it."""
+        return blame(self.timeline, self.waits, same_work(self.timeline, self.psg))
+
+    @cached_property
+    def task_farms(self) -> list[Pool]:
+        """Ranks that are handed pieces of work by another one."""
+        return find_pools(self.timeline)

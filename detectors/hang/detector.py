@@ -1,0 +1,23 @@
+"""Hangs, as a detector."""
+
+from __future__ import annotations
+
+from scalana.detectors.detector import Outcome
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.hang.detect import KIND, detect
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.reconcile import Extent, Told
+
+
+class Hangs:
+    """See :mod:`scalana.detectors.hang.detect`."""
+
+    kinds = (BY_NAME[KIND],)
+    needs = frozenset({Need.OPEN_CALLS})
+
+    def detect(self, facts: Facts) -> Outcome:
+        """One finding for each rank that others were still waiting for in the end."""
+        findings = detect(facts.timeline, facts.psg, facts.run)
+        waiting_s = sum(finding.lost_s for finding in findings)
+        # What it speaks of lies after all that others speak of.
+        return Outcome([Told(finding, Extent(())) for finding in findings], waiting_s=waiting_s)

@@ -1,0 +1,193 @@
+"""The kinds of findings: one row each, read by every report, by the advice, and by the documents.
+
+A claim is a text with fields in braces. ``{Ranks}`` and ``{ranks}`` are the ranks of the finding, ``{one|many}`` a
+word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{text:KEY}`` and ``{ranks:KEY}`` a value of
+the evidence. Of the claims of a kind the first is made whose keys the evidence has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OF_WAITING = "of waiting"
+OF_LONGER_WORK = "that others could have worked less"
+OF_LOSS = "more than with ideal scaling"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is said of a finding, in one sentence."""
+
+    text: str
+    needs: tuple[str, ...] = ()
+    """Keys of the evidence without which it cannot be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of finding."""
+
+    name: str
+    meaning: str
+    """What ``docs/report.md`` says of it, after its name."""
+    rule: str
+    """Short description as a rule (SARIF)."""
+    claims: tuple[Claim, ...]
+    """The first that the evidence allows is made; the last needs nothing. None where the report compares sizes."""
+    compares: bool = False
+    """Whether the claim is what the ranks spend at the place beside the others, where that is known."""
+    spends: bool = True
+    """Whether what the ranks spend at the place is put behind other claims."""
+    advice: str = ""
+    """What to do about any finding of this kind; empty where its evidence decides."""
+    arrival: str = "is late"
+    """What a rank does at the end of the way from the symptom to the cause."""
+    unit: str = OF_WAITING
+    """What the seconds of ``lost_s`` are."""
+    predicts: bool = True
+    """Whether a saving can be predicted at all."""
+
+
+KINDS = (
+    Kind(
+        "late-ranks",
+        "ranks take longer at a place than the others, who wait for them",
+        "Some ranks take longer here than the others, who wait for them.",
+        (Claim("{Ranks} {is|are} late here"),),
+        compares=True,
+    ),
+    Kind(
+        "serial",
+        "work that one rank does alone while all others wait",
+        "Work on few ranks that all others wait for.",
+        (Claim("{Ranks} {works|work} here while the others wait"),),
+        compares=True,
+    ),
+    Kind(
+        "slow-worker",
+        "takes longer for a piece of work where whoever is free takes the next one; `lost_s` is what it takes longer",
+        "Some ranks take longer for a piece of work than the others, and do fewer.",
+        (
+            Claim(
+                "{Ranks} {takes|take} {seconds:piece_s_here} for a piece of work, the others {seconds:piece_s_others}: "
+                "so {it does|they do} {count:pieces_here} of them, and each other rank {count:pieces_others}",
+                ("piece_s_here", "piece_s_others", "pieces_here", "pieces_others"),
+            ),
+            Claim("{Ranks} {takes|take} longer for a piece of work than the others"),
+        ),
+        advice="Look at what is done here for a piece of work that others do not do, and at its core.",
+        arrival="is slow",
+        unit=OF_LONGER_WORK,
+    ),
+    Kind(
+        "waiting-for-core",
+        "ranks are ready to run, but have no core",
+        "Ranks are ready to run, but wait for a core.",
+        (Claim("{Ranks} {is|are} ready to run here, but {waits|wait} for a core"),),
+        advice="Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
+    ),
+    Kind(
+        "helper-takes-core",
+        "a thread or child of a rank takes the core that it needs",
+        "A thread or process of a rank takes the core that the rank needs.",
+        (Claim("A thread or process of {ranks} computes here, and takes the core from {it|them}"),),
+        advice="Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
+    ),
+    Kind(
+        "slow-transfer",
+        "what a rank sends arrives late by itself, while nobody works",
+        "Data arrives late while no rank works.",
+        (Claim("What {ranks} {sends|send} arrives late by itself, while nobody works"),),
+        advice="The data itself arrives late here: look at message size, network and placement.",
+    ),
+    Kind(
+        "carried-in",
+        "late before the record begins",
+        "Ranks are late from before the record begins.",
+        (Claim("{Ranks} {is|are} late from before the record begins: the cause lies earlier"),),
+        advice="These ranks were late before recording began; record from the start of the job to see why.",
+        predicts=False,
+    ),
+    Kind(
+        "unresolved",
+        "late, and the samples do not say why",
+        "Ranks are late, and the samples do not explain why.",
+        (Claim("{Ranks} {is|are} late here; the samples do not explain why"),),
+        advice="The samples do not explain this lateness; a higher --rate may.",
+        predicts=False,
+    ),
+    Kind(
+        "hang",
+        "a call never returned: the rank that did not come to it, and what it did instead",
+        "Ranks wait for others that never arrive.",
+        (
+            Claim("{Ranks} wait for each other in a circle, to the end", ("circle",)),
+            Claim(
+                "{Ranks} never came to the {text:operation} in which {ranks:waiting_ranks} waited to the end, but "
+                "{waits|wait} in {text:also_in}",
+                ("operation", "waiting_ranks", "also_in"),
+            ),
+            Claim(
+                "{Ranks} never came to the {text:operation} in which {ranks:waiting_ranks} waited to the end",
+                ("operation", "waiting_ranks"),
+            ),
+            Claim("{Ranks} never came to a call in which others waited to the end"),
+        ),
+        spends=False,
+        arrival="does not come",
+    ),
+)
+"""Of findings in one run."""
+
+SCALING_KINDS = (
+    Kind(
+        "serial",
+        "one rank does this for all",
+        "Work that one rank does for all.",
+        (Claim("{Ranks} {does|do} this alone, while the others wait"),),
+        advice="One rank does this for all: share it among the ranks, or overlap it with their work.",
+        unit=OF_LOSS,
+    ),
+    Kind(
+        "replicated",
+        "every rank does all of this",
+        "Work that every rank does in full.",
+        (Claim("Every rank does this work in full: it does not become less on more ranks"),),
+        advice="Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and keep "
+        "the result.",
+        unit=OF_LOSS,
+    ),
+    Kind(
+        "communication",
+        "the communication itself takes longer on more ranks",
+        "Communication that takes longer on more ranks.",
+        (),
+        advice="The communication itself takes longer on more ranks: send less, in fewer or non-blocking messages, or "
+        "among fewer ranks.",
+        unit=OF_LOSS,
+    ),
+    Kind(
+        "unresolved",
+        "late, and the samples do not say why",
+        "Ranks are late, and the samples do not explain why.",
+        (Claim("{Ranks} {arrives|arrive} late here; the samples do not explain why"),),
+        unit=OF_LOSS,
+        predicts=False,
+    ),
+    Kind(
+        "non-scalable",
+        "work that shrinks less than the ranks grow",
+        "Work that does not scale.",
+        (),
+        unit=OF_LOSS,
+    ),
+)
+"""Of findings over runs of several sizes."""
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def kind_of(name: str) -> Kind:
+    """The row of a kind; of one that is not known, a row that says no more than its name."""
+    words = name.replace("-", " ")
+    return BY_NAME.get(name) or Kind(name, words, f"{words.capitalize()}.", (Claim("{Ranks}: " + words),))

@@ -1,0 +1,133 @@
+"""Where two detectors speak of the same seconds, the one that knows more about them has the word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.finding import Finding
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
+
+MOST = 0.5
+"""Part of what a finding speaks of that must be explained already for it to be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A part of a run: what some ranks did, as a product of conditions."""
+
+    ranks: tuple[int, ...]
+    activities: IntArray | None = None
+    """Rows of the timeline's activities; None for all own work."""
+    vertices: IntArray | None = None
+    """Vertices of communication calls; None for all calls."""
+    windows_s: FloatArray | None = None
+    """Begin and end of stretches of aligned time, in order, without overlap ``[windows, 2]``; None for all the time."""
+
+
+@dataclass(slots=True)
+class Told:
+    """A finding, and what of the run it speaks of."""
+
+    finding: Finding
+    extent: Extent
+
+
+def extent_of(finding: Finding, timeline: Timeline, psg: PSG) -> Extent:
+    """What a finding at a place speaks of: what its ranks did at that vertex and below it, or the call there."""
+    vertex, none = finding.vertex, np.zeros(0, np.int64)
+    ranks = tuple(finding.ranks)
+    if vertex < 0:
+        return Extent(ranks, none, none)
+    if psg[vertex].kind is VertexKind.COMM:
+        return Extent(ranks, none, np.array([vertex]))
+    below = np.array([v.index for v in psg.walk(vertex)])
+    there = np.isin(timeline.activities.vertex, below)
+    if finding.line == finding.end_line and psg[vertex].kind is VertexKind.COMP:
+        there &= timeline.activities.line == finding.line
+    return Extent(ranks, np.flatnonzero(there), none)
+
+
+def reconciled(outcomes: list[tuple[list[Told], Extent | None]], timeline: Timeline) -> list[Finding]:
+    """The findings of detectors, those that know more first, without what one of these has explained before.
+
+    Args:
+        outcomes: what each detector tells, and what it explains besides.
+        timeline: of the run.
+    """
+    findings: list[Finding] = []
+    explained: list[Extent] = []
+    for told, besides in outcomes:
+        for each in told:
+            part = covered(each.extent, explained, timeline)
+            if part >= MOST:
+                continue
+            if part > 0.0:
+                each.finding.lost_s *= 1.0 - part
+                each.finding.lost_share *= 1.0 - part
+                each.finding.saving_s *= 1.0 - part
+            findings.append(each.finding)
+        explained += [each.extent for each in told]
+        if besides is not None:
+            explained.append(besides)
+    return findings
+
+
+def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> float:
+    """Which part of the seconds of ``extent`` lies in others, 0 where it has none."""
+    around = [other for other in explained if set(other.ranks) & set(extent.ranks)]
+    if not around:
+        return 0.0
+    work, calls = _rows(extent, timeline)
+    own_s, call_s = timeline.own.seconds, timeline.calls.exit_s - timeline.calls.enter_s
+    total_s = float(own_s[work].sum() + call_s[calls].sum())
+    work_in, calls_in = np.zeros(len(work), np.bool_), np.zeros(len(calls), np.bool_)
+    for other in around:
+        other_work, other_calls = _rows(other, timeline)
+        work_in |= other_work
+        calls_in |= other_calls
+    inside_s = float(own_s[work & work_in].sum() + call_s[calls & calls_in].sum())
+    return inside_s / total_s if total_s > 0.0 else 0.0
+
+
+def _rows(extent: Extent, timeline: Timeline) -> tuple[BoolArray, BoolArray]:
+    """Which rows of own work, and which calls, lie in an extent ``[rows], [calls]``."""
+    own, calls, locations = timeline.own, timeline.calls, timeline.locations
+    of_rank = np.zeros(timeline.ranks + 1, np.bool_)
+    of_rank[[rank for rank in extent.ranks if 0 <= rank < timeline.ranks]] = True
+    here = of_rank[locations.rank]
+    work = here[gap_locations(timeline)[own.gap]]
+    if extent.activities is not None:
+        work &= np.isin(own.activity, extent.activities)
+    inside = here[calls.location]
+    if extent.vertices is not None:
+        inside &= np.isin(calls.vertex, extent.vertices)
+    if extent.windows_s is not None:
+        work &= _within(_middles_s(timeline)[own.gap], extent.windows_s)
+        inside &= _within((calls.enter_s + calls.exit_s) / 2, extent.windows_s)
+    return np.asarray(work), np.asarray(inside)
+
+
+def _middles_s(timeline: Timeline) -> FloatArray:
+    """The middle of every burst between calls ``[gaps]``."""
+    calls, locations = timeline.calls, timeline.locations
+    end_s = np.concatenate((calls.enter_s, locations.end_s))
+    begin_s = np.concatenate((np.zeros(len(calls)), locations.start_s))
+    begin_s[1 : len(calls)] = calls.exit_s[:-1] if len(calls) else 0.0
+    first = calls.first[:-1]
+    filled = first < calls.first[1:]
+    begin_s[first[filled]] = locations.start_s[filled]
+    begin_s[len(calls) :][filled] = calls.exit_s[calls.first[1:][filled] - 1]
+    return (begin_s + end_s) / 2
+
+
+def _within(time_s: FloatArray, windows_s: FloatArray) -> BoolArray:
+    """Which times lie in one of some windows."""
+    if not len(windows_s):
+        return np.zeros(len(time_s), np.bool_)
+    window = np.searchsorted(windows_s[:, 0], time_s, side="right") - 1
+    return np.asarray((window >= 0) & (time_s <= windows_s[np.maximum(window, 0), 1]))

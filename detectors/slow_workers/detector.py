@@ -1,0 +1,24 @@
+"""Slow workers of a task farm, as a detector."""
+
+from __future__ import annotations
+
+from scalana.detectors.detector import Outcome
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.noise.contention import without_turns
+from scalana.detectors.reconcile import Told, extent_of
+from scalana.detectors.slow_workers.detect import KIND, detect
+
+
+class SlowWorkers:
+    """See :mod:`scalana.detectors.slow_workers.detect`."""
+
+    kinds = (BY_NAME[KIND],)
+    needs = frozenset({Need.CALLS})
+
+    def detect(self, facts: Facts) -> Outcome:
+        """One finding for each task farm in which some ranks are slow."""
+        timeline, psg = facts.timeline, facts.psg
+        findings = detect(facts.task_farms, facts.blame, timeline, psg) if facts.task_farms else []
+        findings = without_turns(findings, timeline, facts.run)
+        return Outcome([Told(finding, extent_of(finding, timeline, psg)) for finding in findings])

@@ -1,0 +1,93 @@
+"""The sentence that says who does what at the place of a finding, from the row of its kind."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from scalana.detectors.kinds import Kind, kind_of
+from scalana.detectors.late_ranks.advice import NOTHING
+from scalana.report import names
+
+if TYPE_CHECKING:
+    from scalana.detectors.finding import Finding
+
+ALIKE = 1.05
+"""Times as long as others, below which a rank does not spend more over the run."""
+
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+def claim(finding: Finding, ranks: int) -> str:
+    """Who does what here, as a sentence. ``ranks`` is how many the job has."""
+    kind = kind_of(finding.kind)
+    here, others = (number(finding.evidence, key) for key in ("seconds_here", "seconds_others"))
+    if here is not None and kind.compares:
+        return _comparison(finding, ranks, here, others)
+    text = filled(kind, finding, ranks)
+    if here is not None and kind.spends:
+        text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
+    return f"{text}."
+
+
+def filled(kind: Kind, finding: Finding, ranks: int) -> str:
+    """The first claim of a kind that the evidence of a finding allows, with the values put in."""
+    evidence = finding.evidence
+    text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
+    who, several = names.ranks(finding.ranks, ranks), len(set(finding.ranks)) > 1
+
+    def value(field: re.Match[str]) -> str:
+        what, _, key = field.group(1).partition(":")
+        if what in ("ranks", "Ranks") and not key:
+            return who if what == "ranks" else who[0].upper() + who[1:]
+        if what == "seconds":
+            return names.seconds(number(evidence, key) or 0.0)
+        if what == "count":
+            return f"{number(evidence, key) or 0.0:.0f}"
+        if what == "ranks":
+            others = evidence[key]
+            return names.ranks(others, ranks) if isinstance(others, Iterable) else "others"
+        if what == "text":
+            return str(evidence[key])
+        one, _, many = what.partition("|")
+        return many if several else one
+
+    return _FIELD.sub(value, text)
+
+
+def _comparison(finding: Finding, ranks: int, here: float, others: float | None) -> str:
+    """What the ranks of a finding spend at its place beside what the others do."""
+    who = names.ranks(finding.ranks, ranks)
+    who = who[0].upper() + who[1:]
+    several = len(set(finding.ranks)) > 1
+    text = f"{who} spends {names.seconds(here)} here"
+    if several:
+        text = f"{who} spend {names.seconds(here)} here on average"
+    large, over, ratio = (number(finding.evidence, key) for key in ("large_pieces", "large_pieces_over_s", "ratio"))
+    if large is not None and over is not None:
+        longer = f"{names.seconds(over)} longer than is usual for {large:.0f} pieces of work"
+        return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
+    if finding.evidence.get("drifts") and several:
+        return f"{text}, each far more than others for a part of the run."
+    if others is None:
+        return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
+    if others <= NOTHING * here:
+        return f"{text}, the others next to nothing."
+    if ratio is None:
+        ratio = here / others
+    if ratio < ALIKE:
+        more = "not more in all" if ratio > 1 / ALIKE else "less in all"
+        return f"{text}, the others {names.seconds(others)}: {more}, but at times when the others wait."
+    factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+    return f"{text}, the others {names.seconds(others)}: {factor} times as long."
+
+
+def number(evidence: Mapping[str, object], key: str) -> float | None:
+    """A number of the evidence, None where it is missing or means nothing."""
+    try:
+        value = float(evidence[key])  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
