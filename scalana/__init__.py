@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from scalana.version import __version__
+
 TYPE_CHECKING = False  # of typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
     from scalana.runtime.regions import profile, region, step
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DiffReport",

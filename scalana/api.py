@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scalana.errors import RunDataError
+
 if TYPE_CHECKING:
     import pandas
 
@@ -21,14 +23,6 @@ if TYPE_CHECKING:
     from scalana.graphs.ppg import PPG
     from scalana.graphs.structure.psg import PSG
     from scalana.graphs.structure.source_tree import FileStructure
-
-
-class RunDataError(ValueError):
-    """A run folder cannot be used; the message names the file and says why."""
-
-
-class ClusterError(ValueError):
-    """A Dask cluster cannot be used; the message names the option and says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from scalana import __version__, console
+from scalana import console
 from scalana.commands import COMMANDS, CommandError, command
+from scalana.version import __version__
 
 _DESCRIPTION = """\
 Which line, on which rank, made everyone else wait, and how much time comes back if it is fixed?

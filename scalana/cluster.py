@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from scalana import __version__
-from scalana.api import ClusterError
+from scalana.errors import ClusterError
+from scalana.version import __version__
 
 if TYPE_CHECKING:
     from scalana.graphs.readers.gather import Gathered
@@ -133,10 +133,9 @@ class Cluster:
 
 def _worker_version() -> str:
     """What a worker says of itself."""
-    import scalana
     from scalana.graphs.readers import blocks  # noqa: F401  what it will need
 
-    return scalana.__version__
+    return __version__
 
 
 def _plain(frames: Frames) -> Frames:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalana.api import RunDataError, analyze, connected
+from scalana.api import analyze, connected
+from scalana.errors import RunDataError
 
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding

@@ -1,4 +1,4 @@
-"""How a command gives up."""
+"""What goes wrong, for users of the library, and how a command gives up."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ class UsageError(CommandError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_code=2)
+
+
+class RunDataError(ValueError):
+    """A run folder cannot be used; the message names the file and says why."""
+
+
+class ClusterError(ValueError):
+    """A Dask cluster cannot be used; the message names the option and says why."""

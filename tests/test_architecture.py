@@ -135,9 +135,100 @@ def test_imports_follow_the_arrows(path: Path) -> None:
             continue
         # The version, and nothing else of the front door, is known everywhere.
         fine = any(f"{module}.".startswith(f"{allowed}.") for allowed in ALLOWED[folder]) or module in (
-            "scalana.__version__",
+            "scalana.version.__version__",
         )
         assert fine, f"{path.relative_to(ROOT)}:{node.lineno} imports {module}"
+
+
+ROOMS = {
+    "graphs": (
+        ("arrays",),
+        ("timeline", "structure"),
+        ("metrics", "readers"),
+        ("attribution",),
+        ("calls",),
+        ("samples",),
+        ("adjust", "bursts", "dependences", "spans", "steps"),
+        ("run_info",),
+        ("ppg",),
+    ),
+    "detectors": (
+        ("finding", "kinds", "account"),
+        ("delays",),
+        ("rollup",),
+        ("whatif",),
+        ("noise",),
+        ("facts", "analysis", "reconcile"),
+        ("detector",),
+        ("late_ranks", "slow_workers", "hang", "pipeline", "aggregate", "runs"),
+        ("registry", "compile_ahead"),
+        ("run",),
+    ),
+}
+"""Of each folder its rooms, and modules that stand outside of one, from the bottom up: a row may import rows above it
+here, and nothing of its own row but itself."""
+
+
+def graph() -> dict[str, set[str]]:
+    """Which of our modules each imports, wherever in the file, for whatever purpose."""
+    modules = {module_name(path): path for path in sources()}
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = {name for name, _ in imports(path)}
+        # A name is a module, or something that its package or module defines.
+        homes = {name if name in modules else name.rpartition(".")[0] for name in names}
+        found[module] = {home for home in homes if home in modules} - {module}
+    return found
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_import_downwards(folder: str) -> None:
+    package = FOLDERS[folder]
+    height = {room: level for level, rooms in enumerate(ROOMS[folder]) for room in rooms}
+    wrong = []
+    for module, imported in graph().items():
+        if not module.startswith(f"{package}."):
+            continue
+        room = module[len(package) + 1 :].split(".")[0]
+        assert room in height, f"{module} is in no room: put it into ROOMS, and into docs/architecture.md"
+        for other in imported:
+            if other.startswith(f"{package}."):
+                below = other[len(package) + 1 :].split(".")[0]
+                if below != room and height[below] >= height[room]:
+                    wrong.append(f"{module} imports {other}")
+    assert not wrong
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that lead back to themselves, by Tarjan's algorithm (1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in sorted(edges[module]):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                low[module] = min(low[module], low[other])
+        if low[module] == number[module]:
+            circle = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(circle) > 1:
+                found.append(circle)
+
+    for module in sorted(edges):
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_no_module_leads_back_to_itself() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]  # the check itself sees one
+    assert circles(graph()) == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "runtime").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))

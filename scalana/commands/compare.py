@@ -27,7 +27,7 @@ def compared() -> Iterator[None]:
     Raises:
         CommandError: with the sentence.
     """
-    from scalana.api import ClusterError, RunDataError
+    from scalana.errors import ClusterError, RunDataError
 
     try:
         yield

@@ -8,7 +8,7 @@ import sys
 
 from scalana import console
 from scalana.commands.compare import add_scheduler
-from scalana.errors import CommandError
+from scalana.errors import ClusterError, CommandError, RunDataError
 
 
 class ReportCommand:
@@ -54,7 +54,7 @@ examples:
                     text = report.to_text()
                 else:
                     text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
-        except (api.RunDataError, api.ClusterError) as error:
+        except (RunDataError, ClusterError) as error:
             raise CommandError(str(error)) from error
         except Exception as error:
             if os.environ.get("SCALANA_DEBUG"):

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from scalana import __version__, console, launch, supervise
+from scalana import console, launch, supervise
 from scalana.errors import CommandError, UsageError
+from scalana.version import __version__
 
 
 class RunCommand:

@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalana import __version__
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.claims import claim
 from scalana.report.document import by_loss, plain, warnings
 from scalana.report.finding_text import cost
+from scalana.version import __version__
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis

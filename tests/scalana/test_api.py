@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import scalana
-from scalana.api import Report, RunDataError, _symbols
+from scalana.api import Report, _symbols
+from scalana.errors import RunDataError
 from tests.scalana.examples import late_rank
 
 

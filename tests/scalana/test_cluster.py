@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.api import ClusterError
+from scalana.errors import ClusterError
 from scalana.graphs.readers import blocks
 from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.run_folder import RunFolder

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import scalana
-from scalana.api import RunDataError
+from scalana.errors import RunDataError
 from tests.scalana.recorded import PREPARE_LINE, REDUCE_LINE, STEPS, write_run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,7 @@ from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.rank_selection import choose_records
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.record.format import RecordError
-
-from .runs import Rank, build, by_name
+from tests.graphs.runs import Rank, build, by_name
 
 SECOND = 10**9
 
