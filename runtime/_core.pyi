@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypedDict, TypeVar
+from types import TracebackType
+from typing import Any, TypedDict, TypeVar
 
 _Code = TypeVar("_Code")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _Columns = tuple[memoryview[int], ...]
 
 class _Record(TypedDict):
@@ -20,7 +22,11 @@ class _Record(TypedDict):
     samples: _Columns
     events: _Columns
     done: _Columns
-    intervals: _Columns
+    lanes: list[tuple[int, int, str]]
+    unwritten: _Columns
+    spans: _Columns
+    attributes: _Columns
+    span_totals: _Columns
     totals: _Columns
     open: _Columns
     ended: bool
@@ -44,7 +50,6 @@ def begin(
 ) -> int: ...
 def end(event: int, source: int = -1, /) -> None: ...
 def done(event: int, source: int = -1, /) -> None: ...
-def interval(type: int, name: str, start_ns: int, end_ns: int, cpu_ns: int, /) -> None: ...
 def number(group_key: int, operation: int, peer: int, tag: int, /) -> int: ...
 def know_group(address: int, group_key: int, group: int, ranks: list[int], /) -> None: ...
 def forget_group(address: int, /) -> None: ...
@@ -82,3 +87,39 @@ def read(
     ranks: dict[tuple[bool, bytes], memoryview[int]],
     /,
 ) -> _Record: ...
+
+# ---- spans ----
+
+span_types: tuple[str, ...]
+
+def intern(text: str, /) -> int: ...
+def lane(kind: int, name: str, /) -> int: ...
+def span(
+    type: int,
+    lane: int,
+    name: int,
+    start_ns: int,
+    end_ns: int,
+    cpu_ns: int = -1,
+    event: int = 0,
+    attributes: tuple[int | float | str, ...] | None = None,
+    /,
+) -> None: ...
+def mark_step(source: int, /) -> None: ...
+def begin_steps() -> None: ...
+def current_step() -> int: ...
+
+class Span:
+    """A stretch of the program that it names; see :mod:`scalana.runtime.spans`."""
+
+    name: str
+    def __init__(self, name: object, kind: str = "region", lane: str | None = None, **attributes: object) -> None: ...
+    @classmethod
+    def begin(cls, name: object, kind: str = "region", lane: str | None = None, **attributes: object) -> Span: ...
+    def end(self, **attributes: object) -> None: ...
+    def again(self, shares_thread: bool, /) -> Span: ...
+    def __enter__(self) -> Span: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __call__(self, function: _F, /) -> _F: ...

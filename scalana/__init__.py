@@ -13,7 +13,8 @@ TYPE_CHECKING = False  # of typing, which takes longer to import than all of thi
 if TYPE_CHECKING:
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
-    from scalana.runtime.regions import profile, region, step
+    from scalana.runtime.regions import profile, step
+    from scalana.runtime.spans import region, span
 
 __all__ = [
     "DiffReport",
@@ -25,6 +26,7 @@ __all__ = [
     "profile",
     "region",
     "scaling",
+    "span",
     "step",
 ]
 
@@ -35,8 +37,9 @@ _HOMES = {
     "analyze": "scalana.api",
     "diff": "scalana.comparison",
     "profile": "scalana.runtime.regions",
-    "region": "scalana.runtime.regions",
+    "region": "scalana.runtime.spans",
     "scaling": "scalana.comparison",
+    "span": "scalana.runtime.spans",
     "step": "scalana.runtime.regions",
 }
 

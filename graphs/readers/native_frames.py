@@ -186,7 +186,8 @@ class _Resolver:
             paths=PathColumns(*(_column(table[:, number]) for number in range(3))),
             samples=_moved(old.samples, moved),
             events=_moved(old.events, moved),
-            intervals=_moved(old.intervals, moved),
+            spans=_moved(old.spans, moved),
+            span_totals=_moved(old.span_totals, moved),
             totals=_moved(old.totals, moved),
             open=_moved(old.open, moved),
         )

@@ -5,6 +5,9 @@
 
 #include "checksum.h"
 
+/* What a program names differently each time must not take memory without end. */
+#define MOST_SPAN_TOTALS (1u << 16)
+
 typedef uint64_t (*row_hash)(const void *rows, uint32_t row);
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -211,6 +214,56 @@ bool total_add(total_table *t, const total_amount *amount)
     return true;
 }
 
+static bool same_spans(const span_amount *a, const span_amount *b)
+{
+    return a->type == b->type && a->lane == b->lane && a->name == b->name && a->path == b->path;
+}
+
+static uint64_t span_total_key(const span_amount *a)
+{
+    return mix((uint64_t)a->path << 32 | a->name, (uint64_t)a->lane << 32 | a->type);
+}
+
+static uint64_t span_total_hash(const void *rows, uint32_t row)
+{
+    return span_total_key(&((const span_total_row *)rows)[row].sum);
+}
+
+bool span_total_add(span_total_table *t, const span_amount *amount)
+{
+    row_index *x = &t->index;
+    uint64_t hash = span_total_key(amount);
+    span_total_row *row = NULL;
+    if (x->slots) {
+        for (uint32_t at = (uint32_t)hash & x->mask; row == NULL && x->slots[at]; at = (at + 1) & x->mask) {
+            span_total_row *other = &t->rows[x->slots[at] - 1];
+            row = same_spans(&other->sum, amount) ? other : NULL;
+        }
+    }
+    if (row == NULL) {
+        void *rows = t->rows;
+        bool few = x->count < MOST_SPAN_TOTALS || (amount->name == 0 && amount->path == 0);
+        bool room = few && index_reserve(x, &rows, sizeof *t->rows, span_total_hash);
+        t->rows = rows;
+        if (!room) {
+            return false;
+        }
+        uint32_t at = (uint32_t)hash & x->mask;
+        while (x->slots[at]) {
+            at = (at + 1) & x->mask;
+        }
+        row = &t->rows[x->count++];
+        *row = (span_total_row){
+            .sum = {.type = amount->type, .lane = amount->lane, .name = amount->name, .path = amount->path}};
+        x->slots[at] = x->count;
+    }
+    row->sum.count += amount->count;
+    row->sum.wall_ns += amount->wall_ns;
+    row->sum.cpu_ns += amount->cpu_ns;
+    row->changed = true;
+    return true;
+}
+
 void code_table_free(code_table *t)
 {
     free(t->index.slots);
@@ -228,6 +281,13 @@ void path_table_free(path_table *t)
 }
 
 void total_table_free(total_table *t)
+{
+    free(t->index.slots);
+    free(t->rows);
+    memset(t, 0, sizeof *t);
+}
+
+void span_total_table_free(span_total_table *t)
 {
     free(t->index.slots);
     free(t->rows);

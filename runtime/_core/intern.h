@@ -61,14 +61,34 @@ typedef struct {
     uint32_t changes;
 } total_table;
 
+/* Spans of one kind. */
+typedef struct {
+    uint32_t type, lane, name, path;
+    uint64_t count, wall_ns, cpu_ns;
+} span_amount;
+
+typedef struct {
+    span_amount sum;
+    bool changed;
+} span_total_row;
+
+typedef struct {
+    row_index index;
+    span_total_row *rows;
+} span_total_table;
+
 /* The row of `address`, added (with id 0) when it is new; NULL when memory is short. Valid until the next call. */
 code_address *code_at(code_table *t, uint64_t address);
 /* Id of the code with this content; `fresh` says that it has to be recorded. Unless `may_add`, 0 for a new one. */
 uint32_t code_by_content(code_table *t, const uint64_t hash[2], bool may_add, bool *fresh);
 uint32_t path_intern(path_table *t, uint32_t parent, uint32_t code, uint32_t lasti, bool may_add, bool *fresh);
 bool total_add(total_table *t, const total_amount *amount);
+/* Adds to the spans of the same type, lane, name and path. False when memory is short, or if there are too many of these
+ * already; those without name and path always have a place. */
+bool span_total_add(span_total_table *t, const span_amount *amount);
 void code_table_free(code_table *t);
 void path_table_free(path_table *t);
 void total_table_free(total_table *t);
+void span_total_table_free(span_total_table *t);
 
 #endif

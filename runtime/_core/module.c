@@ -15,6 +15,7 @@
 #include "module_arguments.h"
 #include "module_read.h"
 #include "module_samples.h"
+#include "module_spans.h"
 #include "record_kinds.h"
 #include "recorder.h"
 #include "recorder_api.h"
@@ -293,30 +294,6 @@ static PyObject *core_done(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
-static PyObject *core_interval(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    int64_t type, v[3];
-    (void)module;
-    if (count != 5 || !PyUnicode_Check(args[1])) {
-        return PyErr_Format(PyExc_TypeError, "interval() takes type, name, start_ns, end_ns, cpu_ns");
-    }
-    if (!as_int64(args[0], &type) || !take_ints("interval", args + 2, 3, 3, 3, v)) {
-        return NULL;
-    }
-    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
-    if (own) {
-        PyObject *name = text_bytes(args[1]);
-        if (name == NULL) {
-            return NULL;
-        }
-        uint32_t path = frames_path_of_self(&own->cache);
-        recorder_interval(as_u32(type), own->index, PyBytes_AS_STRING(name), (size_t)PyBytes_GET_SIZE(name),
-                          not_negative(v[0]), not_negative(v[1]), not_negative(v[2]), path);
-        Py_DECREF(name);
-    }
-    Py_RETURN_NONE;
-}
-
 static PyObject *core_now(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -349,8 +326,6 @@ static PyMethodDef methods[] = {
      "the calling thread that is known only once it is over, returns its event."},
     {"done", (PyCFunction)(void (*)(void))core_done, METH_FASTCALL,
      "done(event, source=-1): a posted operation is complete."},
-    {"interval", (PyCFunction)(void (*)(void))core_interval, METH_FASTCALL,
-     "interval(type, name, start_ns, end_ns, cpu_ns): a named stretch of time of the calling thread."},
     {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},
     {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
     {"sample_path", core_sample_path, METH_O,
@@ -389,7 +364,7 @@ static int core_exec(PyObject *module)
         registered = true;
         Py_AtExit(stop_at_exit);
     }
-    return PyModule_AddFunctions(module, torch_methods);
+    return add_spans(module) ? PyModule_AddFunctions(module, torch_methods) : -1;
 }
 
 static PyModuleDef_Slot slots[] = {

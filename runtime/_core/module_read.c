@@ -178,6 +178,12 @@ static PyObject *note_row(const record_content *content, size_t row)
     return as_text(((const text *)content->notes.rows)[row]);
 }
 
+static PyObject *lane_row(const record_content *content, size_t row)
+{
+    const read_lane *l = (const read_lane *)content->lanes.rows + row;
+    return Py_BuildValue("(KLN)", (unsigned long long)l->kind, (long long)l->thread, as_text(l->name));
+}
+
 static PyObject *name_row(const record_content *content, size_t row)
 {
     return as_text(((const text *)content->names.rows)[row]);
@@ -203,7 +209,11 @@ static PyObject *as_dict(const record_content *r, const shared_objects *shared)
         set_item(d, "samples", table(r->samples, SAMPLE_COLUMNS)) &&
         set_item(d, "events", table(r->events, EVENT_COLUMNS)) &&
         set_item(d, "done", table(r->done, DONE_COLUMNS)) &&
-        set_item(d, "intervals", table(r->intervals, INTERVAL_COLUMNS)) &&
+        set_item(d, "lanes", row_list(r, r->lanes.count, lane_row)) &&
+        set_item(d, "unwritten", table(r->unwritten, UNWRITTEN_COLUMNS)) &&
+        set_item(d, "spans", table(r->spans, SPAN_COLUMNS)) &&
+        set_item(d, "attributes", table(r->attributes, ATTRIBUTE_COLUMNS)) &&
+        set_item(d, "span_totals", table(r->span_totals, SPAN_TOTAL_COLUMNS)) &&
         set_item(d, "totals", table(r->totals, TOTAL_COLUMNS)) &&
         set_item(d, "open", table(r->open, OPEN_COLUMNS)) &&
         set_item(d, "ended", PyBool_FromLong(r->ended)) &&
@@ -246,7 +256,7 @@ PyObject *core_read(PyObject *module, PyObject *arguments)
         PyErr_Format(PyExc_ValueError, "%s: not a record of scalana", PyBytes_AS_STRING(name));
         break;
     case READ_OTHER_VERSION:
-        PyErr_Format(PyExc_ValueError, "%s: a record of another version", PyBytes_AS_STRING(name));
+        PyErr_Format(PyExc_ValueError, "%s: a record of a newer version of scalana; read it with that version", PyBytes_AS_STRING(name));
         break;
     case READ_NO_MEMORY:
     default:

@@ -34,7 +34,7 @@ static void set_widths(column *columns, int count, uint32_t wide)
 
 /* ---- values ---- */
 
-static uint64_t take_long(cursor *c)
+uint64_t take_long(cursor *c)
 {
     uint64_t value = 0;
     unsigned shift = 0;
@@ -55,22 +55,7 @@ static uint64_t take_long(cursor *c)
     return 0;
 }
 
-static inline uint64_t take(cursor *c)
-{
-    return c->at < c->end && *c->at < 0x80 ? *c->at++ : take_long(c); /* most are small */
-}
-
-static int64_t zigzag(uint64_t value)
-{
-    return (int64_t)((value >> 1) ^ (UINT64_C(0) - (value & 1)));
-}
-
-static int64_t take_signed(cursor *c)
-{
-    return zigzag(take(c));
-}
-
-static text take_text(cursor *c)
+text take_text(cursor *c)
 {
     uint64_t size = take(c);
     text t = {c->at, 0};
@@ -83,23 +68,8 @@ static text take_text(cursor *c)
     return t;
 }
 
-static uint64_t take_time(cursor *c)
-{
-    return c->base_ns + (uint64_t)take_signed(c);
-}
-
-static void saw(record_content *r, uint64_t time_ns)
-{
-    if (time_ns > r->last_ns) {
-        r->last_ns = time_ns;
-    }
-    if (r->first_ns == 0 || time_ns < r->first_ns) {
-        r->first_ns = time_ns;
-    }
-}
-
 /* Appends one value to each column of a table, or to none. */
-static bool push_all(column *columns, int count, const int64_t *values)
+bool push_all(column *columns, int count, const int64_t *values)
 {
     for (int i = 0; i < count; i++) {
         if (!column_push(&columns[i], values[i])) {
@@ -113,25 +83,6 @@ static bool push_all(column *columns, int count, const int64_t *values)
 }
 
 /* ---- records ---- */
-
-/* Index of an interval's name, -1 when memory is short. */
-static int64_t name_index(record_content *r, text name)
-{
-    uint64_t hash[2];
-    for (unsigned i = 0; i < 2; i++) {
-        hash[i] = hash_finish(hash_word(hash_bytes(HASH_SEED + i, name.at, name.size), name.size));
-    }
-    bool fresh;
-    uint32_t id = code_by_content(&r->name_table, hash, true, &fresh);
-    if (fresh) {
-        text *row = row_array_add(&r->names, sizeof *row);
-        if (row == NULL) {
-            return -1;
-        }
-        *row = name;
-    }
-    return (int64_t)id - 1;
-}
 
 /* Members of a group that names them in strides (first rank, step, count); sets c->bad if they are too many. */
 static uint64_t strided_members(cursor *c, uint64_t strides)
@@ -268,6 +219,10 @@ bool decode_record(record_content *r, cursor *c)
         if (c->bad) {
             return true;
         }
+        if (v[SAMPLE_STATE] & STATE_CPU_UNKNOWN) {
+            v[SAMPLE_STATE] &= ~(int64_t)STATE_CPU_UNKNOWN;
+            v[SAMPLE_CPU] = v[SAMPLE_CORE_WAIT] = -1;
+        }
         saw(r, (uint64_t)v[SAMPLE_TIME]);
         return push_all(r->samples, SAMPLE_COLUMNS, v);
     case RECORD_GROUP:
@@ -288,6 +243,10 @@ bool decode_record(record_content *r, cursor *c)
         if (c->bad) {
             return true;
         }
+        if (v[EV_FLAGS] & EVENT_CPU_UNKNOWN) {
+            v[EV_FLAGS] &= ~(int64_t)EVENT_CPU_UNKNOWN;
+            v[EV_CPU_ENTER] = v[EV_CPU] = -1;
+        }
         saw(r, (uint64_t)v[EV_ENTER]);
         saw(r, (uint64_t)v[EV_ENTER] + (uint64_t)v[EV_DURATION]);
         return push_all(r->events, EVENT_COLUMNS, v);
@@ -301,22 +260,8 @@ bool decode_record(record_content *r, cursor *c)
         }
         saw(r, (uint64_t)v[DONE_TIME]);
         return push_all(r->done, DONE_COLUMNS, v);
-    case RECORD_INTERVAL: {
-        v[IV_TYPE] = (int64_t)take(c);
-        v[IV_THREAD] = (int64_t)take(c);
-        text name = take_text(c);
-        v[IV_START] = (int64_t)take_time(c);
-        v[IV_DURATION] = (int64_t)take(c);
-        v[IV_CPU] = (int64_t)take(c);
-        v[IV_PATH] = (int64_t)take(c);
-        if (c->bad) {
-            return true;
-        }
-        v[IV_NAME] = name_index(r, name);
-        saw(r, (uint64_t)v[IV_START]);
-        saw(r, (uint64_t)v[IV_START] + (uint64_t)v[IV_DURATION]);
-        return v[IV_NAME] >= 0 && push_all(r->intervals, INTERVAL_COLUMNS, v);
-    }
+    case RECORD_UNWRITTEN:
+        return decode_unwritten(r, c);
     case RECORD_TOTAL:
         for (int i = 0; i < TOTAL_COLUMNS; i++) {
             v[i] = (int64_t)take(c);
@@ -350,6 +295,9 @@ bool decode_record(record_content *r, cursor *c)
         return true;
     }
     default:
+        if (kind >= RECORD_SIZED) {
+            return decode_sized(r, c, kind);
+        }
         c->bad = true;
         return true;
     }
@@ -363,10 +311,14 @@ bool content_begin(record_content *r)
                1u << EV_ID | 1u << EV_SEQ | 1u << EV_TAG | 1u << EV_BYTES | 1u << EV_ENTER | 1u << EV_DURATION |
                    1u << EV_CPU_ENTER | 1u << EV_CPU | 1u << EV_COMPLETES);
     set_widths(r->done, DONE_COLUMNS, 1u << DONE_EVENT | 1u << DONE_TIME | 1u << DONE_CPU);
-    set_widths(r->intervals, INTERVAL_COLUMNS, 1u << IV_START | 1u << IV_DURATION | 1u << IV_CPU);
+    set_widths(r->unwritten, UNWRITTEN_COLUMNS, 1u << UNWRITTEN_START | 1u << UNWRITTEN_DURATION | 1u << UNWRITTEN_CPU);
+    set_widths(r->spans, SPAN_COLUMNS,
+               1u << SP_START | 1u << SP_DURATION | 1u << SP_CPU | 1u << SP_EVENT | 1u << SP_STEP | 1u << SP_LAST);
+    set_widths(r->attributes, ATTRIBUTE_COLUMNS, 1u << ATTR_VALUE);
+    set_widths(r->span_totals, SPAN_TOTAL_COLUMNS, 1u << ST_COUNT | 1u << ST_WALL | 1u << ST_CPU);
     set_widths(r->totals, TOTAL_COLUMNS, 1u << TOTAL_CALLS | 1u << TOTAL_BYTES | 1u << TOTAL_WALL | 1u << TOTAL_CPU);
     set_widths(r->open, OPEN_COLUMNS, 1u << OPEN_EVENT | 1u << OPEN_SEQ | 1u << OPEN_ENTER | 1u << OPEN_AS_OF);
     const int64_t root[PATH_COLUMNS] = {0};
     r->dense_paths = true;
-    return push_all(r->paths, PATH_COLUMNS, root);
+    return push_all(r->paths, PATH_COLUMNS, root) && spans_begin(r);
 }

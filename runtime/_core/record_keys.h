@@ -36,6 +36,12 @@ static inline uint32_t level_of_collective(uint64_t seq, uint32_t level)
     return most < level ? most : level;
 }
 
+/* Of a training step, by its number. */
+static inline uint64_t key_of_step(int64_t step)
+{
+    return hash_finish(hash_mix(HASH_SEED, (uint64_t)step));
+}
+
 /* One key in 2^level is kept: at a higher level, a part of what is kept at a lower one. */
 static inline bool is_kept(uint64_t key, uint32_t level)
 {

@@ -3,7 +3,9 @@
 #define SCALANA_RECORD_KINDS_H
 
 #define RECORD_FILE_MAGIC "SCALANA1"
-#define RECORD_FILE_VERSION 1u
+#define RECORD_FILE_VERSION 2u
+/* The oldest reader's version that can make sense of what this writer writes. */
+#define RECORD_READER_VERSION 2u
 #define RECORD_FILE_HEADER 16u
 #define RECORD_BLOCK_MAGIC 0x4B4C4253u
 #define RECORD_BLOCK_HEADER 16u
@@ -22,12 +24,17 @@ enum record_kind {
     RECORD_GROUP = 7,
     RECORD_EVENT = 8,
     RECORD_DONE = 9,
-    RECORD_INTERVAL = 10,
+    RECORD_UNWRITTEN = 10, /* in version 1 spans, too */
     RECORD_TOTAL = 11,
     RECORD_OPEN = 12,
     RECORD_NOTE = 13,
     RECORD_END = 14,
-    RECORD_STRIDED_GROUP = 15
+    RECORD_STRIDED_GROUP = 15,
+    RECORD_SIZED = 16, /* from here on the size of the rest follows, so that a reader may skip it */
+    RECORD_STRING = 16,
+    RECORD_LANE = 17,
+    RECORD_SPAN = 18,
+    RECORD_SPAN_TOTAL = 19
 };
 
 enum event_flag {
@@ -38,11 +45,37 @@ enum event_flag {
     EVENT_ANY_SOURCE = 16,
     EVENT_NUMBERED = 32, /* of a receive from anybody: counted in its channel when it was complete */
     EVENT_WITHDRAWN = 64, /* completes a receive that was cancelled before there was a message for it */
-    EVENT_UNCOUNTED = 128, /* not written: part of a call that counts itself */
+    EVENT_UNCOUNTED = 128, /* of a call: part of one that counts itself; not written */
+    EVENT_CPU_UNKNOWN = 128, /* in a file: nobody read the thread's CPU clock */
     EVENT_LEVEL_SHIFT = 8
 };
 
-enum { INTERVAL_UNWRITTEN = 7 };
+/* In the place of a span's type, in records of kind 10. */
+enum { UNWRITTEN_CALLS = 7 };
+
+/* Types of spans; their names are in span_types.h. */
+enum span_type {
+    SPAN_OTHER = 0,
+    SPAN_REGION = 1,
+    SPAN_STEP = 2,
+    SPAN_PHASE = 3,
+    SPAN_MODULE = 4,
+    SPAN_DEVICE = 5,
+    SPAN_ACTION = 6,
+    SPAN_TRAJECTORY = 8,
+    SPAN_REQUEST = 9,
+    SPAN_KERNEL = 10,
+    SPAN_COPY = 11,
+    SPAN_TRANSFER = 12,
+    SPAN_OPTIMIZER = 13,
+    SPAN_DATA = 14,
+    SPAN_WAIT = 15,
+    SPAN_TYPES
+};
+
+enum lane_kind { LANE_THREAD = 0, LANE_STREAM = 1, LANE_SLOT = 2, LANE_STAGE = 3, LANE_OTHER = 4, LANE_KINDS };
+
+enum attribute_tag { ATTRIBUTE_NUMBER = 0, ATTRIBUTE_REAL = 1, ATTRIBUTE_TEXT = 2 };
 
 enum thread_flag { THREAD_MAIN = 1, THREAD_PYTHON = 2, THREAD_NATIVE = 4 };
 
@@ -52,7 +85,8 @@ enum thread_activity {
     STATE_LOCK = 2,
     STATE_IPC = 3,
     STATE_DISK = 4,
-    STATE_UNKNOWN = 5
+    STATE_UNKNOWN = 5,
+    STATE_CPU_UNKNOWN = 8 /* added to it in a file: nobody read the thread's CPU clock */
 };
 
 /* Rows of runtime/operations.py that the writer must tell apart to thin consistently. */

@@ -106,6 +106,17 @@ static bool read_blocks(record_content *r)
     return true;
 }
 
+static bool tell_skipped(record_content *r)
+{
+    for (unsigned kind = 0; kind < 256; kind++) {
+        if (r->skipped[kind] && !trouble(r, "%llu records of kind %u, written by a newer scalana, were skipped",
+                                         (unsigned long long)r->skipped[kind], kind)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- file ---- */
 
 static enum read_result slurp(const char *path, record_content *r)
@@ -160,10 +171,11 @@ enum read_result record_read(const char *path, record_content *r)
     if (r->size < RECORD_FILE_HEADER || memcmp(r->bytes, RECORD_FILE_MAGIC, 8) != 0) {
         return READ_NOT_A_RECORD;
     }
-    if (load_u32(r->bytes + 8) != RECORD_FILE_VERSION) {
+    uint32_t version = load_u32(r->bytes + 8), reader = load_u32(r->bytes + 12);
+    if (version == 0 || (reader ? reader : version) > RECORD_FILE_VERSION) {
         return READ_OTHER_VERSION;
     }
-    return read_blocks(r) ? READ_OK : READ_NO_MEMORY;
+    return read_blocks(r) && tell_skipped(r) ? READ_OK : READ_NO_MEMORY;
 }
 
 static void free_columns(column *columns, int count)
@@ -186,12 +198,17 @@ void record_content_free(record_content *r)
     free(r->groups.rows);
     free(r->notes.rows);
     free(r->names.rows);
+    free(r->lanes.rows);
     code_table_free(&r->name_table);
+    code_table_free(&r->lane_table);
     free_columns(r->paths, PATH_COLUMNS);
     free_columns(r->samples, SAMPLE_COLUMNS);
     free_columns(r->events, EVENT_COLUMNS);
     free_columns(r->done, DONE_COLUMNS);
-    free_columns(r->intervals, INTERVAL_COLUMNS);
+    free_columns(r->unwritten, UNWRITTEN_COLUMNS);
+    free_columns(r->spans, SPAN_COLUMNS);
+    free_columns(r->attributes, ATTRIBUTE_COLUMNS);
+    free_columns(r->span_totals, SPAN_TOTAL_COLUMNS);
     free_columns(r->totals, TOTAL_COLUMNS);
     free_columns(r->open, OPEN_COLUMNS);
     free(r->bytes);

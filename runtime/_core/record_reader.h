@@ -16,7 +16,14 @@ enum event_column {
     EV_CPU_ENTER, EV_CPU, EV_PATH, EV_COMPLETES, EVENT_COLUMNS
 };
 enum done_column { DONE_EVENT, DONE_TIME, DONE_CPU, DONE_SOURCE, DONE_COLUMNS };
-enum interval_column { IV_TYPE, IV_THREAD, IV_NAME, IV_START, IV_DURATION, IV_CPU, IV_PATH, INTERVAL_COLUMNS };
+enum unwritten_column { UNWRITTEN_THREAD, UNWRITTEN_START, UNWRITTEN_DURATION, UNWRITTEN_CPU, UNWRITTEN_COLUMNS };
+/* Names, keys and texts are rows of `names`, lanes rows of `lanes`; 0 is unknown. */
+enum span_column {
+    SP_TYPE, SP_LANE, SP_NAME, SP_START, SP_DURATION, SP_CPU /* -1 unknown */, SP_PATH, SP_EVENT, SP_STEP /* -1 none */,
+    SP_LAST /* attributes up to here, those of the spans before included */, SPAN_COLUMNS
+};
+enum attribute_column { ATTR_KEY, ATTR_TAG, ATTR_VALUE /* a number, the bits of a double, or a name */, ATTRIBUTE_COLUMNS };
+enum span_total_column { ST_TYPE, ST_LANE, ST_NAME, ST_PATH, ST_COUNT, ST_WALL, ST_CPU, SPAN_TOTAL_COLUMNS };
 enum total_column { TOTAL_PATH, TOTAL_OPERATION, TOTAL_GROUP, TOTAL_CALLS, TOTAL_BYTES, TOTAL_WALL, TOTAL_CPU, TOTAL_COLUMNS };
 enum open_column { OPEN_THREAD, OPEN_EVENT, OPEN_OPERATION, OPEN_GROUP, OPEN_SEQ, OPEN_PEER, OPEN_PATH, OPEN_ENTER, OPEN_AS_OF, OPEN_COLUMNS };
 enum path_column { PATH_ID, PATH_PARENT, PATH_CODE, PATH_LASTI, PATH_COLUMNS };
@@ -47,6 +54,12 @@ typedef struct {
 } read_group;
 
 typedef struct {
+    uint64_t kind;
+    int64_t thread; /* -1 none */
+    text name;
+} read_lane;
+
+typedef struct {
     text key, value;
 } read_meta;
 
@@ -59,11 +72,15 @@ typedef struct {
     uint8_t *bytes; /* the file; the texts point into it */
     size_t size;
     row_array meta, codes, threads, groups, notes; /* read_meta, read_code, read_thread, read_group, text */
-    row_array names;                               /* text: names of intervals */
-    code_table name_table;                         /* the same by content */
+    row_array names;                               /* text: of spans, each once; the first is empty */
+    code_table name_table, string_table;           /* their rows by content, and by their ids in the file */
+    row_array lanes;                               /* read_lane; the first is unknown */
+    code_table lane_table;                         /* by their ids in the file */
     row_array troubles;                            /* char *: what could not be read */
     column paths[PATH_COLUMNS], samples[SAMPLE_COLUMNS], events[EVENT_COLUMNS], done[DONE_COLUMNS],
-        intervals[INTERVAL_COLUMNS], totals[TOTAL_COLUMNS], open[OPEN_COLUMNS];
+        unwritten[UNWRITTEN_COLUMNS], spans[SPAN_COLUMNS], attributes[ATTRIBUTE_COLUMNS],
+        span_totals[SPAN_TOTAL_COLUMNS], totals[TOTAL_COLUMNS], open[OPEN_COLUMNS];
+    uint64_t skipped[256]; /* records of a kind that is not known */
     bool ended;
     int64_t status;
     uint64_t first_ns, last_ns; /* earliest and latest moment seen; 0 when there is none */

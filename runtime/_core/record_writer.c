@@ -10,18 +10,16 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "record_kinds.h"
+#include "record_encode.h"
 
 #define INITIAL_CAPACITY (64u << 10)
 /* What may pile up while the disk is stuck; beyond it records are dropped and counted. */
 #define LARGEST_BUFFER (8u << 20)
-#define VARINT_MAX 10u
 #define FIRST_DESCRIPTOR 512
-#define LONGEST_STRING (1u << 20)
 
 /* ---- encoding ---- */
 
-static bool reserve(record_writer *w, size_t extra)
+bool writer_reserve(record_writer *w, size_t extra)
 {
     block_buffer *b = &w->active;
     if (w->stopped) {
@@ -49,79 +47,9 @@ static bool reserve(record_writer *w, size_t extra)
     return true;
 }
 
-static void put_byte(record_writer *w, uint8_t byte)
-{
-    w->active.data[w->active.size++] = byte;
-}
-
-static void put(record_writer *w, uint64_t value)
-{
-    uint8_t *p = w->active.data + w->active.size;
-    while (value >= 0x80) {
-        *p++ = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    *p++ = (uint8_t)value;
-    w->active.size = (size_t)(p - w->active.data);
-}
-
-static void put_signed(record_writer *w, int64_t value)
-{
-    put(w, ((uint64_t)value << 1) ^ (value < 0 ? UINT64_MAX : 0));
-}
-
-static void put_bytes(record_writer *w, const void *data, size_t size)
-{
-    put(w, size);
-    if (size) {
-        memcpy(w->active.data + w->active.size, data, size);
-        w->active.size += size;
-    }
-}
-
 static size_t bounded(size_t size)
 {
     return size < LONGEST_STRING ? size : LONGEST_STRING;
-}
-
-/* A string cut at the bound must not end inside a UTF-8 sequence. */
-static size_t bounded_text(const char *text, size_t size)
-{
-    if (size <= LONGEST_STRING) {
-        return size;
-    }
-    size = LONGEST_STRING;
-    while (size > 0 && ((uint8_t)text[size] & 0xC0) == 0x80) {
-        size--;
-    }
-    return size;
-}
-
-static bool begin_record(record_writer *w, enum record_kind kind, size_t fields, size_t text)
-{
-    if (w->active.size == 0) {
-        if (!reserve(w, RECORD_BLOCK_HEADER)) {
-            return false;
-        }
-        w->active.size = RECORD_BLOCK_HEADER;
-    }
-    if (!reserve(w, 1 + fields * VARINT_MAX + text)) {
-        return false;
-    }
-    put_byte(w, (uint8_t)kind);
-    return true;
-}
-
-static int64_t from_base(const record_writer *w, uint64_t time_ns)
-{
-    return (int64_t)(time_ns - w->base_ns);
-}
-
-static void need_base(record_writer *w, uint64_t time_ns)
-{
-    if (w->base_ns == 0) {
-        record_time(w, time_ns);
-    }
 }
 
 void record_meta(record_writer *w, const char *key, size_t key_size, const char *value, size_t value_size)
@@ -294,19 +222,17 @@ void record_done(record_writer *w, uint64_t event, uint64_t time_ns, uint64_t cp
     }
 }
 
-void record_interval(record_writer *w, uint32_t type, uint32_t thread, const char *name, size_t size,
-                     uint64_t start_ns, uint64_t duration_ns, uint64_t cpu_ns, uint32_t path)
+void record_unwritten(record_writer *w, uint32_t thread, uint64_t start_ns, uint64_t duration_ns, uint64_t cpu_ns)
 {
-    size = bounded_text(name, size);
     need_base(w, start_ns);
-    if (begin_record(w, RECORD_INTERVAL, 7, size)) {
-        put(w, type);
+    if (begin_record(w, RECORD_UNWRITTEN, 7, 0)) {
+        put(w, UNWRITTEN_CALLS);
         put(w, thread);
-        put_bytes(w, name, size);
+        put_bytes(w, "", 0);
         put_signed(w, from_base(w, start_ns));
         put(w, duration_ns);
         put(w, cpu_ns);
-        put(w, path);
+        put(w, 0);
     }
 }
 
@@ -406,6 +332,7 @@ int writer_open(record_writer *w, const char *path)
     uint8_t header[RECORD_FILE_HEADER] = {0};
     memcpy(header, RECORD_FILE_MAGIC, 8);
     store_u32(header + 8, RECORD_FILE_VERSION);
+    store_u32(header + 12, RECORD_READER_VERSION);
     int error = write_all(w->fd, header, sizeof header);
     if (error) {
         close(w->fd);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "intern.h"
+#include "record_kinds.h"
 
 typedef struct {
     uint8_t *data; /* block header, then payload */
@@ -36,6 +37,23 @@ typedef struct {
     uint64_t nbytes, completes, enter_ns, duration_ns, cpu_enter_ns, cpu_ns;
     uint32_t flags;
 } event_record;
+
+typedef struct {
+    uint32_t key;  /* id of a string */
+    uint32_t text; /* likewise, of ATTRIBUTE_TEXT */
+    int64_t number;
+    double real;
+    enum attribute_tag tag;
+} span_attribute;
+
+typedef struct {
+    uint32_t type, lane, name, path;
+    uint64_t start_ns, duration_ns, event;
+    int64_t cpu_ns; /* -1 unknown */
+    int64_t step;   /* -1 outside of any */
+    const span_attribute *attributes;
+    uint32_t attribute_count;
+} span_record;
 
 /* Creates `path` (which must not exist) and writes the file header. Returns 0, or an errno value. */
 int writer_open(record_writer *w, const char *path);
@@ -66,10 +84,15 @@ void record_group(record_writer *w, uint32_t id, const char *name, size_t size, 
                   const uint32_t *ranks);
 void record_event(record_writer *w, const event_record *e);
 void record_done(record_writer *w, uint64_t event, uint64_t time_ns, uint64_t cpu_ns, int64_t source);
-void record_interval(record_writer *w, uint32_t type, uint32_t thread, const char *name, size_t size,
-                     uint64_t start_ns, uint64_t duration_ns, uint64_t cpu_ns, uint32_t path);
+/* How long a thread was in calls that were not written, before one that is. */
+void record_unwritten(record_writer *w, uint32_t thread, uint64_t start_ns, uint64_t duration_ns, uint64_t cpu_ns);
 void record_total(record_writer *w, const total_amount *sum);
 void record_open(record_writer *w, const event_record *e);
+void record_string(record_writer *w, uint32_t id, const char *text, size_t size);
+/* `thread` is an index, or -1. */
+void record_lane(record_writer *w, uint32_t id, enum lane_kind kind, int64_t thread, const char *name, size_t size);
+void record_span(record_writer *w, const span_record *s);
+void record_span_total(record_writer *w, const span_amount *sum);
 void record_end(record_writer *w, uint64_t time_ns, int64_t status);
 
 #endif

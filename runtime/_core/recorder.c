@@ -56,6 +56,7 @@ static void forget(void)
     free(rec.groups);
     free(rec.open);
     free(rec.posts);
+    recorder_spans_forget();
     free(rec.path);
     if (!is_our_file(rec.writer.fd)) {
         rec.writer.fd = -1; /* the program's by now, not ours to close */
@@ -174,6 +175,7 @@ int recorder_start(const char *path, uint64_t budget_bytes)
         rec.totals_ns = clock_wall_ns();
         meta_number_locked("start_ns", rec.totals_ns);
         meta_number_locked("unix_ns", clock_ns(CLOCK_REALTIME));
+        recorder_spans_begin_locked();
         for (uint32_t i = 0; i < THREAD_BUCKETS; i++) {
             rec.buckets[i] = NO_THREAD;
         }
@@ -189,6 +191,7 @@ static void write_totals_locked(uint64_t now_ns)
 {
     total_table *t = &rec.totals;
     rec.totals_ns = now_ns;
+    recorder_write_span_totals_locked();
     if (t->changes == 0) {
         return;
     }

@@ -76,8 +76,29 @@ void recorder_count_locked(const total_amount *amount);
  * were not begun here. */
 void recorder_on_flush(void (*hook)(record_writer *writer));
 void recorder_done(uint64_t event, int64_t source);
-void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
-                       uint64_t end_ns, uint64_t cpu_ns, uint32_t path);
+
+/* ---- spans; the *_locked functions need the lock, and forget what they gave out when the generation changes ---- */
+
+/* Where steps come from, the most telling first: the marks of a less telling source are ignored once a better one has
+ * spoken. */
+enum step_source { STEP_USER = 1, STEP_OPTIMIZER = 2, STEP_SCHEDULE = 3, STEP_TRAINER = 4, STEP_SOURCES };
+
+/* Id of a text: 0 where it is not recorded. */
+uint32_t recorder_string_locked(const char *text, size_t size);
+/* Id of a lane; `thread` is the thread whose time it is, -1 for none. */
+uint32_t recorder_lane_locked(enum lane_kind kind, int64_t thread, const char *name, size_t size);
+/* Lane of what a thread itself does. */
+uint32_t recorder_thread_lane_locked(uint32_t thread);
+/* Records a span, or counts it where the budget is short. */
+void recorder_span_locked(const span_record *span);
+/* Number of the step that the process is in, -1 outside of any. */
+int64_t recorder_current_step(void);
+/* The first step begins here. */
+void recorder_begin_steps(pid_t tid, uint64_t now_ns, uint64_t cpu_ns);
+/* A step ends here, and the next one begins. */
+void recorder_mark_step(enum step_source source, pid_t tid, uint32_t thread, uint32_t path, uint64_t now_ns,
+                        uint64_t cpu_ns);
+
 void recorder_sample(uint32_t thread, uint64_t time_ns, uint32_t path, uint64_t cpu_us, uint64_t core_wait_us,
                      uint32_t state);
 /* Samples are taken on every 2^level-th tick. */

@@ -127,8 +127,8 @@ void recorder_end_at(uint64_t event, int64_t source, pid_t tid, uint64_t now_ns,
 static void write_unwritten(const call_arguments *call, uint32_t thread, uint64_t enter_ns)
 {
     if (call->unwritten_ns) {
-        record_interval(&rec.writer, INTERVAL_UNWRITTEN, thread, "", 0, enter_ns - call->unwritten_ns,
-                        call->unwritten_ns, call->unwritten_cpu_ns, 0);
+        record_unwritten(&rec.writer, thread, enter_ns - call->unwritten_ns, call->unwritten_ns,
+                         call->unwritten_cpu_ns);
     }
 }
 
@@ -215,23 +215,6 @@ void recorder_done(uint64_t event, int64_t source)
             cpu = 0;
         }
         record_done(&rec.writer, event, now, cpu, source);
-    }
-    recorder_unlock();
-}
-
-void recorder_interval(uint32_t type, uint32_t thread, const char *name, size_t size, uint64_t start_ns,
-                       uint64_t end_ns, uint64_t cpu_ns, uint32_t path)
-{
-    recorder_lock();
-    if (recorder_is_on()) {
-        if (!rec.intervals_stopped && writer_bytes(&rec.writer) >= rec.budget / 4 * 3) {
-            rec.intervals_stopped = true;
-            recorder_note_locked("size budget: intervals are no longer recorded");
-        }
-        if (!rec.intervals_stopped) {
-            record_interval(&rec.writer, type, thread, name, size, start_ns,
-                            end_ns > start_ns ? end_ns - start_ns : 0, cpu_ns, path);
-        }
     }
     recorder_unlock();
 }

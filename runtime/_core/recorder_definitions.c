@@ -131,7 +131,7 @@ uint32_t recorder_thread(pid_t tid, uint32_t flags)
                 uint32_t *bucket = &rec.buckets[(uint32_t)tid & (THREAD_BUCKETS - 1)];
                 rec.threads = rows;
                 at = rec.thread_count++;
-                rec.threads[at] = (thread_row){tid, 0, *bucket};
+                rec.threads[at] = (thread_row){tid, 0, *bucket, 0};
                 *bucket = at;
                 fresh = true;
             }
@@ -173,7 +173,7 @@ code_address *recorder_code_at_locked(uint64_t address)
 }
 
 /* Programs that generate code without end would outgrow any budget by definitions alone. */
-static bool may_define_locked(void)
+bool recorder_may_define_locked(void)
 {
     if (rec.definitions_stopped) {
         return false;
@@ -196,7 +196,7 @@ uint32_t recorder_code_locked(const code_content_view *code)
         hash[i] = hash_finish(h);
     }
     bool fresh;
-    uint32_t id = code_by_content(&rec.codes, hash, may_define_locked(), &fresh);
+    uint32_t id = code_by_content(&rec.codes, hash, recorder_may_define_locked(), &fresh);
     if (fresh) {
         record_code(&rec.writer, id, code->file, code->file_size, code->name, code->name_size, code->first_line,
                     code->minor, code->table, code->table_size);
@@ -207,7 +207,7 @@ uint32_t recorder_code_locked(const code_content_view *code)
 uint32_t recorder_path_locked(uint32_t parent, uint32_t code, uint32_t lasti)
 {
     bool fresh;
-    uint32_t id = path_intern(&rec.paths, parent, code, lasti, may_define_locked(), &fresh);
+    uint32_t id = path_intern(&rec.paths, parent, code, lasti, recorder_may_define_locked(), &fresh);
     if (fresh) {
         record_path(&rec.writer, id, parent, code, lasti);
     }

@@ -6,15 +6,26 @@
 
 #define LARGEST_LEVEL 24u
 
-uint32_t recorder_level_locked(void)
+/* The level if so many bytes were not there to be used. */
+static uint32_t level_without(uint64_t reserve)
 {
-    uint64_t used = writer_bytes(&rec.writer);
+    uint64_t used = writer_bytes(&rec.writer) + reserve;
     uint64_t left = used < rec.budget ? rec.budget - used : 0;
     uint32_t level = 0;
     while (level < LARGEST_LEVEL && left <= rec.budget >> (level + 1)) {
         level++;
     }
     return level;
+}
+
+uint32_t recorder_level_locked(void)
+{
+    return level_without(0);
+}
+
+uint32_t recorder_span_level_locked(void)
+{
+    return level_without(rec.budget / 16);
 }
 
 uint32_t recorder_level(void)

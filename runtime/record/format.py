@@ -1,43 +1,73 @@
 """What a record of one process looks like inside, for reading; :mod:`.writer` writes it.
 
-A record file is the 8 bytes ``SCALANA1``, a version (u32, 1) and a reserved u32, and then blocks: magic
-``0x4B4C4253``, payload length, CRC-32 of the payload (zlib's polynomial) and block number, each a little-endian u32,
-and the payload, a sequence of records. A record is a kind (u8) and its fields: LEB128 varints, signed ones zig-zag
-coded, strings as a varint length and UTF-8 (bytes of file names that are not UTF-8 stand as they are:
-``surrogateescape`` in Python).
-A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7, 15) before it.
+A record file is the 8 bytes ``SCALANA1``, a version (u32, 2), the oldest version of a reader that can make sense of the
+file (u32, 2; 0 in version 1: the version itself), and then blocks: magic ``0x4B4C4253``, payload length, CRC-32 of the
+payload (zlib's polynomial) and block number, each a little-endian u32, and the payload, a sequence of records. A record
+is a kind (u8) and its fields: LEB128 varints, signed ones zig-zag coded, strings as a varint length and UTF-8 (bytes of
+file names that are not UTF-8 stand as they are: ``surrogateescape`` in Python). From kind 16 on the size of all fields,
+a varint, stands before them. A block needs nothing of other blocks but the definitions (kinds 2, 3, 4, 7, 15, 16, 17)
+before it.
 
-====  ========  ==========================================================================================
-kind  record    fields
-====  ========  ==========================================================================================
-1     META      key, value (the later wins)
-2     CODE      id, file, qualified name, first line, Python's minor version (0: no line table), line table; with
-                version 1 a module of native code: file, build id, 0, 1, nothing
-3     PATH      id, parent path (0 root), code, byte offset of the instruction (the line if version is 0; the address
-                that the file has it at if version is 1; one less than the return address but for the innermost)
-4     THREAD    index, kernel id, name, flags (1 main, 2 has Python frames, 4 has none); the later wins
-5     TIME      CLOCK_MONOTONIC ns: base of the times that follow in this block
-6     SAMPLE    thread, us since the previous sample or the base (signed), path, CPU us, core wait us, state
-7     GROUP     id, name, my rank in it, size, world ranks
-8     EVENT     id, thread, operation, group, seq, peer (signed), tag (signed), bytes, flags, enter (signed ns from
-                base), duration ns, thread CPU ns at enter, CPU ns inside, path, event that it completes or 0
-9     DONE      event, completion (signed ns from base), CPU ns of the issuing thread then (0 unknown), source (signed)
-10    INTERVAL  type, thread, name, start (signed ns from base), duration ns, CPU ns, path
-11    TOTAL     path, operation, group, calls, bytes, wall ns, CPU ns: since the start; the later wins
-12    OPEN      thread, event, operation, group, seq, peer (signed), path, enter (signed ns from base): the thread is
-                inside this call as of the base
-13    NOTE      text: something could not be recorded
-14    END       signed ns from base, exit status or -1 (signed)
-15    GROUP     as 7, but for size and ranks: how many strides follow, and of each its first rank, step (signed) and
-                ranks
-====  ========  ==========================================================================================
+**Versions.** This reader reads versions 1 and 2, and every later one whose files say that a reader of version 2 will
+do. Records of a kind from 16 on that it does not know are skipped, and told once a kind; so are fields behind those
+that it knows of these kinds. A writer that changes what kinds below 16 mean, or adds one of these, has to ask for a
+newer reader: that alone makes a file unreadable. Version 1 had kind 10 for regions and steps, too, which are read as
+spans.
+
+====  ==========  ====================================================================================================
+kind  record      fields
+====  ==========  ====================================================================================================
+1     META        key, value (the later wins)
+2     CODE        id, file, qualified name, first line, Python's minor version (0: no line table), line table; with
+                  version 1 a module of native code: file, build id, 0, 1, nothing
+3     PATH        id, parent path (0 root), code, byte offset of the instruction (the line if version is 0; the address
+                  that the file has it at if version is 1; one less than the return address but for the innermost)
+4     THREAD      index, kernel id, name, flags (1 main, 2 has Python frames, 4 has none); the later wins
+5     TIME        CLOCK_MONOTONIC ns: base of the times that follow in this block
+6     SAMPLE      thread, us since the previous sample or the base (signed), path, CPU us, core wait us, state
+7     GROUP       id, name, my rank in it, size, world ranks
+8     EVENT       id, thread, operation, group, seq, peer (signed), tag (signed), bytes, flags, enter (signed ns from
+                  base), duration ns, thread CPU ns at enter, CPU ns inside, path, event that it completes or 0
+9     DONE        event, completion (signed ns from base), CPU ns of the issuing thread then (0 unknown), source
+                  (signed)
+10    UNWRITTEN   7, thread, 0, start (signed ns from base), duration ns, CPU ns, 0: how long the thread was in calls
+                  that were not written since the last one that was, up to its next event; in version 1 intervals of a
+                  type
+11    TOTAL       path, operation, group, calls, bytes, wall ns, CPU ns: since the start; the later wins
+12    OPEN        thread, event, operation, group, seq, peer (signed), path, enter (signed ns from base): the thread is
+                  inside this call as of the base
+13    NOTE        text: something could not be recorded
+14    END         signed ns from base, exit status or -1 (signed)
+15    GROUP       as 7, but for size and ranks: how many strides follow, and of each its first rank, step (signed) and
+                  ranks
+16    STRING      id, text: a name, key or text of a span
+17    LANE        id, kind (0 thread, 1 device's stream, 2 slot of an engine, 3 stage, 4 other), thread + 1 or 0, name
+18    SPAN        type, lane, name (string), start (signed ns from base), duration ns, CPU ns + 1 (0 unknown), path,
+                  event whose side on a device it is or 0, step + 1 (0 outside of any), number of attributes, and of
+                  each: key (string), tag, value (tag 0 signed, 1 IEEE double in 8 bytes, 2 a string)
+19    SPAN TOTAL  type, lane, name, path, spans, wall ns, CPU ns as far as known: since the start; the later wins
+====  ==========  ====================================================================================================
+
+**Unknown CPU time**, of records that were imported: flag 128 of an event says it of both its CPU times, 8 added to the
+state of a sample of its CPU time and its wait for a core. They are -1 in the columns.
+
+**Spans** have a type of :data:`SPAN_TYPES`; a kind that is not there is ``other``, with the attribute ``kind``. A step
+is a span of its own, written at its end, with the attribute ``source`` (user, optimizer, schedule, trainer); its number
+is how many marks of this source came before the one that ends it, so that it is the same on all ranks.
 
 **Thinning.** Past half of the size budget, each halving of what is left raises the level L by one; so does a rate of
 MPI calls beyond what is written one by one. A communication call is kept if and only if ``key_hash % 2**L == 0``, where
-the key is the same on all ranks that take part, see ``collective_key`` and ``message_key`` of :mod:`.writer`.
-The level is in bits 8 and up of the event's flags. A completion (wait, DONE) is kept if its post was; odd event ids are
-those that were not kept. Receives from any source are kept up to level 3, unless they were numbered in their channel
-when they were complete (flag 32). TOTAL counts all calls.
+the key is the same on all ranks that take part, see ``collective_key`` and ``message_key`` of :mod:`.writer`. The level
+is in bits 8 and up of the event's flags. A completion (wait, DONE) is kept if its post was; odd event ids are those
+that were not kept. Receives from any source are kept up to level 3, unless they were numbered in their channel when
+they were complete (flag 32). TOTAL counts all calls.
+
+Spans are thinned by steps. All spans of a step are kept if and only if ``step_key % 2**L == 0`` at the level L that the
+process had when the step began (of the budget but for the last 16th), so that ranks at one level have the same steps,
+and one at a higher level some of these. Spans outside of any step are kept up to level 1. A step whose spans raise the
+level by three is cut off there. The step itself is kept as long as there is room (up to level 6, and from there on if
+``step_key % 2**(L - 7) == 0``); where its spans are not all there, it has the attribute ``thinned``. From the first
+span on that is left out there are SPAN TOTALs of all.
 """
 
 from __future__ import annotations
@@ -58,13 +88,14 @@ else:
     IntColumn = memoryview
 
 __all__ = [
+    "AttributeColumns",
     "Code",
     "Codes",
     "DoneColumns",
     "EventColumns",
     "Frame",
     "Group",
-    "IntervalColumns",
+    "Lane",
     "NATIVE_MODULE",
     "NO_LINE_TABLE",
     "OpenColumns",
@@ -72,15 +103,20 @@ __all__ = [
     "Position",
     "ProcessRecord",
     "RecordError",
+    "SPAN_TYPE",
+    "SPAN_TYPES",
     "SampleColumns",
+    "SpanColumns",
+    "SpanTotalColumns",
     "Thread",
     "TotalColumns",
+    "UnwrittenColumns",
     "packed",
     "position",
 ]
 
-META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, INTERVAL, TOTAL, OPEN, NOTE, END = range(1, 15)
-STRIDED_GROUP = 15
+META, CODE, PATH, THREAD, TIME, SAMPLE, GROUP, EVENT, DONE, UNWRITTEN, TOTAL, OPEN, NOTE, END = range(1, 15)
+STRIDED_GROUP, STRING, LANE, SPAN, SPAN_TOTAL = range(15, 20)
 
 EVENT_BLOCKING, EVENT_POST, EVENT_COMPLETION, EVENT_FROM_CXX, EVENT_ANY_SOURCE = 1, 2, 4, 8, 16
 EVENT_NUMBERED = 32
@@ -93,10 +129,19 @@ THREAD_MAIN, THREAD_PYTHON, THREAD_NATIVE = 1, 2, 4
 NATIVE_MODULE = 1
 """In place of Python's minor version: the code stands for an executable or a library."""
 STATE_RUNNING, STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK, STATE_UNKNOWN = range(6)
-INTERVAL_REGION, INTERVAL_STEP, INTERVAL_PHASE, INTERVAL_MODULE, INTERVAL_DEVICE, INTERVAL_PIPELINE = range(1, 7)
-INTERVAL_UNWRITTEN = 7
-"""Ends where the thread's next event begins, and lasts as long as it was in calls that were not written since the last
-one that was; with their CPU time."""
+STATE_CPU_UNKNOWN, EVENT_CPU_UNKNOWN = 8, 128
+"""In a file alone: nobody read the CPU clock of the thread."""
+UNWRITTEN_CALLS = 7
+
+SPAN_TYPES = (
+    "other", "region", "step", "phase", "module", "device", "action", "", "trajectory", "request", "kernel", "copy",
+    "transfer", "optimizer", "data", "wait",
+)  # fmt: skip
+"""What the types of spans are called, by their numbers; the same as in ``_core/span_types.h``."""
+SPAN_TYPE = {name: number for number, name in enumerate(SPAN_TYPES) if name}
+REGION, STEP = SPAN_TYPE["region"], SPAN_TYPE["step"]
+LANE_THREAD, LANE_STREAM, LANE_SLOT, LANE_STAGE, LANE_OTHER = range(5)
+ATTRIBUTE_NUMBER, ATTRIBUTE_REAL, ATTRIBUTE_TEXT = range(3)
 
 
 class RecordError(Exception):
@@ -172,9 +217,9 @@ class SampleColumns:
     path: IntColumn
     """0 where the thread had no frame outside of scalana's runtime."""
     cpu_us: IntColumn
-    """CPU time of the thread since its previous sample."""
+    """CPU time of the thread since its previous sample, -1 unknown."""
     core_wait_us: IntColumn
-    """time that it was runnable without a core since then."""
+    """time that it was runnable without a core since then, -1 unknown."""
     state: IntColumn
     """``STATE_*`` at this moment."""
 
@@ -203,9 +248,9 @@ class EventColumns:
     """CLOCK_MONOTONIC."""
     duration_ns: IntColumn
     cpu_enter_ns: IntColumn
-    """CPU clock of the thread at enter."""
+    """CPU clock of the thread at enter, -1 unknown."""
     cpu_ns: IntColumn
-    """CPU time of the thread inside the call."""
+    """CPU time of the thread inside the call, -1 unknown."""
     path: IntColumn
     completes: IntColumn
     """id of the post that this call completes, 0 none."""
@@ -231,18 +276,84 @@ class DoneColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalColumns:
-    """Named stretches of time."""
+class UnwrittenColumns:
+    """How long threads were in calls that were not written, up to the next one that was."""
+
+    thread: IntColumn
+    start_ns: IntColumn
+    """when it would have begun had it been one call."""
+    duration_ns: IntColumn
+    cpu_ns: IntColumn
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+
+class Lane(NamedTuple):
+    """What spans of one process follow each other on, or nest in."""
+
+    kind: int
+    """``LANE_*``."""
+    thread: int
+    """index in :attr:`ProcessRecord.threads`, -1 none."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpanColumns:
+    """What has a begin, an end and a name, in the order of writing: of a lane, of their ends."""
 
     type: IntColumn
-    """``INTERVAL_*``."""
-    thread: IntColumn
+    """number in :data:`SPAN_TYPES`."""
+    lane: IntColumn
+    """index in :attr:`ProcessRecord.lanes`."""
     name: IntColumn
     """index in :attr:`ProcessRecord.names`."""
     start_ns: IntColumn
+    """CLOCK_MONOTONIC."""
     duration_ns: IntColumn
     cpu_ns: IntColumn
+    """CPU time of its thread in it, -1 unknown."""
     path: IntColumn
+    """of where it began."""
+    event: IntColumn
+    """id of the event whose side on a device it is, 0 none."""
+    step: IntColumn
+    """number of the step that it began in, -1 outside of any."""
+    last: IntColumn
+    """where its attributes in :class:`AttributeColumns` end; they begin where those of the span before end."""
+
+    def __len__(self) -> int:
+        return len(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeColumns:
+    """Attributes of spans, those of one span after the other."""
+
+    key: IntColumn
+    """index in :attr:`ProcessRecord.names`."""
+    tag: IntColumn
+    """``ATTRIBUTE_*``."""
+    value: IntColumn
+    """the number, the bits of the double, or an index in :attr:`ProcessRecord.names`."""
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanTotalColumns:
+    """Exact totals of spans per (type, lane, name, path): the latest that were written; none where all were kept."""
+
+    type: IntColumn
+    lane: IntColumn
+    name: IntColumn
+    path: IntColumn
+    spans: IntColumn
+    wall_ns: IntColumn
+    cpu_ns: IntColumn
+    """as far as it is known."""
 
     def __len__(self) -> int:
         return len(self.type)
@@ -304,13 +415,13 @@ def _path_columns(columns: Sequence[IntColumn], dense: bool) -> PathColumns:
     )
 
 
-def _latest_totals(columns: Sequence[IntColumn]) -> TotalColumns:
-    path, operation, group = columns[:3]
-    latest = {key: row for row, key in enumerate(zip(path, operation, group, strict=True))}
-    if len(latest) == len(path):
-        return TotalColumns(*columns)
+def _latest(columns: Sequence[IntColumn], keys: int) -> Sequence[IntColumn]:
+    """Of rows whose first ``keys`` columns are the same, the last."""
+    latest = {key: row for row, key in enumerate(zip(*columns[:keys], strict=True))}
+    if len(latest) == len(columns[0]):
+        return columns
     rows = sorted(latest.values())
-    return TotalColumns(*(_ints((column[row] for row in rows), column.format) for column in columns))
+    return [_ints((column[row] for row in rows), column.format) for column in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,11 +447,17 @@ class ProcessRecord:
     threads: dict[int, Thread]
     groups: dict[int, Group]
     names: list[str]
-    """Names of intervals."""
+    """Names, keys and texts of spans, each once; the first is empty, and stands for those that were lost."""
+    lanes: list[Lane]
+    """The first stands for those that are not known."""
     samples: SampleColumns
     events: EventColumns
     done: DoneColumns
-    intervals: IntervalColumns
+    unwritten: UnwrittenColumns
+    spans: SpanColumns
+    attributes: AttributeColumns
+    """Of spans."""
+    span_totals: SpanTotalColumns
     totals: TotalColumns
     open: OpenColumns
     notes: list[str]
@@ -385,8 +502,12 @@ class ProcessRecord:
             samples=SampleColumns(*data["samples"]),
             events=EventColumns(*data["events"]),
             done=DoneColumns(*data["done"]),
-            intervals=IntervalColumns(*data["intervals"]),
-            totals=_latest_totals(data["totals"]),
+            lanes=[Lane(*row) for row in data["lanes"]],
+            unwritten=UnwrittenColumns(*data["unwritten"]),
+            spans=SpanColumns(*data["spans"]),
+            attributes=AttributeColumns(*data["attributes"]),
+            span_totals=SpanTotalColumns(*_latest(data["span_totals"], 4)),
+            totals=TotalColumns(*_latest(data["totals"], 3)),
             open=OpenColumns(*data["open"]),
             notes=data["notes"],
             troubles=data["troubles"],

@@ -8,37 +8,49 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from .format import (
+    ATTRIBUTE_NUMBER,
+    ATTRIBUTE_REAL,
+    ATTRIBUTE_TEXT,
     CODE,
     DONE,
     END,
     EVENT,
     EVENT_BLOCKING,
+    EVENT_CPU_UNKNOWN,
     GROUP,
-    INTERVAL,
+    LANE,
+    LANE_THREAD,
     META,
     NOTE,
     OPEN,
     PATH,
     SAMPLE,
+    SPAN,
+    SPAN_TOTAL,
+    STATE_CPU_UNKNOWN,
     STATE_RUNNING,
     STRIDED_GROUP,
+    STRING,
     THREAD,
     THREAD_MAIN,
     THREAD_PYTHON,
     TIME,
     TOTAL,
+    UNWRITTEN,
+    UNWRITTEN_CALLS,
 )
 from .line_tables import NO_LINE_TABLE
 
-__all__ = ["RecordWriter", "collective_key", "message_key"]
+__all__ = ["RecordWriter", "collective_key", "message_key", "step_key"]
 
 _FILE_MAGIC = b"SCALANA1"
-_VERSION = 1
+_VERSION = 2
+_OLDEST_READER = 2
 _BLOCK_MAGIC = 0x4B4C4253
 
 
@@ -74,6 +86,11 @@ def message_key(source: int, destination: int, tag: int, seq: int) -> int:
     for word in (source, destination, tag, seq):
         value = _mix(value, word)
     return _finish(value)
+
+
+def step_key(number: int) -> int:
+    """Thinning hash of a training step, by its number."""
+    return _finish(_mix(_fnv(b""), number))
 
 
 def _strides(ranks: list[int]) -> list[tuple[int, int, int]]:
@@ -123,10 +140,12 @@ class RecordWriter:
     _base_ns: int = field(default=0, init=False, repr=False)
     _sample_us: int = field(default=0, init=False, repr=False)
     _blocks: int = field(default=0, init=False, repr=False)
+    _strings: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _lanes: dict[tuple[int, int, str], int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._file = open(self.path, "xb")  # noqa: SIM115  closed by close()
-        self._file.write(_FILE_MAGIC + struct.pack("<II", _VERSION, 0))
+        self._file.write(_FILE_MAGIC + struct.pack("<II", _VERSION, _OLDEST_READER))
 
     def __enter__(self) -> RecordWriter:
         return self
@@ -142,6 +161,10 @@ class RecordWriter:
             self._payload += encoded
         if len(self._payload) >= self.block_bytes:
             self.flush()
+
+    def _put_sized(self, kind: int, *fields: bytes) -> None:
+        body = b"".join(fields)
+        self._put(kind, _varint(len(body)), body)
 
     def _delta(self, time_ns: int) -> bytes:
         """``time_ns`` from the base, which is set if there is none. To be called before the record is put."""
@@ -196,6 +219,9 @@ class RecordWriter:
         core_wait_us: int = 0,
         state: int = STATE_RUNNING,
     ) -> None:
+        """With a negative ``cpu_us`` neither the CPU time nor the wait for a core is known."""
+        if cpu_us < 0:
+            cpu_us, core_wait_us, state = 0, 0, state + STATE_CPU_UNKNOWN
         if not self._base_ns:
             self.time(time_ns)
         since_ns = time_ns - self._base_ns
@@ -244,6 +270,9 @@ class RecordWriter:
         path: int = 0,
         completes: int = 0,
     ) -> None:
+        """With a negative ``cpu_ns`` no CPU time is known."""
+        if cpu_ns < 0:
+            cpu_enter_ns, cpu_ns, flags = 0, 0, flags | EVENT_CPU_UNKNOWN
         enter = self._delta(enter_ns)
         self._put(
             EVENT,
@@ -268,28 +297,74 @@ class RecordWriter:
         when = self._delta(time_ns)
         self._put(DONE, _varint(event), when, _varint(cpu_ns), _signed(source))
 
-    def interval(
+    def unwritten(self, start_ns: int, duration_ns: int, *, thread: int = 0, cpu_ns: int = 0) -> None:
+        """How long the thread was in calls that are not written, up to its next event."""
+        start = self._delta(start_ns)
+        numbers = _varint(duration_ns), _varint(cpu_ns), _varint(0)
+        self._put(UNWRITTEN, _varint(UNWRITTEN_CALLS), _varint(thread), _text(""), start, *numbers)
+
+    def string(self, text: str) -> int:
+        """Id of a name, key or text of spans; spans give theirs by themselves."""
+        if text not in self._strings:
+            self._strings[text] = len(self._strings) + 1
+            self._put_sized(STRING, _varint(self._strings[text]), _text(text))
+        return self._strings[text]
+
+    def lane(self, kind: int = LANE_THREAD, name: str = "", thread: int = -1) -> int:
+        """Id of a lane of a kind, ``LANE_*``; ``thread`` is whose time it is, -1 for none."""
+        key = kind, thread, name
+        if key not in self._lanes:
+            self._lanes[key] = len(self._lanes) + 1
+            self._put_sized(LANE, _varint(self._lanes[key]), _varint(kind), _varint(thread + 1), _text(name))
+        return self._lanes[key]
+
+    def span(
         self,
         type: int,
         name: str,
         start_ns: int,
         duration_ns: int,
         *,
-        thread: int = 0,
-        cpu_ns: int = 0,
+        lane: int = 0,
+        cpu_ns: int = -1,
         path: int = 0,
+        event: int = 0,
+        step: int = -1,
+        attributes: Mapping[str, int | float | str] | None = None,
     ) -> None:
+        """A span of a type, ``SPAN_TYPE[...]``; without a ``lane`` it is of thread 0.
+
+        A negative ``cpu_ns`` is an unknown CPU time, a negative ``step`` outside of any.
+        """
+        of = self.lane(LANE_THREAD, thread=0) if lane == 0 else lane
+        named = _varint(self.string(name))
+        values = [self._attribute(key, value) for key, value in (attributes or {}).items()]
         start = self._delta(start_ns)
-        self._put(
-            INTERVAL,
+        self._put_sized(
+            SPAN,
             _varint(type),
-            _varint(thread),
-            _text(name),
+            _varint(of),
+            named,
             start,
-            _varint(duration_ns),
-            _varint(cpu_ns),
-            _varint(path),
+            *map(_varint, (duration_ns, max(cpu_ns, -1) + 1, path, event, max(step, -1) + 1, len(values))),
+            *values,
         )
+
+    def _attribute(self, key: str, value: int | float | str) -> bytes:
+        if isinstance(value, str):
+            tag, encoded = ATTRIBUTE_TEXT, _varint(self.string(value))
+        elif isinstance(value, float):
+            tag, encoded = ATTRIBUTE_REAL, struct.pack("<d", value)
+        else:
+            tag, encoded = ATTRIBUTE_NUMBER, _signed(value)
+        return _varint(self.string(key)) + _varint(tag) + encoded
+
+    def span_total(
+        self, type: int, name: str, spans: int, wall_ns: int, cpu_ns: int = 0, *, lane: int = 0, path: int = 0
+    ) -> None:
+        """What all spans of a type, lane, name and path amount to; of a record that does not hold all of them."""
+        of, named = self.lane(LANE_THREAD, thread=0) if lane == 0 else lane, self.string(name)
+        self._put_sized(SPAN_TOTAL, *map(_varint, (type, of, named, path, spans, wall_ns, cpu_ns)))
 
     def total(self, path: int, operation: int, group: int, calls: int, nbytes: int, wall_ns: int, cpu_ns: int) -> None:
         self._put(TOTAL, *map(_varint, (path, operation, group, calls, nbytes, wall_ns, cpu_ns)))

@@ -339,7 +339,7 @@ def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> N
         while time.monotonic() < end: pass
         _core.set_rate(10)
         time.sleep(0.05)  # the tick that was under way
-        _core.interval(1, "slow", _core.now(), _core.now(), 0)
+        _core.span(1, 0, 0, _core.now(), _core.now())
         end = time.monotonic() + 1.0
         while time.monotonic() < end: pass
         for rate in (0, -1, 1e6, float("nan")):
@@ -352,7 +352,7 @@ def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> N
         """,
         tmp_path,
     )
-    (slow_ns,) = record.intervals.start_ns
+    (slow_ns,) = record.spans.start_ns
     main = main_thread(record)
     samples = record.samples
     later = [row for row in range(len(samples)) if samples.thread[row] == main and samples.time_ns[row] > slow_ns]

@@ -7,19 +7,23 @@ import os
 import random
 import struct
 import sys
+import tempfile
 import time
 import types
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.launch import write_run_info
 from scalana.runtime import _core
 from scalana.runtime.record import format as record_format
-from scalana.runtime.record.format import ProcessRecord, RecordError, position
+from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPES, ProcessRecord, RecordError, position
 from scalana.runtime.record.writer import RecordWriter
 
 
@@ -68,7 +72,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
                 "peer": signed(31),
                 "tag": signed(63),
                 "nbytes": wide(63),
-                "flags": wide(31),
+                "flags": wide(31) & ~record_format.EVENT_CPU_UNKNOWN,  # which reads as times of -1
                 "cpu_enter_ns": wide(63),
                 "cpu_ns": wide(63),
                 "path": wide(31),
@@ -118,9 +122,13 @@ def test_all_kinds_of_records(tmp_path: Path) -> None:
         writer.thread(1, 4712, "helper", 2)
         writer.group(1, "world", 2, [0, 5, 9])
         writer.done(2, 2_000_000, 17, 4)
-        writer.interval(3, "forward", 1_000_000, 500, cpu_ns=400, path=2)
-        writer.interval(3, "backward", 1_500_000, 500)
-        writer.interval(3, "forward", 3_000_000, 500)
+        attributes = {"stage": -2, "share": 0.5, "version": "forward"}
+        writer.span(3, "forward", 1_000_000, 500, cpu_ns=400, path=2, event=2, step=7, attributes=attributes)
+        writer.span(3, "backward", 1_500_000, 500, lane=writer.lane(LANE_STREAM, "compute", 1))
+        writer.span(3, "forward", 3_000_000, 500, cpu_ns=0)
+        writer.span_total(3, "forward", 2, 900, 400)
+        writer.span_total(3, "forward", 3, 1_000, 400)
+        writer.unwritten(2_000_000, 300, thread=1, cpu_ns=200)
         writer.total(2, 2, 1, 5, 100, 1000, 900)
         writer.total(1, 2, 1, 1, 1, 1, 1)
         writer.total(2, 2, 1, 6, 120, 1200, 1000)
@@ -141,13 +149,30 @@ def test_all_kinds_of_records(tmp_path: Path) -> None:
         17,
         4,
     )
-    assert [record.names[i] for i in record.intervals.name] == ["forward", "backward", "forward"]
-    assert record.intervals.start_ns.tolist() == [1_000_000, 1_500_000, 3_000_000]
+    spans = record.spans
+    assert [record.names[i] for i in spans.name] == ["forward", "backward", "forward"]
+    assert [record.lanes[i] for i in spans.lane] == [(0, 0, ""), (1, 1, "compute"), (0, 0, "")]
+    assert spans.start_ns.tolist() == [1_000_000, 1_500_000, 3_000_000]
+    assert spans.cpu_ns.tolist() == [400, -1, 0] and spans.path.tolist() == [2, 0, 0]
+    assert spans.event.tolist() == [2, 0, 0] and spans.step.tolist() == [7, -1, -1]
+    assert attributes_of(record, 0) == attributes and attributes_of(record, 1) == attributes_of(record, 2) == {}
+    assert (record.span_totals.spans.tolist(), record.span_totals.wall_ns.tolist()) == ([3], [1_000])
+    unwritten = record.unwritten
+    assert (unwritten.thread[0], unwritten.start_ns[0], unwritten.duration_ns[0]) == (1, 2_000_000, 300)
     assert record.totals.calls.tolist() == [1, 6]
     assert (record.open.event[0], record.open.enter_ns[0], record.open.as_of_ns[0]) == (9, 1_900_000, 2_500_000)
     assert record.notes == ["no hook for foo"]
     assert record.ended and record.status == 137
     assert (record.first_ns, record.last_ns) == (1_000_000, 4_000_000)
+
+
+def attributes_of(record: ProcessRecord, span: int) -> dict[str, int | float | str]:
+    found: dict[str, int | float | str] = {}
+    for row in range(record.spans.last[span - 1] if span else 0, record.spans.last[span]):
+        value, tag = record.attributes.value[row], record.attributes.tag[row]
+        real = struct.unpack("d", struct.pack("q", value))[0]
+        found[record.names[record.attributes.key[row]]] = (value, real, record.names[value] if tag == 2 else "")[tag]
+    return found
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -164,6 +189,8 @@ def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
     """A second decoder, straight from the table of the format: kinds and raw fields."""
     layouts = {1: "tt", 2: "uttuut", 3: "uuuu", 4: "uutu", 5: "u", 6: "usuuuu", 8: "uuuuussuusuuuuu"}
     layouts |= {9: "usus", 10: "uutsuuu", 11: "uuuuuuu", 12: "uuuuusus", 13: "t", 14: "ss"}
+    layouts |= {16: "ut", 17: "uuut", 18: "uuusuuuuuu", 19: "uuuuuuu"}
+    values = {0: "s", 2: "u"}
     offsets = block_offsets(data)
     for number, (start, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
         magic, length, checksum, block = struct.unpack_from("<IIII", data, start)
@@ -173,6 +200,8 @@ def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
         while at < len(payload):
             kind = payload[at]
             at += 1
+            size, body = varint(payload, at) if kind >= 16 else (0, at)
+            at = body
             fields: list[int | bytes] = []
             for form in layouts.get(kind, "utuu"):
                 value, at = varint(payload, at)
@@ -187,6 +216,16 @@ def decode_plainly(data: bytes) -> Iterator[tuple[int, list[int | bytes]]]:
                     value, at = varint(payload, at)
                     ranks += struct.pack("<I", value)
                 fields.append(ranks)
+            for _ in range(int(fields[9]) if kind == 18 else 0):
+                key, at = varint(payload, at)
+                tag = payload[at]
+                if tag == 1:
+                    value, at = payload[at + 1 : at + 9], at + 9
+                else:
+                    value, at = varint(payload, at + 1)
+                    value = value if values[tag] == "u" else (value >> 1) ^ -(value & 1)
+                fields += [key, tag, value]
+            assert kind < 16 or at == body + size
             yield kind, fields
 
 
@@ -235,7 +274,10 @@ def test_the_compiled_writer_agrees_with_a_plain_decoder(tmp_path: Path) -> None
         posted = _core.begin(10, group, 4, 70000, -5, 1 << 40, 2)
         _core.end(posted)
         _core.done(posted)
-        _core.interval(2, "step", 1000, 4000, 7)
+        name, key = _core.intern("augment"), _core.intern("key")
+        many = tuple(part for number in range(40) for part in (key, number / 4))
+        _core.span(3, _core.lane(1, "stream"), name, 1000, 4000, 7, 5, (key, -70000, key, 0.5, key, "augment"))
+        _core.span(3, 0, name, 1000, 4000, -1, 0, many)
         _core.begin(1, group, 5, -1, 0, 0, 1)
         _core.note("note")
     finally:
@@ -246,7 +288,13 @@ def test_the_compiled_writer_agrees_with_a_plain_decoder(tmp_path: Path) -> None
     assert by_kind[7] == [group, b"world", 1, 2, struct.pack("<II", 3, 70000)]
     assert by_kind[8][:9] == [posted, 0, 10, group, 4, 70000, -5, 1 << 40, 2]
     assert by_kind[9][0] == posted
-    assert by_kind[10][0] == 2 and by_kind[10][2] == b"step" and by_kind[10][4:6] == [3000, 7]
+    assert [fields for kind, fields in records if kind == 16] == [[name, b"augment"], [key, b"key"]]
+    assert [fields for kind, fields in records if kind == 17] == [[1, 1, 0, b"stream"], [2, 0, 1, b""]]
+    small, large = (fields for kind, fields in records if kind == 18)
+    assert small[:3] == [3, 1, name] and small[4:6] == [3000, 8] and small[7:10] == [5, 0, 3]
+    assert small[10:] == [key, 0, -70000, key, 1, struct.pack("<d", 0.5), key, 2, name]
+    assert large[:3] == [3, 2, name] and large[4:6] == [3000, 0] and large[7:10] == [0, 0, 40]
+    assert large[10:] == [part for number in range(40) for part in (key, 1, struct.pack("<d", number / 4))]
     assert by_kind[12][2:6] == [1, group, 5, -1]
     assert by_kind[13] == [b"note"]
     assert by_kind[14][1] == 9
@@ -357,9 +405,104 @@ def test_what_is_no_record_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(RecordError, match=name):
             ProcessRecord.read(tmp_path / name)
-    (tmp_path / "later").write_bytes(b"SCALANA1" + struct.pack("<II", 2, 0))
-    with pytest.raises(RecordError, match=r"later.*version"):
-        ProcessRecord.read(tmp_path / "later")
+    for name, versions in {"later": (3, 3), "other": (3, 0), "none": (0, 0)}.items():
+        (tmp_path / name).write_bytes(b"SCALANA1" + struct.pack("<II", *versions))
+        with pytest.raises(RecordError, match=rf"{name}.*newer version"):
+            ProcessRecord.read(tmp_path / name)
+
+
+# ---- versions ----
+
+
+def test_a_file_of_version_1_is_read() -> None:
+    record = ProcessRecord.read(Path(__file__).parent / "data" / "version1.rec")
+    assert record.troubles == [] and record.ended and len(record.samples) == len(record.events) == 1
+    spans = record.spans
+    assert [SPAN_TYPES[kind] for kind in spans.type] == ["region", "step", "step", "region"]
+    assert [record.names[name] for name in spans.name] == ["augment", "0", "1", "augment"]
+    assert spans.step.tolist() == [-1, 0, 1, -1], "steps were named by their numbers"
+    assert [record.lanes[lane].thread for lane in spans.lane] == [0, 0, 0, 1]
+    assert spans.cpu_ns.tolist() == [400_000, 1_000_000, 900_000, 0]
+    assert [frame.code.name for frame in record.frames(spans.path[0])] == ["<module>", "augment"]
+    unwritten = record.unwritten
+    assert (unwritten.start_ns.tolist(), unwritten.cpu_ns.tolist()) == ([3_000_000], [90_000])
+
+
+def test_what_a_newer_writer_adds_is_skipped_and_told_once_a_kind(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    with RecordWriter(file) as writer:
+        writer.span(1, "before", 1_000_000, 500)
+        for kind, body in ((200, b""), (77, b"x" * 200), (200, b"\x80")):
+            writer._put_sized(kind, body)
+        longer = bytes([1]) * 9 + bytes([0]) + b"what a later version says of spans"
+        writer._put_sized(record_format.SPAN, longer)
+        writer.span(1, "after", 3_000_000, 500)
+    data = bytearray(file.read_bytes())
+    struct.pack_into("<II", data, 8, 7, 2)
+    file.write_bytes(data)
+    record = ProcessRecord.read(file)
+    assert record.troubles == [
+        "1 records of kind 77, written by a newer scalana, were skipped",
+        "2 records of kind 200, written by a newer scalana, were skipped",
+    ]
+    assert [record.names[name] for name in record.spans.name] == ["before", "before", "after"]
+
+
+def test_types_of_spans_are_those_of_the_extension() -> None:
+    assert record_format.SPAN_TYPES == _core.span_types
+    assert record_format.SPAN_TYPE["action"] == 6 and "" not in record_format.SPAN_TYPE
+
+
+def test_unknown_cpu_time_is_not_zero(tmp_path: Path) -> None:
+    file = tmp_path / "r.rec"
+    with RecordWriter(file) as writer:
+        for cpu in (0, -1, 5):
+            writer.event(2, 2, 1_000_000, 500, cpu_enter_ns=cpu, cpu_ns=cpu, flags=1 | 3 << 8)
+            writer.sample(0, 1_000_000, 0, cpu, 0, 2)
+    record = ProcessRecord.read(file)
+    assert record.events.cpu_ns.tolist() == record.events.cpu_enter_ns.tolist() == [0, -1, 5]
+    assert record.events.flags.tolist() == [1 | 3 << 8] * 3
+    assert record.samples.cpu_us.tolist() == [0, -1, 5] and record.samples.core_wait_us.tolist() == [0, -1, 0]
+    assert record.samples.state.tolist() == [2, 2, 2]
+
+
+_SPANS = st.lists(
+    st.tuples(
+        st.integers(0, 2**31 - 1),
+        st.text(max_size=300),
+        st.integers(1, 2**62),
+        st.integers(0, 2**62),
+        st.integers(-1, 2**62),
+        st.integers(0, 2**62),
+        st.integers(-1, 2**62),
+        st.dictionaries(
+            st.text(max_size=20),
+            st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=200)),
+            max_size=6,
+        ),
+        st.integers(0, 4),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_SPANS, st.integers(64, 4096))
+def test_every_span_comes_back(spans: list[tuple[Any, ...]], block_bytes: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with RecordWriter(Path(folder) / "r.rec", block_bytes) as writer:
+            for kind, name, start, duration, cpu, event, step, attributes, lane in spans:
+                on = writer.lane(lane, name, lane - 1)
+                fields = {"cpu_ns": cpu, "event": event, "step": step, "attributes": attributes}
+                writer.span(kind, name, start, duration, lane=on, **fields)
+        record = ProcessRecord.read(Path(folder) / "r.rec")
+    assert record.troubles == []
+    c = record.spans
+    columns = (c.type, c.start_ns, c.duration_ns, c.cpu_ns, c.event, c.step)
+    assert list(zip(*columns)) == [(s[0], *s[2:7]) for s in spans]
+    assert [record.names[name] for name in c.name] == [s[1] for s in spans]
+    assert [record.lanes[lane] for lane in c.lane] == [(s[8], s[8] - 1, s[1]) for s in spans]
+    assert [attributes_of(record, row) for row in range(len(spans))] == [s[7] for s in spans]
 
 
 # ---- folders ----

@@ -133,7 +133,7 @@ def test_calls_are_found_at_the_users_line(every_call: Path) -> None:
 
 def blocked_s(record: jobs.ProcessRecord, skip_steps: int) -> list[float]:
     """Seconds blocked in each step but the first ones, by the optimizer's marks."""
-    steps = record.intervals
+    steps = record.spans
     spans = [(a, a + d) for kind, a, d in zip(steps.type, steps.start_ns, steps.duration_ns, strict=True) if kind == 2]
     made = [call for call in jobs.calls(record) if call.completes or call.flags & 1]
     return [sum(call.seconds for call in made if a <= call.enter_ns < b) for a, b in spans[skip_steps:]]

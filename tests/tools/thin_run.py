@@ -19,7 +19,6 @@ from scalana.runtime.operations import BY_NAME  # noqa: E402
 from scalana.runtime.record.format import (  # noqa: E402
     EVENT_COMPLETION,
     EVENT_LEVEL_SHIFT,
-    INTERVAL_UNWRITTEN,
     ProcessRecord,
 )
 from scalana.runtime.record.writer import RecordWriter, collective_key, message_key  # noqa: E402
@@ -91,7 +90,7 @@ def _write(record: ProcessRecord, writer: RecordWriter, level: int) -> None:
             stay[1] += events.cpu_ns[first]
             continue
         if stay[0]:
-            writer.interval(INTERVAL_UNWRITTEN, "", enter - stay[0], stay[0], thread=thread, cpu_ns=stay[1])
+            writer.unwritten(enter - stay[0], stay[0], thread=thread, cpu_ns=stay[1])
             stay[:] = 0, 0
         for row in written:
             writer.event(
