@@ -26,6 +26,8 @@ METRICS = {
     "samples": "samples of threads that communicate, and of the main thread",
     "helper_s": "seconds in which other threads and child processes of the rank were active",
     "helper_cpu_s": "of helper_s, on a CPU",
+    "span_s": "wall seconds of the spans that began here; of those within each other, all",
+    "spans": "spans that began here",
 }
 """Name of every metric and what it means."""
 

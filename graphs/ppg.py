@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from scalana.graphs.adjust.gil_contention import shorten_held
 from scalana.graphs.adjust.polling import begin_with_polling, with_callees
+from scalana.graphs.adjust.unknown_cpu import assume_running, assume_work, told, without_cpu
 from scalana.graphs.arrays.columns import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.arrays.shards import Portion, each, portions
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -42,9 +43,12 @@ from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.reading import read_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.marks import marked_steps
+from scalana.graphs.spans.placing import add_spans, place_spans
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import CODE, ROW, Activities, Calls, Locations, OwnWork, Timeline, Unwritten
-from scalana.runtime.record.format import INTERVAL_UNWRITTEN
+from scalana.runtime.record.format import SPAN_TYPE, SPAN_TYPES
 
 if TYPE_CHECKING:
     import networkx
@@ -53,13 +57,12 @@ if TYPE_CHECKING:
     from scalana.graphs.readers.run_folder import RunFolder
 
 _NS = 1e-9
-_INTERVAL_TYPES = ("", "region", "step", "phase", "module", "device", "pipeline action")
-_STEP = 2
+_REGIONS = tuple(SPAN_TYPE[name] for name in ("region", "step", "phase"))
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A stretch of time that the user named, or a step, phase, module or pipeline action."""
+    """A stretch of time that the user named, a step or a phase."""
 
     type: str
     name: str
@@ -67,6 +70,7 @@ class Region:
     start_s: float
     end_s: float
     cpu_s: float
+    """NaN where it is not known."""
     vertex: int
 
 
@@ -80,7 +84,24 @@ class PPG:
     """Each ``[vertices, ranks]``, see :data:`~scalana.graphs.metrics.METRICS`. Exclusive: a vertex's own. The
     ``time_s`` of a rank add up to the time that was recorded of it."""
     run: RunInfo
-    regions: list[Region] = field(default_factory=list)
+    spans: Spans = field(default_factory=Spans)
+    """Everything with a begin, an end and a name."""
+
+    @property
+    def regions(self) -> list[Region]:
+        """The spans that are regions, steps or phases, one object each; of millions, take :attr:`spans`."""
+        spans, table = self.spans, self.spans.table
+        rows = np.flatnonzero(np.isin(table.type, _REGIONS))
+        columns = (
+            [SPAN_TYPES[kind] for kind in table.type[rows].tolist()],
+            [spans.names[name] for name in table.name[rows].tolist()],
+            spans.lanes.rank[table.lane[rows]].tolist(),
+            spans.start_s(rows).tolist(),
+            spans.end_s(rows).tolist(),
+            spans.cpu_s(rows).tolist(),
+            spans.vertex[rows].tolist(),
+        )
+        return [Region(*row) for row in zip(*columns, strict=True)]
 
     def to_networkx(self) -> networkx.MultiDiGraph:
         """The structure for networkx, with every metric as a node attribute: a list with one number per rank."""
@@ -122,6 +143,16 @@ class PPG:
         return values
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the gaps of a run beside its samples."""
+
+    stays: Stays
+    """In calls that were not written."""
+    no_cpu: npt.NDArray[np.bool_]
+    """Processes whose CPU time nobody read ``[processes]``."""
+
+
 Reader = Callable[["RunFolder", Symbols, Callable[[str], None]], tuple[RankRecords, Gathered]]
 """Reads a run folder: which records stand for which rank, and what they hold. Native frames are found by the symbols;
 the last argument is told what is being done."""
@@ -159,6 +190,8 @@ def build_ppg(
     done = _Progress(progress)
     chosen, data = reader(folder, symbols, done)
     done("placing call paths")
+    no_cpu = without_cpu(data)
+    assume_running(data.samples)
     psg, places, placer = place_paths(data, front_end)
     done("matching communication")
     own_of_rank = portions(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
@@ -170,6 +203,7 @@ def build_ppg(
     stuck = open_calls(data, matching, places, placer)
     total_vertex = total_vertices(data, places, placer, located, vertex)
     outer = stood_for(data.events, located)
+    spans = place_spans(data.spans, places, call_of_event)
     signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
     signals, call_of_event = widened(take(data.events, signalling)), call_of_event[signalling].astype(np.int64)
     data.events = emptied(data.events)  # from here on the calls tell it all
@@ -184,9 +218,10 @@ def build_ppg(
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
     each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
-    stays = Stays.of(data.intervals)
-    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, stays)
-    timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, _steps(data))
+    stays = Stays.of(data.unwritten)
+    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(stays, no_cpu))
+    steps, numbers = marked_steps(spans, data.threads)
+    timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
     done("adding up")
     del vertex
     all_calls = plain_totals(data, outer)
@@ -200,11 +235,13 @@ def build_ppg(
         add_totals(metrics, data, counted, total_vertex)
     if timeline.unwritten is not None:
         add_unwritten(metrics, timeline, sums)
+    add_spans(metrics, spans)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, _regions(data, places))
+    return PPG(psg, timeline, metrics, run, spans)
 
 
 class _Progress:
@@ -318,10 +355,10 @@ def _calls(located: list[Located], vertex: list[IntArray], instance_of_event: np
 
 
 def _own_work(
-    located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int, stays: Stays
+    located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int, known: Known
 ) -> tuple[OwnWork, Activities, FloatArray]:
     """What the locations of all portions did between their calls; and how long they were in unwritten ones, by gap."""
-    enclosing = outside_communication(psg)
+    stays, enclosing = known.stays, outside_communication(psg)
     catalogue = Catalogue(
         np.concatenate((places.vertex, enclosing[places.vertex], [0])),
         np.concatenate((places.line, places.line, [0])),
@@ -339,6 +376,8 @@ def _own_work(
     def gaps(number: int) -> Gaps:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
         made = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
+        if known.no_cpu.any():
+            assume_work(made, part, known.no_cpu)
         if len(stays):
             put_into_gaps(made, part, stays)
         return made
@@ -388,35 +427,3 @@ def _add_samples(
     add_to(metrics["helper_s"], vertex[~located], rank[~located], active[~located])
     on_cpu = np.minimum(to_seconds(samples.cpu_ns), active)
     add_to(metrics["helper_cpu_s"], vertex[~located], rank[~located], on_cpu[~located])
-
-
-def _steps(data: Gathered) -> FloatArray:
-    """Rows of (location, start_s, end_s) of the training steps that were marked."""
-    intervals, threads = data.intervals, data.threads
-    rows = np.flatnonzero((intervals.type == _STEP) & threads.is_own[intervals.thread])
-    main = np.full(int(threads.rank.max(initial=0)) + 1, -1, np.int64)
-    main[threads.rank[threads.is_main]] = threads.location[threads.is_main]
-    location = threads.location[intervals.thread[rows]]
-    location = np.where(location >= 0, location, main[intervals.rank[rows]])
-    order = np.lexsort((intervals.start_ns[rows], location))
-    return np.stack(
-        (location.astype(np.float64), to_seconds(intervals.start_ns[rows]), to_seconds(intervals.end_ns[rows])), axis=1
-    )[order]
-
-
-def _regions(data: Gathered, places: Places) -> list[Region]:
-    intervals = data.intervals
-    rows = np.flatnonzero(intervals.type != INTERVAL_UNWRITTEN)
-    return [
-        Region(_INTERVAL_TYPES[kind] if kind < len(_INTERVAL_TYPES) else "", name, rank, start, end, cpu, vertex)
-        for kind, name, rank, start, end, cpu, vertex in zip(
-            intervals.type[rows].tolist(),
-            [intervals.name[row] for row in rows.tolist()],
-            intervals.rank[rows].tolist(),
-            to_seconds(intervals.start_ns[rows]).tolist(),
-            to_seconds(intervals.end_ns[rows]).tolist(),
-            to_seconds(intervals.cpu_ns[rows]).tolist(),
-            places.vertex[intervals.path[rows]].tolist(),
-            strict=True,
-        )
-    ]

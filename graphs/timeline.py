@@ -181,7 +181,9 @@ class Timeline:
     period_s: float = 0.005
     """Sampling period: what one sample stands for."""
     steps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
-    """Training steps marked by the user, rows of (location, start_s, end_s)."""
+    """Training steps that were marked, rows of (location, start_s, end_s), sorted by both."""
+    step_number: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The number of each, the same on all ranks; -1 where it has none."""
     unwritten: Unwritten | None = None
     """None where all calls were written."""
 

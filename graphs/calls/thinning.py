@@ -18,9 +18,9 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.calls.located import Located
 from scalana.graphs.metrics import gap_locations
-from scalana.graphs.readers.gather import Gathered, Intervals
+from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.parts import UnwrittenTime
 from scalana.graphs.timeline import Calls, Instances, Timeline
-from scalana.runtime.record.format import INTERVAL_UNWRITTEN
 
 
 @dataclass(slots=True)
@@ -37,12 +37,11 @@ class Stays:
     """``[stays]``"""
 
     @classmethod
-    def of(cls, intervals: Intervals) -> Stays:
+    def of(cls, unwritten: UnwrittenTime) -> Stays:
         """Those of a run."""
-        rows = np.flatnonzero(intervals.type == INTERVAL_UNWRITTEN)
-        rows = rows[np.argsort(intervals.thread[rows], kind="stable")]
-        until = intervals.end_ns[rows]
-        return cls(intervals.thread[rows], until, until - intervals.start_ns[rows], intervals.cpu_ns[rows])
+        rows = np.argsort(unwritten.thread, kind="stable")
+        until = unwritten.end_ns[rows]
+        return cls(unwritten.thread[rows], until, until - unwritten.start_ns[rows], unwritten.cpu_ns[rows])
 
     def __len__(self) -> int:
         return len(self.thread)

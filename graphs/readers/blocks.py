@@ -8,10 +8,10 @@ communicators are given in the order of the processes, whichever block they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,20 @@ import numpy.typing as npt
 from scalana.graphs.arrays.columns import narrow, narrowed
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
-from scalana.graphs.readers.gather import Collected, Intervals, collect
+from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.native_frames import Frames, Module, native_offsets, with_sources
-from scalana.graphs.readers.parts import Totals
+from scalana.graphs.readers.parts import Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.readers.records import Events, Samples, Threads
+from scalana.graphs.readers.spans import Moved, merged
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
-TABLES = ("paths", "communicators", "threads", "samples", "events", "intervals", "totals")
+TABLES = ("paths", "communicators", "threads", "samples", "events", "unwritten", "totals", "names", "lanes", "spans",
+          "attributes")  # fmt: skip
 """What every process has a number of rows of."""
+
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(slots=True)
@@ -149,16 +154,20 @@ def merge(blocks: Sequence[Block]) -> Collected:
     rows = {name: by_process(lambda columns, name=name: columns.rows[name]) for name in TABLES}  # type: ignore[misc]
     is_own = by_process(lambda columns: columns.is_own).astype(np.bool_)
     tree, paths, own_paths = _merged_trees(blocks, block_of, place_of, is_own)
-    communicators, numbers = _merged_communicators(blocks, block_of, place_of)
+    communicators, numbers = _merged_numbers(
+        blocks, block_of, place_of, "communicators", lambda columns: columns.communicators
+    )
     first = {name: np.concatenate(([0], np.cumsum(column))) for name, column in rows.items()}
 
-    samples, threads, totals = (
+    samples, threads, totals, unwritten = (
         _room(kind, int(rows[name].sum()))
-        for kind, name in ((Samples, "samples"), (Threads, "threads"), (Totals, "totals"))
-    )
+        for kind, name in (
+            (Samples, "samples"), (Threads, "threads"), (Totals, "totals"), (UnwrittenTime, "unwritten"),
+        )
+    )  # fmt: skip
     events = _room(Events, sum(len(block.columns.events) for block in blocks))
-    names = [""] * int(rows["intervals"].sum())
-    intervals = [np.empty(len(names), np.int64) for _ in range(len(fields(Intervals)) - 1)]
+    names, name_rows = _merged_numbers(blocks, block_of, place_of, "names", lambda columns: columns.spans.names)
+    moved: list[Moved] = []
     for number, block in enumerate(blocks):
         columns = block.columns
         process = np.array(block.process, np.int64)
@@ -175,16 +184,20 @@ def merge(blocks: Sequence[Block]) -> Collected:
             communicator=to_communicator, completes=to_event,
         )  # fmt: skip
         _put(totals, at["totals"], columns.totals, process=to_process, path=to_path)
-        moved = replace(
-            columns.intervals,
-            thread=at["threads"][columns.intervals.thread],
-            path=to_path[columns.intervals.path],
+        _put(unwritten, at["unwritten"], columns.unwritten, thread=at["threads"])
+        moved.append(
+            Moved(
+                columns.spans,
+                at["spans"],
+                at["attributes"],
+                at["lanes"],
+                name_rows[number],
+                to_path,
+                to_event,
+                to_process,
+                np.append(at["threads"], -1),
+            )
         )
-        for column, values in zip(intervals, _numbers(moved), strict=True):
-            column[at["intervals"]] = values
-        for place, name in zip(at["intervals"].tolist(), columns.intervals.name, strict=True):
-            names[place] = name
-    kind, *others = intervals
     return Collected(
         records=[
             blocks[block].columns.records[place]
@@ -201,7 +214,8 @@ def merge(blocks: Sequence[Block]) -> Collected:
         threads=replace(threads, is_main=threads.is_main.astype(np.bool_), is_own=threads.is_own.astype(np.bool_)),
         samples=narrowed(samples),
         events=narrowed(events),
-        intervals=Intervals(kind, names, *others),
+        unwritten=unwritten,
+        spans=merged(moved, rows, names),
         totals=totals,
         rows=rows,
     )
@@ -222,19 +236,24 @@ def _merged_trees(
     return tree, [merging.paths for merging in merges], own_paths
 
 
-def _merged_communicators(
-    blocks: Sequence[Block], block_of: IntArray, place_of: IntArray
-) -> tuple[list[tuple[str, bytes]], list[IntArray]]:
-    """The communicators of all blocks, and their numbers for those of every block."""
-    known: dict[tuple[str, bytes], int] = {}
+def _merged_numbers(
+    blocks: Sequence[Block],
+    block_of: IntArray,
+    place_of: IntArray,
+    table: str,
+    keys: Callable[[Collected], Sequence[_Key]],
+) -> tuple[list[_Key], list[IntArray]]:
+    """What all blocks number as they meet it (communicators, names), in the order of the run's processes, and the
+    numbers there for those of every block. ``table`` counts what each process was the first to have."""
+    known: dict[_Key, int] = {}
     done = [0] * len(blocks)
     for block, place in zip(block_of.tolist(), place_of.tolist(), strict=True):
         columns = blocks[block].columns
-        count = int(columns.rows["communicators"][place])
-        for key in columns.communicators[done[block] : done[block] + count]:
+        count = int(columns.rows[table][place])
+        for key in keys(columns)[done[block] : done[block] + count]:
             known.setdefault(key, len(known))
         done[block] += count
-    numbers = [np.array([known[key] for key in block.columns.communicators], np.int64) for block in blocks]
+    numbers = [np.array([known[key] for key in keys(block.columns)], np.int64) for block in blocks]
     return list(known), numbers
 
 
@@ -272,13 +291,6 @@ def _put(table: object, at: IntArray, part: object, **numbers: IntArray) -> None
         getattr(table, column.name)[at] = translated
 
 
-def _numbers(intervals: Intervals) -> Iterator[IntArray]:
-    """The columns of intervals but their names."""
-    for column in fields(intervals):
-        if column.name != "name":
-            yield getattr(intervals, column.name)
-
-
 def _narrowed(table: Any) -> Any:
     """A copy of dataclasses of columns with numbers no wider than need be."""
     changes: dict[str, Any] = {}
@@ -293,7 +305,7 @@ def _narrowed(table: Any) -> Any:
 
 def _emptied(record: ProcessRecord, rows: int) -> ProcessRecord:
     """A record with at most ``rows`` events and open calls, and nothing else of its columns."""
-    changes: dict[str, Any] = {"codes": {}, "groups": {}, "names": []}
+    changes: dict[str, Any] = {"codes": {}, "groups": {}, "names": [], "lanes": []}
     for part in fields(record):
         value = getattr(record, part.name)
         if is_dataclass(value) and not isinstance(value, type):

@@ -18,44 +18,25 @@ from scalana.graphs.arrays.shards import Portion, chunks, each, portions
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
-from scalana.graphs.readers.parts import Communicators, Part, Totals, as_integers
+from scalana.graphs.readers.parts import Communicators, Part, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
 from scalana.graphs.readers.records import Events, Samples, Threads
+from scalana.graphs.readers.spans import SpanTable, linked, stacked_spans
 from scalana.graphs.readers.stacked import stacked_events, stacked_samples
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import (
     EVENT_BLOCKING,
+    AttributeColumns,
     DoneColumns,
     EventColumns,
     PathColumns,
     ProcessRecord,
     SampleColumns,
+    SpanColumns,
 )
 
 _TICKS = [BY_NAME[name].code for name in ("barrier", "allreduce", "allgather", "reduce_scatter", "alltoall")]
 """Operations that release all members together, and at once."""
-
-
-@dataclass(slots=True)
-class Intervals:
-    """Named stretches of time: regions, steps, phases, modules, pipeline actions."""
-
-    type: IntArray
-    """1 region, 2 step, 3 phase, 4 module, 5 device, 6 pipeline action, 7 stay in unwritten calls ``[intervals]``."""
-    name: list[str]
-    """``[intervals]``"""
-    thread: IntArray
-    """``[intervals]``"""
-    rank: IntArray
-    """``[intervals]``"""
-    start_ns: IntArray
-    """``[intervals]``"""
-    end_ns: IntArray
-    """``[intervals]``"""
-    cpu_ns: IntArray
-    """CPU time of the thread inside ``[intervals]``."""
-    path: IntArray
-    """``[intervals]``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,8 @@ class Gathered:
     events: Events
     open_events: IntArray
     """Rows of ``events`` that were under way when the record stopped."""
-    intervals: Intervals
+    unwritten: UnwrittenTime
+    spans: SpanTable
     totals: Totals
     communicators: list[Communicator]
     hosts: list[str]
@@ -132,7 +114,8 @@ class Collected:
     threads: Threads
     samples: Samples
     events: Events
-    intervals: Intervals
+    unwritten: UnwrittenTime
+    spans: SpanTable
     totals: Totals
     rows: dict[str, IntArray]
     """How many rows of each table a process has ``[processes]``; ``paths`` and ``communicators`` are those that it
@@ -186,9 +169,11 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         "threads": [part.threads for part in parts],
         "samples": [len(part.record.samples) for part in parts],
         "events": [len(part.record.events) if own[part.number] else 0 for part in parts],
-        "intervals": [len(part.record.intervals) for part in parts],
+        "unwritten": [len(part.record.unwritten) for part in parts],
         "totals": [len(part.record.totals) if own[part.number] else 0 for part in parts],
     }
+    spans, span_rows = stacked_spans(parts, thread_first, ranks)
+    linked(spans, events.process, events.identity)
     return Collected(
         records=records,
         rank=ranks,
@@ -202,16 +187,19 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         threads=threads,
         samples=samples,
         events=_linked(events),
-        intervals=_intervals(parts, thread_first, ranks),
+        unwritten=concatenate(
+            [part.unwritten(thread_first) for part in parts if len(part.record.unwritten)], UnwrittenTime
+        ),
+        spans=spans,
         totals=concatenate([part.totals() for part in speaking if len(part.record.totals)], Totals),
-        rows=rows | {name: np.array(column, np.int64) for name, column in counts.items()},
+        rows=rows | span_rows | {name: np.array(column, np.int64) for name, column in counts.items()},
     )
 
 
 def on_one_axis(collected: Collected) -> Gathered:
     """Bring the times of all processes onto one axis. The columns of ``collected`` are used, and changed."""
     records, is_own, threads = collected.records, collected.is_own, collected.threads
-    samples, events, intervals = collected.samples, collected.events, collected.intervals
+    samples, events, unwritten, spans = collected.samples, collected.events, collected.unwritten, collected.spans
     hosts, host = _hosts(records)
     ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
     clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks)
@@ -234,9 +222,17 @@ def on_one_axis(collected: Collected) -> Gathered:
 
     each(align_samples, chunks(len(samples)))
     each(align_events, chunks(len(events)))
-    of_interval = host[threads.process[intervals.thread]]
-    intervals.start_ns = clocks.align(of_interval, intervals.start_ns) - origin
-    intervals.end_ns = clocks.align(of_interval, intervals.end_ns) - origin
+    host_of_lane = host[spans.lanes.process]
+
+    def align_spans(rows: slice) -> None:
+        of_span = host_of_lane[spans.lane[rows]]
+        spans.start_ns[rows] = clocks.align(of_span, spans.start_ns[rows]) - origin
+        spans.end_ns[rows] = clocks.align(of_span, spans.end_ns[rows]) - origin
+
+    each(align_spans, chunks(len(spans)))
+    of_unwritten = host_of_thread[unwritten.thread]
+    unwritten.start_ns = clocks.align(of_unwritten, unwritten.start_ns) - origin
+    unwritten.end_ns = clocks.align(of_unwritten, unwritten.end_ns) - origin
     if not _in_order(samples):
         samples = take(samples, np.lexsort((samples.time_ns, samples.thread)))
     return Gathered(
@@ -252,7 +248,8 @@ def on_one_axis(collected: Collected) -> Gathered:
         samples=samples,
         events=events,
         open_events=np.arange(int(collected.rows["events"].sum()), len(events)),
-        intervals=intervals,
+        unwritten=unwritten,
+        spans=spans,
         totals=collected.totals,
         communicators=[
             Communicator(name, tuple(np.frombuffer(members, np.int32).tolist()))
@@ -279,19 +276,19 @@ def _in_order(samples: Samples) -> bool:
 def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
     """Free the columns of all records, which have been copied: they are most of what a large run takes."""
     nothing = memoryview(b"")
-    no_paths, no_samples, no_events, no_done = (
-        PathColumns(*[nothing] * 3),
-        SampleColumns(*[nothing] * 6),
-        EventColumns(*[nothing] * 15),
-        DoneColumns(*[nothing] * 4),
-    )
+    none: dict[str, Any] = {
+        "paths": PathColumns(*[nothing] * 3),
+        "samples": SampleColumns(*[nothing] * 6),
+        "events": EventColumns(*[nothing] * 15),
+        "done": DoneColumns(*[nothing] * 4),
+        "spans": SpanColumns(*[nothing] * 10),
+        "attributes": AttributeColumns(*[nothing] * 3),
+    }
     number = 0
     for entry in chosen.ranks:
         for place in range(1 + len(entry.children)):
             record = records[number]
-            small = replace(
-                record, codes={}, groups={}, paths=no_paths, samples=no_samples, events=no_events, done=no_done
-            )
+            small = replace(record, codes={}, groups={}, names=[], **none)
             records[number] = small
             if place == 0:
                 entry.record = small
@@ -332,30 +329,6 @@ def _threads(parts: list[Part], first: IntArray, rank: IntArray, is_own: npt.NDA
     )
 
 
-def _intervals(parts: list[Part], thread_first: IntArray, rank: IntArray) -> Intervals:
-    names: list[str] = []
-    columns: list[list[IntArray]] = [[] for _ in range(7)]
-    for part in parts:
-        table = part.record.intervals
-        if not len(table):
-            continue
-        names += [part.record.names[number] for number in as_integers(table.name).tolist()]
-        start = as_integers(table.start_ns)
-        values = (
-            as_integers(table.type),
-            as_integers(table.thread) + thread_first[part.number],
-            np.full(len(start), rank[part.number], np.int64),
-            start,
-            start + as_integers(table.duration_ns),
-            as_integers(table.cpu_ns),
-            part.of_paths(table.path),
-        )
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
-    kind, thread, ranks, begin, end, cpu, path = (np.concatenate(c) if c else np.zeros(0, np.int64) for c in columns)
-    return Intervals(kind, names, thread, ranks, begin, end, cpu, path)
-
-
 def _hosts(records: list[ProcessRecord]) -> tuple[list[str], IntArray]:
     """Hosts in order of rank, by boot, and that of every process."""
     numbers: dict[str, int] = {}
@@ -381,21 +354,23 @@ def _guess(records: list[ProcessRecord], host: IntArray, hosts: int) -> IntArray
 
 def _ticks(collected: Collected, host: IntArray) -> IntArray:
     """When operations that release all members together were complete: tick, host, own clock ``[3, ticks]``."""
-    opens = collected.events.process[int(collected.rows["events"].sum()) :]
+    closed = int(collected.rows["events"].sum())
+    opens = collected.events.process[closed:]
     width = int(collected.events.seq.max(initial=0)) + 1
 
     def of(portion: Portion) -> IntArray:
         rows = portion.event_rows
         events = take(collected.events, rows if len(portion.open_events) else portion.events)
-        return _ticks_of(events, rows, host, width)
+        return _ticks_of(events, rows, host, width, closed)
 
     return np.concatenate(each(of, portions(collected.is_own, collected.rows, opens)), axis=1)
 
 
-def _ticks_of(events: Events, run_rows: IntArray, host: IntArray, width: int) -> IntArray:
+def _ticks_of(events: Events, run_rows: IntArray, host: IntArray, width: int, closed: int) -> IntArray:
     """The same of the events of some processes, of each tick and host the earliest. ``run_rows`` are their rows in the
-    table that ``completes`` is about; a tick is a communicator times ``width`` and the number in it."""
-    rows = np.flatnonzero(np.isin(events.operation, _TICKS) & (events.communicator >= 0) & (events.cpu_enter_ns >= 0))
+    table that ``completes`` is about, of which from ``closed`` on are still under way; a tick is a communicator times
+    ``width`` and the number in it."""
+    rows = np.flatnonzero(np.isin(events.operation, _TICKS) & (events.communicator >= 0) & (run_rows < closed))
     blocking = (events.flags[rows] & EVENT_BLOCKING) > 0
     complete = np.where(blocking, events.exit_ns[rows], events.done_ns[rows])
     # Without a callback, the wait tells; if it was late itself, the other ranks' waits are the earlier ones.

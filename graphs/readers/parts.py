@@ -44,6 +44,23 @@ class Totals:
     """``[totals]``"""
 
 
+@dataclass(slots=True)
+class UnwrittenTime:
+    """How long threads were in calls that were not written, up to the next one that was."""
+
+    thread: IntArray
+    """Row in the run's threads ``[rows]``."""
+    start_ns: IntArray
+    """When it would have begun had it been one call ``[rows]``."""
+    end_ns: IntArray
+    """``[rows]``"""
+    cpu_ns: IntArray
+    """``[rows]``"""
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+
 class Communicators(dict[tuple[str, bytes], int]):
     """Row of each communicator, by its name and the bytes of its ranks."""
 
@@ -71,8 +88,9 @@ class Part:
     def __init__(self, record: ProcessRecord, number: int) -> None:
         self.record = record
         self.number = number
-        used = (record.samples.thread, record.events.thread, record.intervals.thread, record.open.thread)
-        self.threads = 1 + max(*(top(column) for column in used), max(record.threads, default=0))
+        used = (record.samples.thread, record.events.thread, record.unwritten.thread, record.open.thread)
+        lanes = (lane.thread for lane in record.lanes)
+        self.threads = 1 + max(*(top(column) for column in used), max(record.threads, default=0), *lanes)
         self.paths: Ints = np.zeros(1, np.int32)
         self.communicators: Ints = np.zeros(0, np.int32)
         self.start_ns = start_ns(record) or record.first_ns
@@ -129,6 +147,17 @@ class Part:
             calls=as_integers(columns.calls),
             nbytes=as_integers(columns.nbytes),
             wall_ns=as_integers(columns.wall_ns),
+            cpu_ns=as_integers(columns.cpu_ns),
+        )
+
+    def unwritten(self, thread_first: IntArray) -> UnwrittenTime:
+        """The table of this process; its threads begin at ``thread_first[number]``."""
+        columns = self.record.unwritten
+        start = as_integers(columns.start_ns)
+        return UnwrittenTime(
+            thread=as_integers(columns.thread) + thread_first[self.number],
+            start_ns=start,
+            end_ns=start + as_integers(columns.duration_ns),
             cpu_ns=as_integers(columns.cpu_ns),
         )
 

@@ -24,7 +24,7 @@ class Table(Protocol):
     def __len__(self) -> int: ...
 
 
-class _Stack:
+class Stack:
     """Tables of some processes, one after the other."""
 
     def __init__(self, parts: Sequence[Part], tables: Sequence[Table]) -> None:
@@ -53,7 +53,8 @@ class _Stack:
     def nanoseconds(self, name: str) -> Ints:
         """The same of a column of microseconds."""
         microseconds = self.column(name)
-        return microseconds.astype(np.int32 if microseconds.itemsize <= 2 else np.int64) * 1000
+        nanoseconds = microseconds.astype(np.int32 if microseconds.itemsize <= 2 else np.int64) * 1000
+        return np.maximum(nanoseconds, -1)  # unknown
 
     def threads(self, thread_first: IntArray) -> Ints:
         """Rows of the run's threads; those of each process begin at ``thread_first`` ``[processes + 1]``."""
@@ -82,7 +83,7 @@ class _Stack:
 
 def stacked_samples(parts: Sequence[Part], thread_first: IntArray) -> Samples:
     """The samples of some processes, in their order."""
-    stack = _Stack(parts, [part.record.samples for part in parts])
+    stack = Stack(parts, [part.record.samples for part in parts])
     return Samples(
         **_at_once(
             thread=lambda: stack.threads(thread_first),
@@ -98,7 +99,7 @@ def stacked_samples(parts: Sequence[Part], thread_first: IntArray) -> Samples:
 
 def stacked_events(parts: Sequence[Part], thread_first: IntArray) -> Events:
     """The events of some processes, in their order; ``completes`` are ids of events."""
-    stack = _Stack(parts, [part.record.events for part in parts])
+    stack = Stack(parts, [part.record.events for part in parts])
     identity, peer = stack.column("id"), stack.column("peer")
     done_ns, done_cpu_ns, peer = _completed(stack, identity, peer)
     enter, cpu_enter = stack.integers("enter_ns"), stack.integers("cpu_enter_ns")
@@ -113,7 +114,7 @@ def stacked_events(parts: Sequence[Part], thread_first: IntArray) -> Events:
             nbytes=lambda: stack.column("nbytes"),
             flags=lambda: stack.column("flags"),
             exit_ns=lambda: enter + stack.column("duration_ns"),
-            cpu_exit_ns=lambda: cpu_enter + stack.column("cpu_ns"),
+            cpu_exit_ns=lambda: np.where(cpu_enter < 0, -1, cpu_enter + stack.column("cpu_ns")),
             path=lambda: stack.translated("path", [part.paths for part in parts]),
             completes=lambda: stack.column("completes"),
         ),
@@ -131,7 +132,7 @@ def _at_once(**columns: Callable[[], Ints]) -> dict[str, Ints]:
     return dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
 
 
-def _completed(stack: _Stack, identity: Ints, peer: Ints) -> tuple[Ints, Ints, Ints]:
+def _completed(stack: Stack, identity: Ints, peer: Ints) -> tuple[Ints, Ints, Ints]:
     """Completion time and CPU clock of every event, -1 where none was seen; and partners, as far as they are known."""
     telling = [
         number

@@ -301,11 +301,12 @@ def test_calls_of_a_rank_that_wrote_no_sums_are_its_events(tmp_path):
 def test_steps_and_regions(tmp_path):
     (rank,) = make_ranks(tmp_path, 1)
     rank.work("mask", 40)
-    rank.writer.interval(2, "step", 1000 * MS, 20 * MS)
-    rank.writer.interval(1, "augment", 1005 * MS, 10 * MS, path=rank.path("mask"), cpu_ns=4 * MS)
+    rank.writer.span(2, "step", 1000 * MS, 20 * MS, step=3, attributes={"source": "optimizer"})
+    rank.writer.span(1, "augment", 1005 * MS, 10 * MS, path=rank.path("mask"), cpu_ns=4 * MS)
     rank.end()
     ppg = build(tmp_path)
     assert ppg.timeline.steps.tolist() == [[0, 0, pytest.approx(0.02)]]
+    assert ppg.timeline.step_number.tolist() == [3]
     step, region = ppg.regions
     assert (region.type, region.name, region.rank) == ("region", "augment", 0)
     assert (region.start_s, region.end_s, region.cpu_s) == pytest.approx((0.005, 0.015, 0.004))

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def cluster() -> Iterator[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 16 ranks on two hosts, whose files are not in the order of the ranks, with one that is no record."""
     path = tmp_path_factory.mktemp("model") / "run"
-    write_model(path, Model(16, 6))
+    write_model(path, Model(16, 6), spans=40)
     records = path / "records"
     for number, file in enumerate(sorted(records.glob("*.rec"))):
         file.rename(records / f"host-{number * 7 % 16:02d}-0.rec")
@@ -136,20 +137,27 @@ def test_blocks_in_any_order_are_the_same_as_all_records(folder: Path) -> None:
     assert_same(blocks.merge(parts), whole)
 
 
+def assert_same_columns(mine: object, theirs: object, name: str) -> None:
+    for column in fields(theirs):  # type: ignore[arg-type]
+        if isinstance(getattr(theirs, column.name), np.ndarray):
+            values = getattr(mine, column.name), getattr(theirs, column.name)
+            np.testing.assert_array_equal(*values, f"{name}.{column.name}")
+
+
 def assert_same(merged: Collected, whole: Collected) -> None:
     assert [record.file for record in merged.records] == [record.file for record in whole.records]
     assert merged.communicators == whole.communicators
     assert merged.own_paths == whole.own_paths
-    assert merged.intervals.name == whole.intervals.name
+    assert merged.spans.names == whole.spans.names
+    assert_same_columns(merged.spans, whole.spans, "spans")
+    assert_same_columns(merged.spans.lanes, whole.spans.lanes, "lanes")
     for name in ("rank", "is_own", "start_ns", "end_ns", "thinned"):
         np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name), name)
     for name, values in whole.rows.items():
-        if name not in ("paths", "communicators"):  # what is new depends on who was there before
+        if name not in ("paths", "communicators", "names"):  # what is new depends on who was there before
             np.testing.assert_array_equal(merged.rows[name], values, name)
-    for table in ("threads", "samples", "events", "totals"):
-        for column in getattr(whole, table).__slots__:
-            mine, theirs = (getattr(getattr(one, table), column) for one in (merged, whole))
-            np.testing.assert_array_equal(mine, theirs, f"{table}.{column}")
+    for table in ("threads", "samples", "events", "totals", "unwritten"):
+        assert_same_columns(getattr(merged, table), getattr(whole, table), table)
     for name in ("parent", "lasti"):
         np.testing.assert_array_equal(getattr(merged.tree, name), getattr(whole.tree, name))
     files = [[tree.codes[code][1] for code in tree.code.tolist()] for tree in (merged.tree, whole.tree)]

@@ -1,6 +1,6 @@
 """Writes the run folder of a modelled job, in the real record format, for any number of ranks.
 
-Run: python -m tests.tools.generate_run DIR RANKS [STEPS]
+Run: python -m tests.tools.generate_run DIR RANKS [STEPS] [--spans N]
 
 The job is that of :mod:`tests.tools.job_model`. Every rank has a record of its own, with its own numbers for the call
 paths that its samples saw, in the order in which they saw them; the program's source lies in the folder.
@@ -24,6 +24,7 @@ import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
 from scalana.runtime.operations import BY_NAME  # noqa: E402
+from tests.tools.generate_spans import spans_of  # noqa: E402
 from tests.tools.job_model import Model, Program, Times, program_of, simulate  # noqa: E402
 
 Bytes = npt.NDArray[np.uint8]
@@ -254,8 +255,10 @@ def _encode(  # type: ignore[no-untyped-def]  # pragma: no cover
     return at, used + 1
 
 
-def write_run(folder: Path, model: Model, progress: Callable[[str, int, int], None] | None = None) -> Program:
-    """Write the run folder of a model, and return the program that it ran."""
+def write_run(
+    folder: Path, model: Model, progress: Callable[[str, int, int], None] | None = None, spans: int = 0
+) -> Program:
+    """Write the run folder of a model, with as many spans a rank, and return the program that it ran."""
     records = folder / "records"
     records.mkdir(parents=True)
     program = program_of(model)
@@ -265,7 +268,7 @@ def write_run(folder: Path, model: Model, progress: Callable[[str, int, int], No
     seconds = float(times.exit.max(initial=0)) * 1e-9
     info = {"command": ["python", "train.py"], "cwd": str(folder.resolve()), "seconds": seconds, "exit_code": 0}
     (folder / "run.json").write_text(json.dumps(info))
-    write = _Writer(model, program, times, file)
+    write = _Writer(model, program, times, file, spans)
     for rank in range(model.ranks):
         write.record(records, rank)
         if progress is not None and rank % 256 == 0:
@@ -276,8 +279,8 @@ def write_run(folder: Path, model: Model, progress: Callable[[str, int, int], No
 class _Writer:
     """Writes the records of a modelled run."""
 
-    def __init__(self, model: Model, program: Program, times: Times, file: Path) -> None:
-        self.model, self.times, self.file = model, times, file
+    def __init__(self, model: Model, program: Program, times: Times, file: Path, spans: int) -> None:
+        self.model, self.times, self.file, self.spans = model, times, file, spans
         self.paths = paths_of(program, str(file))
         self.bodies = np.frombuffer(b"".join(self.paths.codes), np.uint8)
         self.body_first = np.r_[0, np.cumsum([len(body) for body in self.paths.codes])].astype(np.int64)
@@ -329,8 +332,10 @@ class _Writer:
         )
         edges = [0, *breaks[:blocks].tolist()]
         payloads += [self.out[a:b].tobytes() for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        if self.spans:
+            payloads += spans_of(rank, self.spans, start_ns, int(times.exit[:, rank].max(initial=0)), model.steps)
         with open(records / f"node{host:04d}-{rank + 1000}-0.rec", "xb") as file:
-            file.write(b"SCALANA1" + struct.pack("<II", 1, 0))
+            file.write(b"SCALANA1" + struct.pack("<II", 2, 2))
             for number, payload in enumerate(payloads):
                 file.write(struct.pack("<IIII", 0x4B4C4253, len(payload), zlib.crc32(payload), number))
                 file.write(payload)
@@ -373,7 +378,8 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("ranks", type=int, nargs="?", default=256)
     parser.add_argument("steps", type=int, nargs="?", default=72)
+    parser.add_argument("--spans", type=int, default=0, help="spans of every rank, pipeline actions and trajectories")
     arguments = parser.parse_args()
     model = Model(arguments.ranks, arguments.steps)
-    write_run(arguments.folder, model)
+    write_run(arguments.folder, model, spans=arguments.spans)
     print(f"{arguments.folder}: {model.ranks} ranks, {model.steps} steps")

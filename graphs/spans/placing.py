@@ -1,0 +1,36 @@
+"""Spans at the vertices of a program's structure, and what they add up to there."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from scalana.graphs.arrays.columns import narrow, to_seconds
+from scalana.graphs.arrays.shards import chunks
+from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.attribution.places import Places
+from scalana.graphs.metrics import add_to
+from scalana.graphs.readers.parts import Ints
+from scalana.graphs.readers.spans import SpanTable
+from scalana.graphs.spans.columns import Spans
+
+
+def place_spans(table: SpanTable, places: Places, call_of_event: npt.NDArray[np.integer]) -> Spans:
+    """The spans of a run with their vertices, and with the calls ``[events]`` whose side on a device they are."""
+    vertex: Ints = narrow(places.vertex)[table.path]
+    call = np.full(len(table), -1, np.int8)
+    known = np.flatnonzero(table.event >= 0)
+    if len(known):
+        call = np.full(len(table), -1, call_of_event.dtype)
+        call[known] = call_of_event[table.event[known]]
+    return Spans(table, vertex, call)
+
+
+def add_spans(metrics: dict[str, FloatArray], spans: Spans) -> None:
+    """Add the spans to the metrics ``span_s`` and ``spans`` at the vertices where they began, each ``[vertices,
+    ranks]``."""
+    table = spans.table
+    for rows in chunks(len(spans)):
+        vertex, rank = spans.vertex[rows], spans.lanes.rank[table.lane[rows]]
+        add_to(metrics["span_s"], vertex, rank, to_seconds(table.end_ns[rows] - table.start_ns[rows]))
+        add_to(metrics["spans"], vertex, rank, np.ones(len(vertex)))
