@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOURCES = tuple(
-    os.path.join(os.path.dirname(os.path.abspath(__file__)), "_core", name)
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_core", name)
     for name in ("torch_kernels.cpp", "torch_api.h")
 )
 SWITCH = "SCALANA_TORCH_KERNELS"

@@ -23,10 +23,11 @@ def attempt(call):
         call()
         say(rank, "nothing")
     except Exception as error:
-        files = {frame.filename.rsplit("/", 1)[-1] for frame in traceback.extract_tb(error.__traceback__)}
-        text = str(error).split("\n")[0].split(" [")[0]
+        paths = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
         # Frames of ours may stand between, but the program's own and torch's are all there.
-        say(rank, type(error).__name__, text, sorted(files - {"torch_comm.py", "torch_init.py"}))
+        files = {path.rsplit("/", 1)[-1] for path in paths if "/runtime/torch/" not in path}
+        text = str(error).split("\n")[0].split(" [")[0]
+        say(rank, type(error).__name__, text, sorted(files))
 
 
 attempt(lambda: dist.all_reduce([1, 2]))
