@@ -18,18 +18,16 @@ import atexit
 import os
 import sys
 
+from scalana.runtime import hooks, session
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-DEFAULT_RATE_HZ = 200.0
-LAUNCHER_RATE_HZ = 10.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""
-PARENT_VARIABLE = "SCALANA_PARENT"
-"""``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
 
 _RANK_VARIABLES = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
@@ -38,49 +36,12 @@ _RANK_VARIABLES = (
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
 )
 
-core: Any = None
-"""The extension ``scalana.runtime._core`` while this process records, else ``None``."""
-
 _native: Any = None
-_folder = ""
-_path = ""
-_role = "process"
-_rate_hz = DEFAULT_RATE_HZ
 _budget_bytes = DEFAULT_BUDGET_BYTES
 _python_sampler: Any = None
 _inherited_rank = False
 _hooked = False
 _fork_from = ("", "")
-_on_start: list[Callable[[], None]] = []
-
-
-def active() -> bool:
-    """Whether this process is being recorded."""
-    return core is not None
-
-
-def folder() -> str:
-    """Run folder of the recording, empty while there is none."""
-    return _folder if core is not None else ""
-
-
-def role() -> str:
-    """What this process is: ``rank``, ``child``, ``launcher`` or ``process``."""
-    return _role
-
-
-def note(text: str) -> None:
-    """Tell once, in the record, that something could not be recorded."""
-    try:
-        if core is not None:
-            core.note(text)
-    except Exception:
-        pass
-
-
-def when_started(function: Callable[[], None]) -> None:
-    """Call ``function`` at each later start of a record in this process (after a fork, in a new ``profile``)."""
-    _on_start.append(function)
 
 
 def start_from_environment() -> bool:
@@ -91,23 +52,23 @@ def start_from_environment() -> bool:
             return False
         return start(
             run_folder,
-            _number("SCALANA_RATE_HZ", DEFAULT_RATE_HZ),
+            _number("SCALANA_RATE_HZ", session.DEFAULT_RATE_HZ),
             int(_number("SCALANA_BUDGET_BYTES", DEFAULT_BUDGET_BYTES)),
         )
     except Exception:
         return False
 
 
-def start(run_folder: str, rate_hz: float = DEFAULT_RATE_HZ, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> bool:
+def start(run_folder: str, rate_hz: float = session.DEFAULT_RATE_HZ, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> bool:
     """Open this process' record below ``run_folder`` and begin to sample.
 
     Returns whether this process is recorded now; where it cannot be, a plain-text ``.note`` beside the records says
     why. Raises nothing.
     """
-    global _folder, _rate_hz, _budget_bytes
-    if core is not None:
+    global _budget_bytes
+    if session.core is not None:
         return True
-    _folder, _rate_hz, _budget_bytes = run_folder, rate_hz, budget_bytes
+    session.run_folder, session.rate_hz, _budget_bytes = run_folder, rate_hz, budget_bytes
     try:
         os.makedirs(os.path.join(run_folder, "records"), exist_ok=True)
         _load_native()
@@ -122,8 +83,7 @@ def start(run_folder: str, rate_hz: float = DEFAULT_RATE_HZ, budget_bytes: int =
 
 def stop(status: int = -1) -> None:
     """End the record of this process. ``status`` is the exit status, -1 where it is not known."""
-    global core
-    native, core = core, None
+    native, session.core = session.core, None
     if native is None:
         return
     try:
@@ -135,43 +95,8 @@ def stop(status: int = -1) -> None:
         native.stop(status)
     except Exception:
         pass
-    if _role == "rank":
-        os.environ.pop(PARENT_VARIABLE, None)
-
-
-def become_rank(rank: int, world_size: int) -> None:
-    """This process was told its rank by ``init_process_group``.
-
-    A process that descends from a rank keeps being that rank's child, unless its ancestor never joined a process
-    group: then the ancestor only wrapped the program, and this process is the rank.
-    """
-    global _role
-    if core is None:
-        return
-    parent = os.environ.get(PARENT_VARIABLE, "").split(":")
-    if _role == "child" and (len(parent) < 3 or parent[2] == "1"):
-        return
-    _role = "rank"
-    core.meta("role", "rank")
-    core.meta("rank", str(rank))
-    core.meta("world_size", str(world_size))
-    core.meta("local_rank", os.environ.get("LOCAL_RANK", ""))
-    core.meta("rank_source", "init_process_group")
-    _tell_children(initialised=True)
-
-
-def become_launcher() -> None:
-    """This process starts the ranks, so a rank in its environment (of a job manager's task) is not its own."""
-    global _role
-    if core is None or _role == "child" or os.environ.get("RANK"):
-        return
-    _role = "launcher"
-    core.meta("role", "launcher")
-    core.meta("rank", "")
-    # It only waits for the ranks, on a core that one of them needs.
-    core.set_rate(min(_rate_hz, LAUNCHER_RATE_HZ) or LAUNCHER_RATE_HZ)
-    if os.environ.get(PARENT_VARIABLE, "").startswith(f"{os.getpid()}:"):
-        del os.environ[PARENT_VARIABLE]
+    if session.process_role == "rank":
+        os.environ.pop(session.PARENT_VARIABLE, None)
 
 
 def _number(variable: str, default: float) -> float:
@@ -200,16 +125,16 @@ def _load_native() -> None:
 
 def _who_am_i() -> None:
     """Set the role from the environment."""
-    global _role, _inherited_rank
-    parent = os.environ.get(PARENT_VARIABLE, "")
+    global _inherited_rank
+    parent = os.environ.get(session.PARENT_VARIABLE, "")
     # Only a descendant can have inherited the variable, except that a rank may replace itself by exec.
     _inherited_rank = bool(parent) and not parent.startswith(f"{os.getpid()}:")
     if _inherited_rank:
-        _role = "child"
+        session.process_role = "child"
     elif _environment_rank() is not None:
-        _role = "rank"
+        session.process_role = "rank"
     else:
-        _role = "process"
+        session.process_role = "process"
 
 
 def _environment_rank() -> tuple[str, str, str] | None:
@@ -223,24 +148,23 @@ def _environment_rank() -> tuple[str, str, str] | None:
 
 def _open(parent_record: str) -> None:
     """Open a new record file, start its sampler and describe the process."""
-    global core, _path
     host = os.uname().nodename
-    stem = os.path.join(_folder, "records", f"{host.replace('/', '_')}-{os.getpid()}")
+    stem = os.path.join(session.run_folder, "records", f"{host.replace('/', '_')}-{os.getpid()}")
     number = 0
     while os.path.exists(f"{stem}-{number}.rec"):
         number += 1
-    _path = f"{stem}-{number}.rec"
+    session.record_path = f"{stem}-{number}.rec"
     native_sampler = bool(_native.supported())
-    _native.start(_path, _rate_hz, _budget_bytes, native=native_sampler)
-    core = _native
+    _native.start(session.record_path, session.rate_hz, _budget_bytes, native=native_sampler)
+    session.core = _native
     _describe(host, parent_record)
     _start_sampler(native_sampler)
-    core.flush()  # however the process ends, it is known who it was
-    for function in _on_start:
+    session.core.flush()  # however the process ends, it is known who it was
+    for function in session.on_start:
         try:
             function()
         except Exception as failure:
-            note(f"at start: {failure!r}")
+            session.note(f"at start: {failure!r}")
 
 
 def _start_sampler(native_sampler: bool) -> None:
@@ -250,46 +174,42 @@ def _start_sampler(native_sampler: bool) -> None:
         try:
             from scalana.runtime import python_sampler
 
-            python_sampler.start(_rate_hz)
+            python_sampler.start(session.rate_hz)
             _python_sampler = python_sampler
             sampler = "python"
         except Exception as failure:
-            note(f"no sampler: {failure!r}")
-    core.meta("sampler", sampler)
+            session.note(f"no sampler: {failure!r}")
+    session.core.meta("sampler", sampler)
 
 
 def _describe(host: str, parent_record: str) -> None:
-    meta = core.meta
+    meta = session.core.meta
     for key, value in (
         ("host", host),
         ("boot_id", _boot_id()),
         ("pid", str(os.getpid())),
         ("ppid", str(os.getppid())),
-        ("role", _role),
+        ("role", session.process_role),
         ("python", ".".join(map(str, sys.version_info[:3]))),
         ("argv", _as_json(sys.orig_argv)),
         ("cwd", _working_directory()),
-        ("rate_hz", repr(_rate_hz)),
+        ("rate_hz", repr(session.rate_hz)),
         ("cores", str(len(os.sched_getaffinity(0)))),
         ("lib_dirs", os.pathsep.join(_library_folders())),
     ):
         meta(key, value)
-    if _role == "rank":
+    if session.process_role == "rank":
         environment = _environment_rank()
         if environment is not None:
             for key, value in zip(("rank", "world_size", "local_rank"), environment, strict=True):
                 meta(key, value)
             meta("rank_source", "environment")
-        _tell_children(initialised=False)
-    elif _role == "child":
-        inherited = os.environ.get(PARENT_VARIABLE, "").split(":")
+        session.tell_children(initialised=False)
+    elif session.process_role == "child":
+        inherited = os.environ.get(session.PARENT_VARIABLE, "").split(":")
         if not parent_record and len(inherited) > 1:
             parent_record = inherited[1]
         meta("parent_record", parent_record)
-
-
-def _tell_children(initialised: bool) -> None:
-    os.environ[PARENT_VARIABLE] = f"{os.getpid()}:{os.path.basename(_path)}:{initialised:d}"
 
 
 def _boot_id() -> str:
@@ -342,7 +262,7 @@ def _write_note(text: str) -> None:
     """A text file beside the records, for a process that could not open one."""
     try:
         name = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-0.note"
-        with open(os.path.join(_folder, "records", name), "a", encoding="utf-8", errors="replace") as file:
+        with open(os.path.join(session.run_folder, "records", name), "a", encoding="utf-8", errors="replace") as file:
             file.write(text + "\n")
     except OSError:
         pass
@@ -356,24 +276,7 @@ def _install_hooks() -> None:
     atexit.register(_at_exit)
     os._exit = _ending_at_once(os._exit)  # type: ignore[assignment]
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
-    from scalana.runtime import hooks as import_hooks
-
-    # Module by module, so that a program that never imports torch never loads what knows about torch.
-    import_hooks.when_imported("torch.distributed.distributed_c10d", _torch_distributed_imported)
-    import_hooks.when_imported("torch.distributed.launcher.api", lambda module: become_launcher())
-    import_hooks.when_imported("torch.optim.optimizer", _torch_optimizer_imported)
-
-
-def _torch_distributed_imported(module: Any) -> None:
-    from scalana.runtime.torch import init as torch_init
-
-    torch_init.patch(module)
-
-
-def _torch_optimizer_imported(module: Any) -> None:
-    from scalana.runtime import regions
-
-    regions.mark_optimizer_steps(module)
+    hooks.install()
 
 
 def _at_exit() -> None:
@@ -396,7 +299,7 @@ def _ending_at_once(leave: Callable[[int], NoReturn]) -> Callable[[int], NoRetur
             ended.release()
 
         try:
-            if core is not None and isinstance(status, int):
+            if session.core is not None and isinstance(status, int):
                 ended.acquire()
                 _thread.start_new_thread(end, ())
                 ended.acquire(timeout=LAST_FLUSH_S)
@@ -417,9 +320,9 @@ _multiprocessing_hooked = False
 def _before_fork() -> None:
     """Remember what the child needs to know; the extension looks after its own locks."""
     global _fork_from, _multiprocessing_hooked
-    _fork_from = (_path, _role) if core is not None else ("", "")
+    _fork_from = (session.record_path, session.process_role) if session.core is not None else ("", "")
     util = sys.modules.get("multiprocessing.util")
-    if util is not None and not _multiprocessing_hooked and core is not None:
+    if util is not None and not _multiprocessing_hooked and session.core is not None:
         try:
             # A forked worker clears its finalizers and ends by os._exit: ours is entered after the one, and runs
             # before the other.
@@ -438,14 +341,14 @@ def _in_multiprocessing_child(_: object) -> None:
 
 def _after_fork_in_child() -> None:
     """A forked child gets a record of its own."""
-    global core, _role, _python_sampler
+    global _python_sampler
     parent_path, parent_role = _fork_from
-    core = None
+    session.core = None
     _python_sampler = None
     if not parent_path:
         return
     try:
-        _role = "child" if parent_role in ("rank", "child") else "process"
+        session.process_role = "child" if parent_role in ("rank", "child") else "process"
         _open(parent_record=os.path.basename(parent_path) if parent_role == "rank" else "")
     except Exception as failure:
         _write_note(f"forked process {os.getpid()} is not recorded: {failure!r}")

@@ -13,8 +13,9 @@ TYPE_CHECKING = False  # of typing, which takes longer to import than all of thi
 if TYPE_CHECKING:
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
-    from scalana.runtime.regions import profile, step
+    from scalana.runtime.profile import profile
     from scalana.runtime.spans import region, span
+    from scalana.runtime.steps import step
 
 __all__ = [
     "DiffReport",
@@ -36,11 +37,11 @@ _HOMES = {
     "ScalingReport": "scalana.comparison",
     "analyze": "scalana.api",
     "diff": "scalana.comparison",
-    "profile": "scalana.runtime.regions",
+    "profile": "scalana.runtime.profile",
     "region": "scalana.runtime.spans",
     "scaling": "scalana.comparison",
     "span": "scalana.runtime.spans",
-    "step": "scalana.runtime.regions",
+    "step": "scalana.runtime.steps",
 }
 
 # In a checkout the sibling folders (runtime, graphs, ...) stand beside this package; installed, they are inside it.

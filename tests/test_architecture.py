@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from scalana.runtime.hooks import HOOKS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -177,6 +180,8 @@ def graph() -> dict[str, set[str]]:
         names = {name for name, _ in imports(path)}
         # A name is a module, or something that its package or module defines.
         homes = {name if name in modules else name.rpartition(".")[0] for name in names}
+        if module == "scalana.runtime.hooks":  # which loads what its table names
+            homes |= {home for _, home, _ in HOOKS}
         found[module] = {home for home in homes if home in modules} - {module}
     return found
 
@@ -197,6 +202,11 @@ def test_rooms_import_downwards(folder: str) -> None:
                 if below != room and height[below] >= height[room]:
                     wrong.append(f"{module} imports {other}")
     assert not wrong
+
+
+def test_hooks_lead_to_functions() -> None:
+    for _, home, function in HOOKS:
+        assert callable(getattr(importlib.import_module(home), function)), (home, function)
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 
-from scalana.runtime import recorder
+from scalana.runtime import session
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import futures as torch_futures
 from scalana.runtime.torch import native as torch_native
@@ -48,7 +48,7 @@ def install(c10d: Any) -> None:
     torch = sys.modules["torch"]
     recording.groups.c10d = c10d
     recording.restart()
-    recorder.when_started(recording.restart)
+    session.when_started(recording.restart)
     _register_kernels(torch)
     _patch_work(c10d.Work)
     torch_futures.patch(c10d.Work, torch._C.Future)
@@ -94,7 +94,7 @@ def _register(torch: Any, library: Any, name: str) -> list[torch_native.Operator
         return []
     row = BY_TORCH_OP.get(name)
     if row is None:
-        recorder.note(f"torch: c10d::{name} is not in the table of operations")
+        session.note(f"torch: c10d::{name} is not in the table of operations")
     kernel = _kernel(torch, operator, name, row.code if row is not None else 0, places)
     library.impl(name, kernel, "BackendSelect", with_keyset=True)
     if row is None:

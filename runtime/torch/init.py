@@ -6,7 +6,7 @@ import functools
 import os
 import zlib
 
-from scalana.runtime import recorder
+from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def patch(c10d: Any) -> None:
     _wrap(c10d, "_new_group_with_tag", _NewGroup(c10d))
     _wrap(c10d, "split_group", _Split(c10d))
     announce = _Init(c10d).announce
-    recorder.when_started(announce)
+    session.when_started(announce)
     announce()
 
 
@@ -79,7 +79,7 @@ class _Watcher:
 
     def enter(self, args: Any, kwargs: Any) -> int:
         try:
-            if recorder.core is None:
+            if session.core is None:
                 return 0
             self.prepare()
             self.recording.groups.forget_names()
@@ -92,7 +92,7 @@ class _Watcher:
             event: int = core.begin(self.operation, group.id, group.collective_number(), -1, 0, 0, _BLOCKING)
             return event
         except Exception as failure:
-            recorder.note(f"torch: the making of a group was not recorded: {failure!r}")
+            session.note(f"torch: the making of a group was not recorded: {failure!r}")
             return 0
 
     def leave(self, event: int) -> None:
@@ -123,14 +123,14 @@ class _Init(_Watcher):
         """Recording begins in the midst of a program (or in a forked child): there may be a process group already."""
         if self.c10d.is_initialized():
             self.prepare()
-            recorder.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
+            session.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
 
     def made(self) -> None:
         if self.recording is None:
             return
         try:
             self.recording.groups.new_world()
-            recorder.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
+            session.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
         except Exception as failure:
             self.recording.failed("the rank of this process", failure)
 

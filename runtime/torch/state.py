@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.runtime import recorder
+from scalana.runtime import session
 from scalana.runtime.torch.groups import Groups
 
 TYPE_CHECKING = False
@@ -23,13 +23,13 @@ class Recording:
         """Note, once for each kind, that something could not be recorded."""
         if what not in self.noted:
             self.noted.add(what)
-            recorder.note(f"torch: {what}: {type(failure).__name__}: {failure}")
+            session.note(f"torch: {what}: {type(failure).__name__}: {failure}")
 
     def restart(self) -> None:
         """A new record began in this process (at start, or after a fork)."""
         self.noted.clear()
-        self.groups.new_record(recorder.core)
-        self.core = recorder.core
+        self.groups.new_record(session.core)
+        self.core = session.core
 
 
 recording = Recording()

@@ -52,11 +52,11 @@ class Recording:
 
     def installed(self) -> None:
         """Recording has been set up; what it replaced is known from here on."""
-        from scalana.runtime import recorder
+        from scalana.runtime import session
         from scalana.runtime.torch import comm as torch_comm
         from scalana.runtime.torch import native as torch_native
 
-        self.core, self.torch_comm, self.torch_native = recorder.core, torch_comm, torch_native
+        self.core, self.torch_comm, self.torch_native = session.core, torch_comm, torch_native
         self.replaced = [
             (owner, name, before[name], value)
             for owner, before in zip(self.owners, self.plain, strict=True)
@@ -140,9 +140,9 @@ def child(rates: list[int], rounds: int, steps: int, result: str) -> None:
 
 def recorded_bytes() -> int:
     """Size of this rank's record so far."""
-    from scalana.runtime import recorder
+    from scalana.runtime import session
 
-    return sum(path.stat().st_size for path in Path(recorder.folder(), "records").glob(f"*-{os.getpid()}-*.rec"))
+    return sum(path.stat().st_size for path in Path(session.folder(), "records").glob(f"*-{os.getpid()}-*.rec"))
 
 
 def slow_down(ranks: int, rates: list[int], rounds: int, steps: int, folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import hooks as import_hooks
+from scalana.runtime import import_hooks
 
 
 @pytest.fixture

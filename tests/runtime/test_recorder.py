@@ -77,10 +77,10 @@ def test_a_process_that_ends_at_once_has_ended_its_record(tmp_path: Path, thread
 def test_a_record_that_cannot_end_does_not_keep_a_program_that_ends_at_once(tmp_path: Path) -> None:
     code = """
 import os, time
-from scalana.runtime import recorder
+from scalana.runtime import recorder, session
 class Stuck:
     def stop(self, status): time.sleep(600)
-recorder.core, recorder.LAST_FLUSH_S = Stuck(), 0.1
+session.core, recorder.LAST_FLUSH_S = Stuck(), 0.1
 os._exit(5)
 """
     assert jobs.python(code, tmp_path, timeout_s=60).returncode == 5
@@ -208,9 +208,9 @@ before = sys.modules['scalana.runtime.recorder']
 import scalana
 import scalana.runtime.recorder
 from scalana import region
-from scalana.runtime import regions
-assert scalana.runtime.recorder is before and before.active()
-assert region is regions.region and scalana.__version__
+from scalana.runtime import spans
+assert scalana.runtime.recorder is before and before.session.active()
+assert region is spans.region and scalana.__version__
 assert 'profile' in dir(scalana)
 try:
     scalana.nothing_of_the_sort
@@ -302,18 +302,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_fork_amid_threads_and_records_does_not_hang(tmp_path: Path) -> None:
     code = """
 import os, threading, time
-from scalana.runtime import regions
+from scalana.runtime import spans
 stop = False
 def busy():
     while not stop:
-        with regions.region("busy"):
+        with spans.region("busy"):
             sum(range(100))
 threads = [threading.Thread(target=busy) for _ in range(4)]
 for thread in threads: thread.start()
 for _ in range(30):
     child = os.fork()
     if child == 0:
-        with regions.region("child"):
+        with spans.region("child"):
             pass
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

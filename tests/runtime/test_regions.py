@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.runtime import regions
+from scalana.runtime.profile import profile
 from scalana.runtime.record.format import REGION, STEP, ProcessRecord
 
 from . import jobs
@@ -126,7 +126,7 @@ def test_profile_inside_a_recording_is_a_region_of_it(tmp_path: Path) -> None:
 
 def test_profile_says_when_the_folder_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError), regions.profile(tmp_path / "file"):
+    with pytest.raises(OSError), profile(tmp_path / "file"):
         pass
 
 

@@ -1,20 +1,14 @@
-"""Marks that a program sets in its own record: the recording itself, and training steps.
-
-They are public as ``scalana.profile`` and ``scalana.step``; spans and regions are in :mod:`.spans`.
-"""
+"""The recording itself, begun and ended by a program: ``scalana.profile``."""
 
 from __future__ import annotations
 
-from scalana.runtime import recorder
+from scalana.runtime import recorder, session
 from scalana.runtime.spans import region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
-
-USER, OPTIMIZER, SCHEDULE, TRAINER = 1, 2, 3, 4
-"""What marks steps, the most telling first: once the program itself has, marks of all others are ignored, and so on."""
 
 
 class profile:
@@ -32,7 +26,7 @@ class profile:
         self,
         run_folder: Any,
         *,
-        rate_hz: float = recorder.DEFAULT_RATE_HZ,
+        rate_hz: float = session.DEFAULT_RATE_HZ,
         budget_bytes: int = recorder.DEFAULT_BUDGET_BYTES,
     ) -> None:
         import os
@@ -46,11 +40,11 @@ class profile:
     def __enter__(self) -> profile:
         import os
 
-        if not recorder.active():
+        if not session.active():
             os.makedirs(os.path.join(self.run_folder, "records"), exist_ok=True)
             self._own = recorder.start(self.run_folder, self.rate_hz, self.budget_bytes)
-        if recorder.core is not None:
-            recorder.core.begin_steps()
+        if session.core is not None:
+            session.core.begin_steps()
         self._region.__enter__()
         return self
 
@@ -61,31 +55,3 @@ class profile:
         if self._own:
             self._own = False
             recorder.stop(0 if kind is None else 1)
-
-
-def step() -> None:
-    """Mark the end of a training step.
-
-    Steps are numbered from 0 by these marks, so that one number is one step on all ranks that mark each of theirs: the
-    first mark ends step 0, which is recorded where it is known when it began (in :class:`profile`). Once a program
-    calls this, its optimizers no longer mark steps.
-    """
-    core = recorder.core
-    if core is not None:
-        core.mark_step(USER)
-
-
-def mark_optimizer_steps(module: Any) -> None:
-    """Let the first optimizer that makes a step mark the steps of training; ``module`` is torch's optimizer module."""
-    first = 0
-
-    def optimizer_stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        nonlocal first
-        core = recorder.core
-        if core is None or module.torch.compiler.is_compiling():
-            return
-        first = first or id(optimizer)
-        if first == id(optimizer):
-            core.mark_step(OPTIMIZER)
-
-    module.register_optimizer_step_post_hook(optimizer_stepped)

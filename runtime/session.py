@@ -1,0 +1,95 @@
+"""The recording of this process, for all that add to it: whether there is one, and what this process is in the job.
+
+:mod:`.recorder` begins and ends it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+DEFAULT_RATE_HZ = 200.0
+LAUNCHER_RATE_HZ = 10.0
+PARENT_VARIABLE = "SCALANA_PARENT"
+"""``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
+
+core: Any = None
+"""The extension ``scalana.runtime._core`` while this process records, else ``None``."""
+run_folder = ""
+record_path = ""
+process_role = "process"
+rate_hz = DEFAULT_RATE_HZ
+on_start: list[Callable[[], None]] = []
+
+
+def active() -> bool:
+    """Whether this process is being recorded."""
+    return core is not None
+
+
+def folder() -> str:
+    """Run folder of the recording, empty while there is none."""
+    return run_folder if core is not None else ""
+
+
+def role() -> str:
+    """What this process is: ``rank``, ``child``, ``launcher`` or ``process``."""
+    return process_role
+
+
+def note(text: str) -> None:
+    """Tell once, in the record, that something could not be recorded."""
+    try:
+        if core is not None:
+            core.note(text)
+    except Exception:
+        pass
+
+
+def when_started(function: Callable[[], None]) -> None:
+    """Call ``function`` at each later start of a record in this process (after a fork, in a new ``profile``)."""
+    on_start.append(function)
+
+
+def become_rank(rank: int, world_size: int) -> None:
+    """This process was told its rank by ``init_process_group``.
+
+    A process that descends from a rank keeps being that rank's child, unless its ancestor never joined a process
+    group: then the ancestor only wrapped the program, and this process is the rank.
+    """
+    global process_role
+    if core is None:
+        return
+    parent = os.environ.get(PARENT_VARIABLE, "").split(":")
+    if process_role == "child" and (len(parent) < 3 or parent[2] == "1"):
+        return
+    process_role = "rank"
+    core.meta("role", "rank")
+    core.meta("rank", str(rank))
+    core.meta("world_size", str(world_size))
+    core.meta("local_rank", os.environ.get("LOCAL_RANK", ""))
+    core.meta("rank_source", "init_process_group")
+    tell_children(initialised=True)
+
+
+def become_launcher() -> None:
+    """This process starts the ranks, so a rank in its environment (of a job manager's task) is not its own."""
+    global process_role
+    if core is None or process_role == "child" or os.environ.get("RANK"):
+        return
+    process_role = "launcher"
+    core.meta("role", "launcher")
+    core.meta("rank", "")
+    # It only waits for the ranks, on a core that one of them needs.
+    core.set_rate(min(rate_hz, LAUNCHER_RATE_HZ) or LAUNCHER_RATE_HZ)
+    if os.environ.get(PARENT_VARIABLE, "").startswith(f"{os.getpid()}:"):
+        del os.environ[PARENT_VARIABLE]
+
+
+def tell_children(initialised: bool) -> None:
+    """Let processes that this one starts know whose children they are."""
+    os.environ[PARENT_VARIABLE] = f"{os.getpid()}:{os.path.basename(record_path)}:{initialised:d}"

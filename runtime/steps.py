@@ -1,0 +1,43 @@
+"""Marks of training steps: the program's own (``scalana.step``), and those that optimizers make.
+
+The extension numbers them, for the whole process.
+"""
+
+from __future__ import annotations
+
+from scalana.runtime import session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+USER, OPTIMIZER, SCHEDULE, TRAINER = 1, 2, 3, 4
+"""What marks steps, the most telling first: once the program itself has, marks of all others are ignored, and so on."""
+
+
+def step() -> None:
+    """Mark the end of a training step.
+
+    Steps are numbered from 0 by these marks, so that one number is one step on all ranks that mark each of theirs: the
+    first mark ends step 0, which is recorded where it is known when it began (in :class:`profile`). Once a program
+    calls this, its optimizers no longer mark steps.
+    """
+    core = session.core
+    if core is not None:
+        core.mark_step(USER)
+
+
+def mark_optimizer_steps(module: Any) -> None:
+    """Let the first optimizer that makes a step mark the steps of training; ``module`` is torch's optimizer module."""
+    first = 0
+
+    def optimizer_stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+        nonlocal first
+        core = session.core
+        if core is None or module.torch.compiler.is_compiling():
+            return
+        first = first or id(optimizer)
+        if first == id(optimizer):
+            core.mark_step(OPTIMIZER)
+
+    module.register_optimizer_step_post_hook(optimizer_stepped)
