@@ -18,25 +18,18 @@ import atexit
 import os
 import sys
 
+from scalana.runtime.record import launchers, layout
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-DEFAULT_RATE_HZ = 200.0
 LAUNCHER_RATE_HZ = 10.0
-DEFAULT_BUDGET_BYTES = 64 << 20
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""
 PARENT_VARIABLE = "SCALANA_PARENT"
 """``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
-
-_RANK_VARIABLES = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-)
 
 core: Any = None
 """The extension ``scalana.runtime._core`` while this process records, else ``None``."""
@@ -45,8 +38,8 @@ _native: Any = None
 _folder = ""
 _path = ""
 _role = "process"
-_rate_hz = DEFAULT_RATE_HZ
-_budget_bytes = DEFAULT_BUDGET_BYTES
+_rate_hz = layout.DEFAULT_RATE_HZ
+_budget_bytes = layout.DEFAULT_BUDGET_BYTES
 _python_sampler: Any = None
 _inherited_rank = False
 _hooked = False
@@ -86,19 +79,21 @@ def when_started(function: Callable[[], None]) -> None:
 def start_from_environment() -> bool:
     """Start recording if ``SCALANA_RUN_DIR`` says so. Returns whether this process is recorded; never raises."""
     try:
-        run_folder = os.environ.get("SCALANA_RUN_DIR")
+        run_folder = os.environ.get(layout.RUN_VARIABLE)
         if not run_folder or _is_bookkeeping_process():
             return False
         return start(
             run_folder,
-            _number("SCALANA_RATE_HZ", DEFAULT_RATE_HZ),
-            int(_number("SCALANA_BUDGET_BYTES", DEFAULT_BUDGET_BYTES)),
+            _number(layout.RATE_VARIABLE, layout.DEFAULT_RATE_HZ),
+            int(_number(layout.BUDGET_VARIABLE, layout.DEFAULT_BUDGET_BYTES)),
         )
     except Exception:
         return False
 
 
-def start(run_folder: str, rate_hz: float = DEFAULT_RATE_HZ, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> bool:
+def start(
+    run_folder: str, rate_hz: float = layout.DEFAULT_RATE_HZ, budget_bytes: int = layout.DEFAULT_BUDGET_BYTES
+) -> bool:
     """Open this process' record below ``run_folder`` and begin to sample.
 
     Returns whether this process is recorded now; where it cannot be, a plain-text ``.note`` beside the records says
@@ -109,7 +104,7 @@ def start(run_folder: str, rate_hz: float = DEFAULT_RATE_HZ, budget_bytes: int =
         return True
     _folder, _rate_hz, _budget_bytes = run_folder, rate_hz, budget_bytes
     try:
-        os.makedirs(os.path.join(run_folder, "records"), exist_ok=True)
+        layout.make_records(run_folder)
         _load_native()
         _who_am_i()
         _open(parent_record="")
@@ -206,30 +201,17 @@ def _who_am_i() -> None:
     _inherited_rank = bool(parent) and not parent.startswith(f"{os.getpid()}:")
     if _inherited_rank:
         _role = "child"
-    elif _environment_rank() is not None:
+    elif launchers.rank_of(os.environ) is not None:
         _role = "rank"
     else:
         _role = "process"
-
-
-def _environment_rank() -> tuple[str, str, str] | None:
-    """Rank, world size and local rank as the launcher gave them, or ``None``."""
-    get = os.environ.get
-    for rank, size, local in _RANK_VARIABLES:
-        if get(rank, "").isdigit() and get(size, "").isdigit():
-            return get(rank, ""), get(size, ""), get(local, "")
-    return None
 
 
 def _open(parent_record: str) -> None:
     """Open a new record file, start its sampler and describe the process."""
     global core, _path
     host = os.uname().nodename
-    stem = os.path.join(_folder, "records", f"{host.replace('/', '_')}-{os.getpid()}")
-    number = 0
-    while os.path.exists(f"{stem}-{number}.rec"):
-        number += 1
-    _path = f"{stem}-{number}.rec"
+    _path = layout.new_record(_folder, host, os.getpid())
     native_sampler = bool(_native.supported())
     _native.start(_path, _rate_hz, _budget_bytes, native=native_sampler)
     core = _native
@@ -275,7 +257,7 @@ def _describe(host: str, parent_record: str) -> None:
     ):
         meta(key, value)
     if _role == "rank":
-        environment = _environment_rank()
+        environment = launchers.rank_of(os.environ)
         if environment is not None:
             for key, value in zip(("rank", "world_size", "local_rank"), environment, strict=True):
                 meta(key, value)
@@ -341,8 +323,8 @@ def _as_json(words: list[str]) -> str:
 def _write_note(text: str) -> None:
     """A text file beside the records, for a process that could not open one."""
     try:
-        name = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-0.note"
-        with open(os.path.join(_folder, "records", name), "a", encoding="utf-8", errors="replace") as file:
+        path = layout.note_file(_folder, os.uname().nodename, os.getpid())
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
             file.write(text + "\n")
     except OSError:
         pass

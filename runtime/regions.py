@@ -6,6 +6,7 @@ They are public as ``scalana.profile`` and ``scalana.step``; spans and regions a
 from __future__ import annotations
 
 from scalana.runtime import recorder
+from scalana.runtime.record import layout
 from scalana.runtime.spans import region
 
 TYPE_CHECKING = False
@@ -32,8 +33,8 @@ class profile:
         self,
         run_folder: Any,
         *,
-        rate_hz: float = recorder.DEFAULT_RATE_HZ,
-        budget_bytes: int = recorder.DEFAULT_BUDGET_BYTES,
+        rate_hz: float = layout.DEFAULT_RATE_HZ,
+        budget_bytes: int = layout.DEFAULT_BUDGET_BYTES,
     ) -> None:
         import os
 
@@ -44,10 +45,9 @@ class profile:
         self._region = region("profile")
 
     def __enter__(self) -> profile:
-        import os
 
         if not recorder.active():
-            os.makedirs(os.path.join(self.run_folder, "records"), exist_ok=True)
+            layout.make_records(self.run_folder)
             self._own = recorder.start(self.run_folder, self.rate_hz, self.budget_bytes)
         if recorder.core is not None:
             recorder.core.begin_steps()

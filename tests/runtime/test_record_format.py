@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.graphs.readers.run_folder import RunFolder
-from scalana.launch import write_run_info
 from scalana.runtime import _core
 from scalana.runtime.record import format as record_format
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPES, ProcessRecord, RecordError, position
+from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
 
 
@@ -525,8 +525,8 @@ def test_run_folder(tmp_path: Path) -> None:
     assert folder.info == {}
     with pytest.raises(RecordError, match="no records"):
         folder.processes()
-    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 3})
-    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
+    write_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 3})
+    write_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
     assert folder.info["exit_code"] == 4
     assert sorted(os.listdir(tmp_path)) == ["run.json"], "nothing temporary is left"
     (tmp_path / "records").mkdir()
