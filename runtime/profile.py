@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scalana.runtime import recorder, session
+from scalana.runtime.record import layout
 from scalana.runtime.spans import region
 
 TYPE_CHECKING = False
@@ -26,8 +27,8 @@ class profile:
         self,
         run_folder: Any,
         *,
-        rate_hz: float = session.DEFAULT_RATE_HZ,
-        budget_bytes: int = recorder.DEFAULT_BUDGET_BYTES,
+        rate_hz: float = layout.DEFAULT_RATE_HZ,
+        budget_bytes: int = layout.DEFAULT_BUDGET_BYTES,
     ) -> None:
         import os
 
@@ -38,10 +39,9 @@ class profile:
         self._region = region("profile")
 
     def __enter__(self) -> profile:
-        import os
 
         if not session.active():
-            os.makedirs(os.path.join(self.run_folder, "records"), exist_ok=True)
+            layout.make_records(self.run_folder)
             self._own = recorder.start(self.run_folder, self.rate_hz, self.budget_bytes)
         if session.core is not None:
             session.core.begin_steps()

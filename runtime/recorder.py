@@ -19,25 +19,18 @@ import os
 import sys
 
 from scalana.runtime import hooks, session
+from scalana.runtime.record import launchers, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-DEFAULT_BUDGET_BYTES = 64 << 20
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""
 
-_RANK_VARIABLES = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-)
-
 _native: Any = None
-_budget_bytes = DEFAULT_BUDGET_BYTES
+_budget_bytes = layout.DEFAULT_BUDGET_BYTES
 _python_sampler: Any = None
 _inherited_rank = False
 _hooked = False
@@ -47,19 +40,21 @@ _fork_from = ("", "")
 def start_from_environment() -> bool:
     """Start recording if ``SCALANA_RUN_DIR`` says so. Returns whether this process is recorded; never raises."""
     try:
-        run_folder = os.environ.get("SCALANA_RUN_DIR")
+        run_folder = os.environ.get(layout.RUN_VARIABLE)
         if not run_folder or _is_bookkeeping_process():
             return False
         return start(
             run_folder,
-            _number("SCALANA_RATE_HZ", session.DEFAULT_RATE_HZ),
-            int(_number("SCALANA_BUDGET_BYTES", DEFAULT_BUDGET_BYTES)),
+            _number(layout.RATE_VARIABLE, layout.DEFAULT_RATE_HZ),
+            int(_number(layout.BUDGET_VARIABLE, layout.DEFAULT_BUDGET_BYTES)),
         )
     except Exception:
         return False
 
 
-def start(run_folder: str, rate_hz: float = session.DEFAULT_RATE_HZ, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> bool:
+def start(
+    run_folder: str, rate_hz: float = layout.DEFAULT_RATE_HZ, budget_bytes: int = layout.DEFAULT_BUDGET_BYTES
+) -> bool:
     """Open this process' record below ``run_folder`` and begin to sample.
 
     Returns whether this process is recorded now; where it cannot be, a plain-text ``.note`` beside the records says
@@ -70,7 +65,7 @@ def start(run_folder: str, rate_hz: float = session.DEFAULT_RATE_HZ, budget_byte
         return True
     session.run_folder, session.rate_hz, _budget_bytes = run_folder, rate_hz, budget_bytes
     try:
-        os.makedirs(os.path.join(run_folder, "records"), exist_ok=True)
+        layout.make_records(run_folder)
         _load_native()
         _who_am_i()
         _open(parent_record="")
@@ -131,29 +126,16 @@ def _who_am_i() -> None:
     _inherited_rank = bool(parent) and not parent.startswith(f"{os.getpid()}:")
     if _inherited_rank:
         session.process_role = "child"
-    elif _environment_rank() is not None:
+    elif launchers.rank_of(os.environ) is not None:
         session.process_role = "rank"
     else:
         session.process_role = "process"
 
 
-def _environment_rank() -> tuple[str, str, str] | None:
-    """Rank, world size and local rank as the launcher gave them, or ``None``."""
-    get = os.environ.get
-    for rank, size, local in _RANK_VARIABLES:
-        if get(rank, "").isdigit() and get(size, "").isdigit():
-            return get(rank, ""), get(size, ""), get(local, "")
-    return None
-
-
 def _open(parent_record: str) -> None:
     """Open a new record file, start its sampler and describe the process."""
     host = os.uname().nodename
-    stem = os.path.join(session.run_folder, "records", f"{host.replace('/', '_')}-{os.getpid()}")
-    number = 0
-    while os.path.exists(f"{stem}-{number}.rec"):
-        number += 1
-    session.record_path = f"{stem}-{number}.rec"
+    session.record_path = layout.new_record(session.run_folder, host, os.getpid())
     native_sampler = bool(_native.supported())
     _native.start(session.record_path, session.rate_hz, _budget_bytes, native=native_sampler)
     session.core = _native
@@ -199,7 +181,7 @@ def _describe(host: str, parent_record: str) -> None:
     ):
         meta(key, value)
     if session.process_role == "rank":
-        environment = _environment_rank()
+        environment = launchers.rank_of(os.environ)
         if environment is not None:
             for key, value in zip(("rank", "world_size", "local_rank"), environment, strict=True):
                 meta(key, value)
@@ -261,8 +243,8 @@ def _as_json(words: list[str]) -> str:
 def _write_note(text: str) -> None:
     """A text file beside the records, for a process that could not open one."""
     try:
-        name = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-0.note"
-        with open(os.path.join(session.run_folder, "records", name), "a", encoding="utf-8", errors="replace") as file:
+        path = layout.note_file(session.run_folder, os.uname().nodename, os.getpid())
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
             file.write(text + "\n")
     except OSError:
         pass

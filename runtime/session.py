@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 
+from scalana.runtime.record import layout
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-DEFAULT_RATE_HZ = 200.0
 LAUNCHER_RATE_HZ = 10.0
 PARENT_VARIABLE = "SCALANA_PARENT"
 """``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
@@ -22,7 +23,7 @@ core: Any = None
 run_folder = ""
 record_path = ""
 process_role = "process"
-rate_hz = DEFAULT_RATE_HZ
+rate_hz = layout.DEFAULT_RATE_HZ
 on_start: list[Callable[[], None]] = []
 
 

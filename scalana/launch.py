@@ -8,15 +8,9 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-_RANK_VARIABLES = (
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("PMI_SIZE", "PMI_RANK"),
-)
-"""By which launchers of MPI tell a process of how many it is which."""
-_LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
+from scalana.runtime.record import launchers, layout
 
-DEFAULT_RATE_HZ = 200.0
-DEFAULT_BUDGET_BYTES = 64 << 20
+_LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
 
 
 def create_run_folder(wanted: str | None) -> str:
@@ -43,27 +37,6 @@ def create_run_folder(wanted: str | None) -> str:
     raise FileExistsError(stem)
 
 
-def write_run_info(folder: str | os.PathLike[str], info: Mapping[str, object]) -> None:
-    """Writes ``run.json``, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    import json  # here: a job waits for all that is loaded before it
-
-    target = os.path.join(folder, "run.json")
-    temporary = f"{target}.{os.getpid()}"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(dict(info), file, indent=1)
-            file.write("\n")
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
 def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a job that is to be recorded into ``folder``.
 
@@ -77,9 +50,9 @@ def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict
     return {
         **environ,
         "PYTHONPATH": f"{bootstrap}{os.pathsep}{before}" if before else bootstrap,
-        "SCALANA_RUN_DIR": os.path.abspath(folder),
-        "SCALANA_RATE_HZ": f"{rate_hz:g}",
-        "SCALANA_BUDGET_BYTES": environ.get("SCALANA_BUDGET_BYTES", str(DEFAULT_BUDGET_BYTES)),
+        layout.RUN_VARIABLE: os.path.abspath(folder),
+        layout.RATE_VARIABLE: f"{rate_hz:g}",
+        layout.BUDGET_VARIABLE: environ.get(layout.BUDGET_VARIABLE, str(layout.DEFAULT_BUDGET_BYTES)),
         "SCALANA_PACKAGE": os.path.dirname(package),
     }
 
@@ -107,6 +80,6 @@ def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str
 
     A command that starts ranks of its own is none of these: ``mpirun`` may start a ``torchrun`` on each host.
     """
-    known = ((environ.get(size, ""), environ.get(rank, "")) for size, rank in _RANK_VARIABLES)
+    known = ((environ.get(size, ""), environ.get(rank, "")) for rank, size, _ in launchers.MPI_VARIABLES)
     first = any(size.isdecimal() and int(size) > 1 and rank == "0" for size, rank in known)
     return first and not any(re.search(_LAUNCHES, word) for word in command)

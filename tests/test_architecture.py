@@ -32,7 +32,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "scalana": ("scalana.detectors", "scalana.frontend", "scalana.graphs", "scalana.runtime"),
     "detectors": ("scalana.graphs", *SHARED),
     "frontend": ("scalana.graphs", *SHARED),
-    "graphs": ("scalana.runtime.record.format", *SHARED),
+    "graphs": ("scalana.runtime.record.format", "scalana.runtime.record.layout", *SHARED),
     "runtime": (),
 }
 """What each folder may import of the others."""

@@ -16,6 +16,7 @@ from scalana.graphs.readers.launches import (
     told,
     without_wrappers,
 )
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord
 
 
@@ -177,7 +178,7 @@ def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[
 def _stem(name: str) -> str:
     """A record's name as children quote it: no folder, no suffix."""
     name = name.replace("\\", "/").rsplit("/", 1)[-1]
-    return name[: -len(".rec")] if name.endswith(".rec") else name
+    return layout.stem_of(name)
 
 
 def _integer(text: str | None) -> int | None:

@@ -1,11 +1,4 @@
-"""A run folder: what was run, and the records of its processes.
-
-::
-
-    DIR/run.json                       what was run; may be missing
-    DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
-    DIR/records/<host>-<pid>.note      why a process could not write one
-"""
+"""A run folder, for reading: what was run, and the records of its processes."""
 
 from __future__ import annotations
 
@@ -17,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
 PutAway = Callable[[int, list[ProcessRecord]], list[ProcessRecord]]
@@ -52,7 +46,7 @@ class RunFolder:
         Raises:
             RecordError: it is there, but is not a JSON object.
         """
-        file = self.path / "run.json"
+        file = Path(layout.info_file(self.path))
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -67,12 +61,12 @@ class RunFolder:
 
     def record_files(self) -> list[Path]:
         """Record files, by name."""
-        return sorted((self.path / "records").glob("*.rec"))
+        return [Path(file) for file in layout.record_files(self.path)]
 
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
         notes: dict[str, None] = {}
-        for file in sorted((self.path / "records").glob("*.note")):
+        for file in map(Path, layout.note_files(self.path)):
             try:
                 text = file.read_text(encoding="utf-8", errors="replace")
             except OSError:

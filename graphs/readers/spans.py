@@ -117,7 +117,7 @@ def stacked_spans(parts: Sequence[Part], thread_first: IntArray, rank: IntArray)
     attributes = Stack(speaking, [part.record.attributes for part in speaking])
     start = stack.integers("start_ns")
     event = stack.column("event")
-    table = SpanTable(
+    spans = SpanTable(
         lane=stack.translated("lane", own_lanes),
         type=stack.column("type"),
         name=stack.translated("name", own_names),
@@ -134,7 +134,7 @@ def stacked_spans(parts: Sequence[Part], thread_first: IntArray, rank: IntArray)
         lanes=Lanes(*np.array(lanes, np.int64).reshape(-1, len(PER_LANE)).T),
         names=list(names),
     )
-    return table, rows
+    return spans, rows
 
 
 def _values(stack: Stack, own_names: Sequence[Ints]) -> Ints:

@@ -1,11 +1,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <structmember.h>
-
 #include "clocks.h"
 #include "module_arguments.h"
 #include "module_spans.h"
@@ -173,9 +168,9 @@ bool add_spans(PyObject *module)
         }
         PyTuple_SET_ITEM(names, i, name);
     }
-    bool good = names && PyModule_AddObjectRef(module, "span_types", names) == 0 && PyType_Ready(&span_python_type) == 0;
+    bool good = names && PyModule_AddObjectRef(module, "span_types", names) == 0;
+    good = good && PyType_Ready(&span_python_type) == 0;
     Py_XDECREF(names);
-    /* Not inherited, and not among the slots of older versions. */
     return good && PyModule_AddObjectRef(module, "Span", (PyObject *)&span_python_type) == 0 &&
            PyModule_AddFunctions(module, methods) == 0;
 }

@@ -1,5 +1,5 @@
-/* scalana.span: a context manager, a decorator, and what begin() returns. All that can be done later is done when it ends:
- * where nothing is recorded, a span costs an object. */
+/* scalana.span: a context manager, a decorator, and what begin() returns. All that can be done later is done when it
+ * ends: where nothing is recorded, a span costs an object. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -90,9 +90,10 @@ static void take_kind(span_object *s, PyObject *kind)
     Py_XSETREF(s->kind, plain_value(kind));
 }
 
-static bool is_called(PyObject *key, const char *name)
+/* Whether a keyword is one of those that are no attributes, all of which have four letters. */
+static bool is_called(PyObject *key, const char name[5])
 {
-    return PyUnicode_CompareWithASCIIString(key, name) == 0;
+    return PyUnicode_GET_LENGTH(key) == 4 && PyUnicode_CompareWithASCIIString(key, name) == 0;
 }
 
 static void take_lane(span_object *s, PyObject *lane)
@@ -105,12 +106,22 @@ static void take_lane(span_object *s, PyObject *lane)
     Py_XSETREF(s->lane, text);
 }
 
-/* Takes the attributes that stand behind the positional arguments; `special`: without kind and lane. False, with an
- * exception, when memory is short. */
+/* Whether a keyword of a span that is being made says what it is, and is no attribute. */
+static bool is_argument(PyObject *key)
+{
+    return is_called(key, "kind") || is_called(key, "lane");
+}
+
+/* Takes the attributes whose values stand behind the positional arguments, with None for those that have none to be
+ * recorded; of a span that is being made, kind and lane, too. False, with an exception, when memory is short. */
 static bool take_attributes(PyObject *const *values, PyObject *names, PyObject **keys, PyObject **kept, span_object *s)
 {
-    Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0, used = 0;
-    PyObject *some_keys = PyTuple_New(count), *some_values = PyTuple_New(count);
+    Py_ssize_t count = PyTuple_GET_SIZE(names), attributes = 0, used = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        attributes += s == NULL || !is_argument(PyTuple_GET_ITEM(names, i));
+    }
+    PyObject *some_keys = attributes < count ? PyTuple_New(attributes) : Py_NewRef(names);
+    PyObject *some_values = PyTuple_New(attributes);
     if (some_keys == NULL || some_values == NULL) {
         Py_XDECREF(some_keys);
         Py_XDECREF(some_values);
@@ -118,23 +129,19 @@ static bool take_attributes(PyObject *const *values, PyObject *names, PyObject *
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *key = PyTuple_GET_ITEM(names, i);
-        if (s && is_called(key, "kind")) {
-            take_kind(s, values[i]);
-        } else if (s && is_called(key, "lane")) {
-            take_lane(s, values[i]);
-        } else {
-            PyObject *value = plain_value(values[i]);
-            if (value) {
-                Py_INCREF(key);
-                PyTuple_SET_ITEM(some_keys, used, key);
-                PyTuple_SET_ITEM(some_values, used++, value);
+        if (s && is_argument(key)) {
+            if (is_called(key, "kind")) {
+                take_kind(s, values[i]);
+            } else {
+                take_lane(s, values[i]);
             }
+            continue;
         }
-    }
-    if (used < count && (_PyTuple_Resize(&some_keys, used) < 0 || _PyTuple_Resize(&some_values, used) < 0)) {
-        Py_XDECREF(some_keys);
-        Py_XDECREF(some_values);
-        return false;
+        if (attributes < count) {
+            PyTuple_SET_ITEM(some_keys, used, Py_NewRef(key));
+        }
+        PyObject *value = plain_value(values[i]);
+        PyTuple_SET_ITEM(some_values, used++, value ? value : Py_NewRef(Py_None));
     }
     *keys = some_keys;
     *kept = some_values;
@@ -257,10 +264,8 @@ static void enter(span_object *s)
     push_entry(s, &entry);
 }
 
-static uint32_t attributes_locked(const span_object *s, PyObject *keys, PyObject *values, span_attribute *to,
-                                  uint32_t count)
+static uint32_t attributes_locked(PyObject *keys, PyObject *values, span_attribute *to, uint32_t count)
 {
-    (void)s;
     Py_ssize_t size = keys ? PyTuple_GET_SIZE(keys) : 0;
     for (Py_ssize_t i = 0; i < size && count < MOST_ATTRIBUTES; i++) {
         PyObject *value = PyTuple_GET_ITEM(values, i);
@@ -301,8 +306,8 @@ static void leave(span_object *s, PyObject *keys, PyObject *values)
     } else {
         span.lane = recorder_thread_lane_locked(entry.thread);
     }
-    uint32_t count = attributes_locked(s, s->keys, s->values, attributes, 0);
-    count = attributes_locked(s, keys, values, attributes, count);
+    uint32_t count = attributes_locked(s->keys, s->values, attributes, 0);
+    count = attributes_locked(keys, values, attributes, count);
     if (s->kind && count < MOST_ATTRIBUTES) {
         attributes[count] = (span_attribute){.key = recorder_string_locked("kind", 4), .tag = ATTRIBUTE_TEXT};
         attributes[count++].text = intern_text_locked(s->kind);

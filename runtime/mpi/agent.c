@@ -25,6 +25,7 @@
 #include "modules.h"
 #include "native_samples.h"
 #include "record_kinds.h"
+#include "run_layout.h"
 #include "sampler.h"
 #include "text_file.h"
 
@@ -236,20 +237,20 @@ static void at_flush(record_writer *writer)
 static void start_record(void)
 {
     char path[PATH_MAX], host[256];
-    const char *folder = getenv("SCALANA_RUN_DIR");
+    const char *folder = getenv(RUN_VARIABLE);
     if (folder == NULL || *folder == 0 || recorder_is_on() || gethostname(host, sizeof host) != 0) {
         return;
     }
     for (char *c = host; *c; c++) {
         *c = *c == '/' ? '_' : *c;
     }
-    snprintf(path, sizeof path, "%s/records", folder);
+    snprintf(path, sizeof path, "%s/" RUN_RECORDS, folder);
     mkdir(path, 0777);
-    double rate_hz = number_of("SCALANA_RATE_HZ", 200.0);
-    uint64_t budget = (uint64_t)number_of("SCALANA_BUDGET_BYTES", 64 << 20);
+    double rate_hz = number_of(RATE_VARIABLE, DEFAULT_RATE_HZ);
+    uint64_t budget = (uint64_t)number_of(BUDGET_VARIABLE, DEFAULT_BUDGET_BYTES);
     int error = EEXIST;
     for (int i = 0; i < 100 && error == EEXIST; i++) {
-        snprintf(path, sizeof path, "%s/records/%s-%d-%d.rec", folder, host, (int)getpid(), i);
+        snprintf(path, sizeof path, "%s/" RUN_RECORDS "/%s-%d-%d" RUN_RECORD_END, folder, host, (int)getpid(), i);
         error = recorder_start(path, budget);
     }
     if (error) {
@@ -418,7 +419,7 @@ void scalana_native_attach(const recorder_api *recorder)
 __attribute__((constructor)) static void begin(void)
 {
     found_library found = {""};
-    if (getenv("SCALANA_RUN_DIR") == NULL) {
+    if (getenv(RUN_VARIABLE) == NULL) {
         return;
     }
     has_python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;

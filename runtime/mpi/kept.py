@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from scalana.runtime import user_cache
 from scalana.runtime.mpi.answers import answer, output_of
 from scalana.runtime.mpi.job import LIBRARY
+from scalana.runtime.record import layout
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORE = os.path.join(os.path.dirname(HERE), "_core")
@@ -69,17 +70,17 @@ def cache_folder(environ: Mapping[str, str]) -> str:
     folder = os.path.join(user_cache.folder_of(user_cache.MPI, environ), _version(environ))
     try:
         os.makedirs(folder, exist_ok=True)
-        if os.access(folder, os.W_OK) or os.listdir(folder) or "SCALANA_RUN_DIR" not in environ:
+        if os.access(folder, os.W_OK) or os.listdir(folder) or layout.RUN_VARIABLE not in environ:
             return folder
     except OSError:
-        if "SCALANA_RUN_DIR" not in environ:
+        if layout.RUN_VARIABLE not in environ:
             raise
     return _in_run(environ)
 
 
 def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
     """The folder, or one in the run's where nothing can be compiled into it: its disk is full, or not to be written."""
-    if "SCALANA_RUN_DIR" not in environ:
+    if layout.RUN_VARIABLE not in environ:
         return folder
     import tempfile  # here: a job waits for all that is loaded before it
 
@@ -93,7 +94,7 @@ def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
 
 
 def _in_run(environ: Mapping[str, str]) -> str:
-    folder = os.path.join(environ["SCALANA_RUN_DIR"], "mpi")
+    folder = layout.mpi_folder(environ[layout.RUN_VARIABLE])
     os.makedirs(folder, exist_ok=True)
     return folder
 

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from scalana.runtime import user_cache
+from scalana.runtime.record import layout
 from scalana.runtime.torch import native as torch_native
 from scalana.runtime.user_cache import FAILED, WANTED
 
@@ -80,7 +81,7 @@ def start(environ: Mapping[str, str]) -> bool:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={name: value for name, value in environ.items() if name not in ("LD_PRELOAD", "SCALANA_RUN_DIR")},
+            env={name: value for name, value in environ.items() if name not in ("LD_PRELOAD", layout.RUN_VARIABLE)},
         )
     except OSError:
         return False

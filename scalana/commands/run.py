@@ -12,6 +12,7 @@ from functools import partial
 
 from scalana import console, launch, supervise
 from scalana.errors import CommandError, UsageError
+from scalana.runtime.record import layout
 from scalana.version import __version__
 
 
@@ -35,7 +36,7 @@ The exit code is the job's own.
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
         )
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, default=launch.DEFAULT_RATE_HZ, help="samples a second (default: 200)"
+            "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples a second (default: 200)"
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
         parser.add_argument(
@@ -124,9 +125,8 @@ def _compile_for_the_next_run() -> None:
 
 def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: bool) -> str:
     """Why there are no records; empty if there are some."""
-    with contextlib.suppress(OSError):
-        if any(name.endswith(".rec") for name in os.listdir(os.path.join(folder, "records"))):
-            return ""
+    if layout.record_files(folder):
+        return ""
     from scalana import nothing_recorded
     from scalana.graphs.readers.run_folder import RunFolder
 
@@ -145,8 +145,8 @@ def _report(folder: str, form: str) -> None:
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)
         text, data = report.to_text(), report.to_json()
-    for name, content in (("report.txt", text), ("report.json", data)):
-        _or_complain(os.path.join(folder, name), partial(_write_text, content=content))
+    for kept, content in (("text", text), ("json", data)):
+        _or_complain(layout.report_file(folder, kept), partial(_write_text, content=content))
     if form == "json":
         console.write(data, sys.stdout)
     else:
@@ -205,7 +205,7 @@ def _create_folder(wanted: str | None) -> str:
 
 
 def _write_info(folder: str, info: dict[str, object]) -> None:
-    _or_complain(os.path.join(folder, "run.json"), lambda _: launch.write_run_info(folder, info))
+    _or_complain(layout.info_file(folder), lambda _: layout.write_info(folder, info))
 
 
 def _remove_unused(folder: str) -> None:

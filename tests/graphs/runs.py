@@ -8,9 +8,9 @@ from pathlib import Path
 
 from scalana.graphs.ppg import PPG, build_ppg
 from scalana.graphs.readers.run_folder import RunFolder
-from scalana.launch import write_run_info
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_BLOCKING, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
+from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
 
 MS = 1_000_000
@@ -122,7 +122,7 @@ def make_ranks(folder, count, **options):
 
 def build(folder, **info) -> PPG:
     if info:
-        write_run_info(folder, info)
+        write_info(folder, info)
     return build_ppg(RunFolder(os.fspath(folder)))
 
 

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.graphs.readers.run_folder import RunFolder
-from scalana.launch import write_run_info
 from scalana.runtime import _core
 from scalana.runtime.record import format as record_format
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPES, ProcessRecord, RecordError, position
+from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
 
 
@@ -380,7 +380,13 @@ def test_lost_definitions_leave_holes_and_no_circles(tmp_path: Path) -> None:
 
 def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
     file = tmp_path / "r.rec"
-    write_events(file, 30, 10)
+    with RecordWriter(file, 150) as writer:
+        for i in range(20):
+            writer.event(2 * i + 2, 2, 10**12 + i * 1000, 500, seq=i, path=1)
+            lane = writer.lane(i % 5, f"lane {i % 7}", i % 3 - 1)
+            writer.span(i % 16, f"name {i % 4}", 10**12, i, lane=lane, attributes={"a": i, "b": i / 3, f"c{i}": "text"})
+            writer.span_total(i % 16, "name 1", i, i)
+            writer.unwritten(10**12, i)
     data = file.read_bytes()
     offsets = block_offsets(data)
     rng = random.Random(11)
@@ -396,6 +402,10 @@ def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
         record = ProcessRecord.read(file)
         for path in range(len(record.paths)):
             record.frames(path)
+        assert all(0 <= name < len(record.names) for name in (*record.spans.name, *record.attributes.key))
+        assert all(0 <= lane < len(record.lanes) for lane in record.spans.lane)
+        assert list(record.spans.last) == sorted(record.spans.last)
+        assert len(record.attributes) == max(record.spans.last, default=0)
 
 
 def test_what_is_no_record_is_named(tmp_path: Path) -> None:
@@ -515,8 +525,8 @@ def test_run_folder(tmp_path: Path) -> None:
     assert folder.info == {}
     with pytest.raises(RecordError, match="no records"):
         folder.processes()
-    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 3})
-    write_run_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
+    write_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 3})
+    write_info(tmp_path, {"command": ["python", "ü.py"], "exit_code": 4})
     assert folder.info["exit_code"] == 4
     assert sorted(os.listdir(tmp_path)) == ["run.json"], "nothing temporary is left"
     (tmp_path / "records").mkdir()

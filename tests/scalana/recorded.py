@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.launch import write_run_info
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
 
 SOURCE = """\
@@ -52,7 +52,7 @@ def write_run(folder: Path, job: Path, work_ms: tuple[int, ...] = WORK_MS) -> No
         "start_unix_s": script.stat().st_mtime,
         "version": "0.1.0",
     }
-    write_run_info(folder, info)
+    write_info(folder, info)
 
 
 def _write_rank(file: Path, rank: int, script: Path, work_ms: tuple[int, ...]) -> None:

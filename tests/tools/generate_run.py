@@ -9,7 +9,6 @@ paths that its samples saw, in the order in which they saw them; the program's s
 from __future__ import annotations
 
 import argparse
-import json
 import struct
 import sys
 import zlib
@@ -24,6 +23,7 @@ import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
 from scalana.runtime.operations import BY_NAME  # noqa: E402
+from scalana.runtime.record import layout  # noqa: E402
 from tests.tools.generate_spans import spans_of  # noqa: E402
 from tests.tools.job_model import Model, Program, Times, program_of, simulate  # noqa: E402
 
@@ -259,18 +259,17 @@ def write_run(
     folder: Path, model: Model, progress: Callable[[str, int, int], None] | None = None, spans: int = 0
 ) -> Program:
     """Write the run folder of a model, with as many spans a rank, and return the program that it ran."""
-    records = folder / "records"
-    records.mkdir(parents=True)
+    layout.make_records(folder)
     program = program_of(model)
     file = folder.resolve() / "train.py"
     file.write_text(program.text)
     times = simulate(model, program.slots)
     seconds = float(times.exit.max(initial=0)) * 1e-9
     info = {"command": ["python", "train.py"], "cwd": str(folder.resolve()), "seconds": seconds, "exit_code": 0}
-    (folder / "run.json").write_text(json.dumps(info))
+    layout.write_info(folder, info)
     write = _Writer(model, program, times, file, spans)
     for rank in range(model.ranks):
-        write.record(records, rank)
+        write.record(folder, rank)
         if progress is not None and rank % 256 == 0:
             progress("writing", rank, model.ranks)
     return program
@@ -297,7 +296,7 @@ class _Writer:
         self.guess_ns = self.random.integers(-(10**6), 10**6, hosts)
         self.period_ns = 10**9 // model.rate_hz
 
-    def record(self, records: Path, rank: int) -> None:
+    def record(self, folder: Path, rank: int) -> None:
         """Write the record of one rank."""
         model, times, paths = self.model, self.times, self.paths
         host = rank // model.ranks_per_host
@@ -334,7 +333,7 @@ class _Writer:
         payloads += [self.out[a:b].tobytes() for a, b in zip(edges[:-1], edges[1:], strict=True)]
         if self.spans:
             payloads += spans_of(rank, self.spans, start_ns, int(times.exit[:, rank].max(initial=0)), model.steps)
-        with open(records / f"node{host:04d}-{rank + 1000}-0.rec", "xb") as file:
+        with open(layout.new_record(folder, f"node{host:04d}", rank + 1000), "xb") as file:
             file.write(b"SCALANA1" + struct.pack("<II", 2, 2))
             for number, payload in enumerate(payloads):
                 file.write(struct.pack("<IIII", 0x4B4C4253, len(payload), zlib.crc32(payload), number))

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.graphs.readers.run_folder import RunFolder  # noqa: E402
 from scalana.runtime.operations import BY_NAME  # noqa: E402
+from scalana.runtime.record import layout  # noqa: E402
 from scalana.runtime.record.format import (  # noqa: E402
     EVENT_COMPLETION,
     EVENT_LEVEL_SHIFT,
@@ -29,11 +30,11 @@ RECEIVE = BY_NAME["recv"].code
 
 def thin_run(source: Path, target: Path, level: int) -> None:
     """Write a thinned copy of a run folder."""
-    (target / "records").mkdir(parents=True)
+    layout.make_records(target)
     for file in source.glob("*.json"):
         (target / file.name).write_bytes(file.read_bytes())
     for number, record in enumerate(RunFolder(source).processes()):
-        with RecordWriter(target / "records" / f"thin-{number}-0.rec") as writer:
+        with RecordWriter(layout.new_record(target, "thin", number)) as writer:
             _write(record, writer, level)
 
 

@@ -1,0 +1,13 @@
+/* Names in a run folder, for processes without Python; runtime/record/layout.py has the same. */
+#ifndef SCALANA_RUN_LAYOUT_H
+#define SCALANA_RUN_LAYOUT_H
+
+#define RUN_VARIABLE "SCALANA_RUN_DIR"
+#define RATE_VARIABLE "SCALANA_RATE_HZ"
+#define BUDGET_VARIABLE "SCALANA_BUDGET_BYTES"
+#define DEFAULT_RATE_HZ 200.0
+#define DEFAULT_BUDGET_BYTES (64 << 20)
+#define RUN_RECORDS "records"
+#define RUN_RECORD_END ".rec"
+
+#endif

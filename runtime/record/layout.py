@@ -1,0 +1,120 @@
+"""What lies where in a run folder: the one place that knows, for whoever writes one and whoever reads it.
+
+::
+
+    DIR/run.json                       what was run; may be missing
+    DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
+    DIR/records/<host>-<pid>-0.note    why a process could not write one
+    DIR/report.txt, DIR/report.json    the report, once there is one
+    DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
+
+``_core/run_layout.h`` has the same names for processes without Python; a test compares them.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Folder = str | os.PathLike[str]
+
+RECORDS, RECORD, NOTE = "records", ".rec", ".note"
+RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES"
+"""In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
+DEFAULT_RATE_HZ = 200.0
+DEFAULT_BUDGET_BYTES = 64 << 20
+_INFO, _MPI = "run.json", "mpi"
+_REPORTS = {"text": "report.txt", "json": "report.json"}
+
+
+def info_file(folder: Folder) -> str:
+    """Where it says what was run."""
+    return os.path.join(folder, _INFO)
+
+
+def report_file(folder: Folder, form: str) -> str:
+    """Where the report of a form, ``text`` or ``json``, is kept."""
+    return os.path.join(folder, _REPORTS[form])
+
+
+def mpi_folder(folder: Folder) -> str:
+    """Where things compiled for a job of MPI may lie."""
+    return os.path.join(folder, _MPI)
+
+
+def make_records(folder: Folder) -> None:
+    """Make the folder of the records, and the run folder.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    os.makedirs(os.path.join(folder, RECORDS), exist_ok=True)
+
+
+def process_name(host: str, pid: int) -> str:
+    """What the files of a process begin with."""
+    return f"{host.replace('/', '_')}-{pid}"
+
+
+def new_record(folder: Folder, host: str, pid: int) -> str:
+    """The next record of a process: it has several if it stops recording and starts again."""
+    stem = os.path.join(folder, RECORDS, process_name(host, pid))
+    number = 0
+    while os.path.exists(f"{stem}-{number}{RECORD}"):
+        number += 1
+    return f"{stem}-{number}{RECORD}"
+
+
+def note_file(folder: Folder, host: str, pid: int) -> str:
+    """Where a process says why it has no record."""
+    return os.path.join(folder, RECORDS, f"{process_name(host, pid)}-0{NOTE}")
+
+
+def record_files(folder: Folder) -> list[str]:
+    """All records, by name."""
+    return _files(folder, RECORD)
+
+
+def note_files(folder: Folder) -> list[str]:
+    """What processes without a record say, by name."""
+    return _files(folder, NOTE)
+
+
+def stem_of(record: str) -> str:
+    """The name of a record without its end: what another record may say that it descends from."""
+    return record.removesuffix(RECORD)
+
+
+def _files(folder: Folder, end: str) -> list[str]:
+    records = os.path.join(folder, RECORDS)
+    try:
+        names = os.listdir(records)
+    except OSError:
+        return []
+    return [os.path.join(records, name) for name in sorted(names) if name.endswith(end)]
+
+
+def write_info(folder: Folder, info: Mapping[str, object]) -> None:
+    """Write what was run, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import json  # here: a job waits for all that is loaded before it
+
+    target = info_file(folder)
+    temporary = f"{target}.{os.getpid()}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(dict(info), file, indent=1)
+            file.write("\n")
+        os.replace(temporary, target)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
