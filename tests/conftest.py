@@ -1,10 +1,15 @@
-"""The order of the tests, and the signals that their programs begin with."""
+"""The order of the tests, the signals that their programs begin with, and which tests needed a second attempt."""
 
 from __future__ import annotations
 
 import signal
 
 import pytest
+
+from .attempts import pytest_runtest_protocol, pytest_terminal_summary
+
+__all__ = ["pytest_runtest_protocol", "pytest_terminal_summary"]
+"""Hooks that stand elsewhere."""
 
 LONGEST = ("tests/runtime/test_churn.py", "tests/jobs/", "tests/runtime/test_torch_comm.py", "tests/runtime/mpi/")
 """Come first: with several files at a time, nobody waits for them at the end."""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import scalana
+from tests.attempts import attempts
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
 
 from .planted import SAMPLES, header, marked_line
@@ -135,7 +136,7 @@ def compare(outcome: Outcome, name: str, fault: dict[str, Any], ranks: int, plan
 def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks: int) -> None:  # noqa: F811
     words = command(mpi, name, builds)
     wrong = []
-    for number in range(ATTEMPTS):
+    for number in attempts(ATTEMPTS):
         outcome = attempt(mpi, name, words, ranks, ranks == 4, number)
         if not outcome.wrong:
             return
@@ -146,7 +147,7 @@ def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks:
 @pytest.mark.parametrize("name", BALANCED)
 def test_the_balanced_are_quiet(mpi: Mpi, builds: Path, name: str) -> None:  # noqa: F811
     words = command(mpi, name, builds)
-    for number in range(ATTEMPTS):
+    for number in attempts(ATTEMPTS):
         report = scalana.analyze(mpi.record(8, *words, name=f"run{number}"))
         if not report.findings:
             return

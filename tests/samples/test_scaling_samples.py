@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.attempts import attempts
 from tests.runtime.mpi.conftest import Mpi, _folders
 
 from .conftest import FORKED_LAUNCHER, ROOT, scalana
@@ -113,7 +114,7 @@ class Comparison:
 
     def settle(self, check: Callable[[dict[str, Any]], None]) -> None:
         """Holds if the check does for one of the recordings: what else runs on the machine may spoil one of them."""
-        for attempt in range(ATTEMPTS):
+        for attempt in attempts(ATTEMPTS):
             try:
                 check(self.scaling(attempt))
                 return
@@ -188,7 +189,7 @@ def test_the_json_follows_its_schema(comparison: Comparison) -> None:
 def test_a_run_that_was_not_fitted_is_predicted(comparisons: dict[str, Comparison]) -> None:
     """Fitted to 2, 3, 4 and 6 ranks; the run of 8 is predicted within a fifth."""
     comparison, errors = comparisons["rebuilt_table.cpp"], []
-    for attempt in range(ATTEMPTS):
+    for attempt in attempts(ATTEMPTS):
         expected = comparison.scaling(attempt, (2, 3, 4, 6), at=8)["prediction"]
         real = comparison.scaling(attempt)["sizes"][-1]
         assert expected["ranks"] == real["ranks"] == 8

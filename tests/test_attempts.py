@@ -1,0 +1,53 @@
+"""Second attempts are counted, and said at the end of a run of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attempts import summary
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+from tests.attempts import attempts
+
+def test_needs_none():
+    for number in attempts(3):
+        break
+
+def test_needs_two():
+    for number in attempts(3):
+        if number == 1:
+            return
+    assert False
+
+def test_needs_more_than_it_has():
+    for number in attempts(3):
+        pass
+    assert False
+"""
+
+
+def run(pytester: pytest.Pytester, *options: str) -> list[str]:
+    """The lines that tell of second attempts."""
+    pytester.makeconftest("from tests.attempts import pytest_runtest_protocol, pytest_terminal_summary")
+    pytester.makepyfile(TESTS)
+    lines = pytester.runpytest_subprocess(*options).outlines
+    begin = next(number for number, line in enumerate(lines) if "second attempt" in line)
+    return lines[begin : begin + 3]
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "distributed"])
+def test_they_are_counted_and_said_at_the_end(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
+    first, *others = run(pytester, *options)
+    assert first == "2 tests needed a second attempt:"
+    assert [line.rpartition("::")[2] for line in others] == ["test_needs_more_than_it_has (3)", "test_needs_two (2)"]
+
+
+def test_where_none_was_needed_nothing_is_said() -> None:
+    assert summary([]) == []
