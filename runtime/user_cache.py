@@ -1,8 +1,22 @@
-"""Where what is compiled for a machine is kept, and what recorded jobs would have liked to find there."""
+"""The one cache of the user: what was compiled or learnt for this machine, for whoever comes next.
+
+Jobs keep here what they compile (kernels for torch, recorders for MPI) and what programs answered; the command, what it
+read in sources and binaries. All of it follows the same rules:
+
+- It lies in ``$SCALANA_CACHE``, or in ``scalana`` below ``$XDG_CACHE_HOME`` or ``~/.cache``; a folder for each kind.
+- A file is written beside its place and moved into it: readers see all of it or nothing, and any number of processes
+  may write at once.
+- A folder that cannot be written to, or a full disk, is as good as an empty cache: nothing is kept, and nobody fails.
+  What a job cannot do without is made in its run folder instead (:func:`folder_for`, :func:`roomy_folder`).
+
+The front ends share this module with the job's side, so it loads nothing but ``os`` and names of the run folder.
+"""
 
 from __future__ import annotations
 
 import os
+
+from scalana.runtime.record import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,16 +24,99 @@ if TYPE_CHECKING:
 
 TORCH, MPI = "torch", "mpi"
 """What is compiled: kernels for torch, recorders for MPI."""
+SOURCES, FRAMES = "cpp", "frames"
+"""What was read: translation units of C++, and frames at addresses of binaries."""
 WANTED, FAILED = ".wanted", ".failed"
 """Behind the name of a file: a note that asks for it, and one that says why it could not be made."""
 
 
 def folder_of(kind: str, environ: Mapping[str, str]) -> str:
-    """The user's folder for one kind of what is compiled."""
-    base = environ.get("SCALANA_CACHE") or os.path.join(
-        environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "scalana"
-    )
+    """The user's folder for one kind of what is kept. It need not exist."""
+    base = environ.get("SCALANA_CACHE", "")
+    if not base:
+        base = environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(base):  # as its specification says
+            base = os.path.join(os.path.expanduser("~"), ".cache")
+        base = os.path.join(base, "scalana")
     return os.path.join(base, kind)
+
+
+def folder_for(kind: str, environ: Mapping[str, str], below: str) -> str:
+    """A folder to keep something in that a job needs, made if need be: the user's, or else one in the run's.
+
+    A folder that has something in it will do even if it cannot be written to: somebody provides it.
+
+    Args:
+        kind: of what is kept.
+        environ: of the job.
+        below: a folder in the user's.
+
+    Raises:
+        OSError: neither can be made.
+    """
+    folder = os.path.join(folder_of(kind, environ), below)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.access(folder, os.W_OK) or os.listdir(folder) or layout.RUN_VARIABLE not in environ:
+            return folder
+    except OSError:
+        if layout.RUN_VARIABLE not in environ:
+            raise
+    return _in_run(kind, environ)
+
+
+def roomy_folder(folder: str, kind: str, environ: Mapping[str, str], room: int) -> str:
+    """The folder, or one in the run's where so many bytes don't fit: its disk is full, or it cannot be written to."""
+    if layout.RUN_VARIABLE not in environ:
+        return folder
+    import tempfile  # here: a job waits for all that is loaded before it
+
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(room))  # quotas are told by nothing else
+    except OSError:
+        try:
+            return _in_run(kind, environ)
+        except OSError:
+            pass
+    return folder
+
+
+def _in_run(kind: str, environ: Mapping[str, str]) -> str:
+    folder = layout.made_folder(environ[layout.RUN_VARIABLE], kind)
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def keep(path: str, data: bytes) -> bool:
+    """Write a file of the cache as a whole, its folder too if need be. Says whether that worked."""
+    temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "xb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:  # a full disk takes an empty file
+        remove(temporary)
+        return False
+    return True
+
+
+def kept(path: str) -> bytes | None:
+    """What a file of the cache holds; None where there is none that can be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def remove(path: str) -> None:
+    """Remove a file of the cache, if that can be done."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def want(path: str, content: str) -> None:

@@ -2,8 +2,8 @@
 
 An entry's key is everything that the result depends on: the source, the flags, the compiler library and the format.
 The headers that went into it are listed in it, the user's with their content's hash and the system's with size and
-time, and checked when it is read. Entries are written beside their place and moved into it, so that any number of
-processes may write at once. A folder that cannot be written to is as good as an empty one.
+time, and checked when it is read. Where entries lie and how they are written is said in
+:mod:`scalana.runtime.user_cache`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable
 from typing import Any
 
+from scalana.runtime import user_cache
+
 MOST_ENTRIES = 2000
 """Entries beyond which the oldest are removed."""
-
-
-def cache_folder(of: str = "cpp") -> str:
-    """Where results of one kind are kept: in ``$SCALANA_CACHE``, or below ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    base = os.environ.get("SCALANA_CACHE", "")
-    if not base:
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        if not os.path.isabs(base):
-            base = os.path.join(os.path.expanduser("~"), ".cache")
-        base = os.path.join(base, "scalana")
-    return os.path.join(base, of)
 
 
 def key_of(parts: Iterable[str | bytes]) -> str:
@@ -58,21 +48,21 @@ class Cache:
 
     Args:
         folder: where; None for the user's own.
+        kind: of what is kept, where it is the user's own.
     """
 
-    def __init__(self, folder: str | None = None) -> None:
-        self.folder = cache_folder() if folder is None else folder
+    def __init__(self, folder: str | None = None, kind: str = user_cache.SOURCES) -> None:
+        self.folder = user_cache.folder_of(kind, os.environ) if folder is None else folder
         self._stamps: dict[tuple[str, bool], str] = {}
 
     def get(self, key: str) -> dict[str, Any] | None:
         """What was kept, None if there is nothing or a header has changed since."""
         try:
-            with open(self._path(key), "rb") as file:
-                data = json.loads(zlib.decompress(file.read()))
+            data = json.loads(zlib.decompress(user_cache.kept(self._path(key)) or b""))
             if all(self._stamp(path, system) == known for path, system, known in data["headers"]):
                 result: dict[str, Any] = data["result"]
                 return result
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (ValueError, KeyError, TypeError, zlib.error):
             pass
         return None
 
@@ -80,17 +70,7 @@ class Cache:
         """Keep a result, and say whether that worked."""
         stamps = [(path, system, self._stamp(path, system)) for path, system in headers]
         data = zlib.compress(json.dumps({"headers": stamps, "result": result}).encode(), 1)
-        path = self._path(key)
-        name = ""
-        try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=os.path.dirname(path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(name, path)
-        except OSError:
-            if name:
-                _remove(name)
+        if not user_cache.keep(self._path(key), data):
             return False
         self._prune()
         return True
@@ -117,11 +97,4 @@ class Cache:
                 except OSError:
                     continue
         for _, path in sorted(entries)[: max(0, len(entries) - MOST_ENTRIES)]:
-            _remove(path)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+            user_cache.remove(path)

@@ -9,9 +9,10 @@ from dataclasses import astuple
 from functools import lru_cache
 
 from scalana.frontend.cpp import dies, elf, line_table, names, symbols
-from scalana.frontend.cpp.cache import Cache, cache_folder, key_of
+from scalana.frontend.cpp.cache import Cache, key_of
 from scalana.frontend.cpp.debug_files import build_id, debug_file
 from scalana.frontend.cpp.symbols import NativeFrame, Symbols
+from scalana.runtime import user_cache
 
 MOST_ADDRESSES = 50_000
 """Addresses of one program beyond which those of earlier runs are forgotten."""
@@ -32,7 +33,7 @@ def frames_at(path: str, addresses: Collection[int], *, debug: bool = True, cach
     Raises:
         BinaryError: the file cannot be read.
     """
-    store = Cache(cache_folder("frames")) if cache is None else cache
+    store = Cache(kind=user_cache.FRAMES) if cache is None else cache
     found = debug_file(path)
     key = _key(path, found, debug)
     known = _known(store, key)

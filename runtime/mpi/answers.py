@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,15 +24,7 @@ def answer(question: str, environ: Mapping[str, str], ask: Callable[[], tuple[st
         return kept
     said, files = ask()
     words = [question, said, *(word for file in dict.fromkeys(files) for word in (file, _state(file)))]
-    temporary = f"{name}.{os.getpid()}"
-    try:
-        os.makedirs(folder, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(os.fsencode("\0".join(words)))
-        os.replace(temporary, name)
-    except OSError:  # a full disk takes an empty file
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    user_cache.keep(name, os.fsencode("\0".join(words)))
     return said
 
 
@@ -55,11 +46,8 @@ def output_of(words: Sequence[str], seconds: float) -> str:
 
 def _kept(name: str, question: str) -> str | None:
     """The answer in a file, if it is one to this question and still holds."""
-    try:
-        with open(name, "rb") as file:
-            words = os.fsdecode(file.read()).split("\0")
-    except OSError:
-        return None
+    content = user_cache.kept(name)
+    words = os.fsdecode(content or b"").split("\0")
     if len(words) < 2 or len(words) % 2 or words[0] != question:
         return None
     holds = all(_state(file) == state for file, state in zip(words[2::2], words[3::2], strict=True))

@@ -6,7 +6,6 @@ compiled for: its path, size and time are in their name, so that another library
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import zlib
@@ -15,7 +14,6 @@ from collections.abc import Mapping
 from scalana.runtime import user_cache
 from scalana.runtime.mpi.answers import answer, output_of
 from scalana.runtime.mpi.job import LIBRARY
-from scalana.runtime.record import layout
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORE = os.path.join(os.path.dirname(HERE), "_core")
@@ -67,36 +65,12 @@ def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
 
 def cache_folder(environ: Mapping[str, str]) -> str:
     """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
-    folder = os.path.join(user_cache.folder_of(user_cache.MPI, environ), _version(environ))
-    try:
-        os.makedirs(folder, exist_ok=True)
-        if os.access(folder, os.W_OK) or os.listdir(folder) or layout.RUN_VARIABLE not in environ:
-            return folder
-    except OSError:
-        if layout.RUN_VARIABLE not in environ:
-            raise
-    return _in_run(environ)
+    return user_cache.folder_for(user_cache.MPI, environ, _version(environ))
 
 
 def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
     """The folder, or one in the run's where nothing can be compiled into it: its disk is full, or not to be written."""
-    if layout.RUN_VARIABLE not in environ:
-        return folder
-    import tempfile  # here: a job waits for all that is loaded before it
-
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(_ROOM))  # quotas are told by nothing else
-    except OSError:
-        with contextlib.suppress(OSError):
-            return _in_run(environ)
-    return folder
-
-
-def _in_run(environ: Mapping[str, str]) -> str:
-    folder = layout.mpi_folder(environ[layout.RUN_VARIABLE])
-    os.makedirs(folder, exist_ok=True)
-    return folder
+    return user_cache.roomy_folder(folder, user_cache.MPI, environ, _ROOM)
 
 
 def _version(environ: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
-_INFO, _MPI = "run.json", "mpi"
+_INFO = "run.json"
 _REPORTS = {"text": "report.txt", "json": "report.json"}
 
 
@@ -40,9 +40,9 @@ def report_file(folder: Folder, form: str) -> str:
     return os.path.join(folder, _REPORTS[form])
 
 
-def mpi_folder(folder: Folder) -> str:
-    """Where things compiled for a job of MPI may lie."""
-    return os.path.join(folder, _MPI)
+def made_folder(folder: Folder, kind: str) -> str:
+    """Where things may lie that were compiled for a job, such as its recorder for ``mpi``."""
+    return os.path.join(folder, kind)
 
 
 def make_records(folder: Folder) -> None:

@@ -107,11 +107,9 @@ def _build_held(path: str, compiler: str) -> str:
         trouble = _compile(compiler, path, _torch_folder(path))
     except (OSError, subprocess.SubprocessError) as error:
         trouble = str(error)
-    with contextlib.suppress(OSError):
-        if trouble:
-            with open(path + FAILED, "w", encoding="utf-8", errors="replace") as file:
-                file.write(trouble)
-        os.unlink(path + WANTED)
+    if trouble:
+        user_cache.keep(path + FAILED, trouble.encode("utf-8", "replace"))
+    user_cache.remove(path + WANTED)
     return trouble
 
 
@@ -157,8 +155,7 @@ def main() -> int:
     failures = 0
     for path in user_cache.wanted(user_cache.TORCH, os.environ):
         if not _is_open(path):
-            with contextlib.suppress(OSError):
-                os.unlink(path + WANTED)
+            user_cache.remove(path + WANTED)
     for path in wanted(os.environ):
         trouble = build(path, os.environ)
         failures += bool(trouble)

@@ -11,7 +11,7 @@ import pytest
 
 from scalana.frontend.cpp import clang, pool, worker
 from scalana.frontend.cpp.build import build_cpp_psg
-from scalana.frontend.cpp.cache import Cache, cache_folder, key_of
+from scalana.frontend.cpp.cache import Cache, key_of
 from scalana.frontend.cpp.flags import Compilation, command_line
 from scalana.frontend.cpp.unit import decode, encode
 from scalana.graphs.structure.psg import PSG
@@ -139,13 +139,13 @@ def test_a_cache_that_cannot_be_written_is_an_empty_one(tmp_path: Path) -> None:
 
 def test_where_results_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SCALANA_CACHE", str(tmp_path / "own"))
-    assert cache_folder() == str(tmp_path / "own" / "cpp")
+    assert Cache().folder == str(tmp_path / "own" / "cpp")
     monkeypatch.delenv("SCALANA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == str(tmp_path / "scalana" / "cpp")
+    assert Cache().folder == str(tmp_path / "scalana" / "cpp")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache_folder() == str(tmp_path / "home" / ".cache" / "scalana" / "cpp")
+    assert Cache().folder == str(tmp_path / "home" / ".cache" / "scalana" / "cpp")
 
 
 def test_a_source_on_which_the_worker_dies_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
