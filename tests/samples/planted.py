@@ -60,8 +60,6 @@ class Sample:
     symptom: str
     balanced: bool
     faults: tuple[Fault, ...]
-    known_gap: str = ""
-    """Why the seconds of this sample are known to be told wrong, "" where they are not."""
 
     @property
     def name(self) -> str:
@@ -110,7 +108,6 @@ def read_sample(path: Path) -> Sample:
         symptom=values["symptom"],
         balanced=values.get("balanced", False),
         faults=tuple(read_fault(entry, text, path) for entry in values.get("faults", [])),
-        known_gap=values.get("known_gap", ""),
     )
 
 

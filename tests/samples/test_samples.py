@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.attempts import attempts
+
 from .conftest import ROOT, Record
 from .planted import Fault, Sample
 
@@ -48,44 +50,56 @@ ATTEMPTS = 3
 """Recordings of one program, at most: seconds of one are at the mercy of what else runs on the machine."""
 
 
-def settle(measure: Callable[[int], float], wanted: float, known_gap: str = "", tolerance: float = 0.1) -> None:
-    """Asserts that a measured number is the wanted one: the first measurement, or the median of several.
+WITHIN = (0.9, 1.1)
+"""Of what was planted."""
 
-    Where it is not, and that is known, the test is an expected failure with the reason.
+
+def settle(measure: Callable[[int], float], wanted: float, within: tuple[float, float] = WITHIN) -> None:
+    """Asserts that a measured number is near the wanted one: the first measurement, or the median of several.
+
+    Args:
+        measure: gives the number, for an attempt.
+        wanted: what it should be.
+        within: the least and the most that it may be, as parts of what it should be.
     """
     measured: list[float] = []
-    for attempt in range(ATTEMPTS):
+    for attempt in attempts(ATTEMPTS):
         try:
             measured.append(measure(attempt))
         except AssertionError:  # nothing to measure: the cause was not found in this recording
             measured.append(-1.0)
-        if attempt != 1 and statistics.median(measured) == pytest.approx(wanted, rel=tolerance):
+        if attempt != 1 and within[0] * wanted <= statistics.median(measured) <= within[1] * wanted:
             return
-    if known_gap:
-        pytest.xfail(f"measured {measured}, planted {wanted}: {known_gap}")
     pytest.fail(f"measured {measured}, planted {wanted}", pytrace=False)
 
 
 def mostly(check: Callable[[int], None]) -> None:
     """Asserts that a check holds for the first recording of a program, or else for two more."""
-    try:
-        check(0)
-    except AssertionError as first:
+    for attempt in attempts(ATTEMPTS):
         try:
-            check(1)
-            check(2)
-        except AssertionError as again:
-            raise again from first
+            check(attempt)
+        except AssertionError:
+            if attempt:
+                raise
+        else:
+            if attempt != 1:
+                return
 
 
-def gap(sample: Sample) -> str:
-    """Why seconds may be told wrong, "" where they may not.
+def takes_a_core(sample: Sample) -> bool:
+    """Whether the fault takes a core that other ranks lack: ranks outnumber the cores, and it computes.
 
-    Where ranks outnumber cores, a rank that computes too much also takes a core from the others: mending it brings
-    more than the excess, and they come later to where they wait for it. The replay knows nothing of cores.
+    Then the others come later to where they wait for it, and mending it brings more than the excess: the replay knows
+    nothing of cores.
     """
-    crowded = sample.ranks > len(os.sched_getaffinity(0)) and any(fault.kind != "sleep" for fault in sample.faults)
-    return sample.known_gap or ("ranks outnumber cores, and the fault takes one" if crowded else "")
+    return sample.ranks > len(os.sched_getaffinity(0)) and any(fault.kind != "sleep" for fault in sample.faults)
+
+
+# Of 27 recordings of such samples (four ranks on two cores, which other work wanted as well) the lost seconds were 0.94
+# to 1.03 of those planted, once 1.23; the prediction was 0.84 to 1.11 of what the fix saved in 24, and 0.51, 0.52 and
+# 1.32 while more than eight threads wanted the two cores. The median of three has to lie within these.
+LOST_WITHOUT_CORE, SAVED_WITHOUT_CORE = (0.85, 1.15), (0.7, 1.25)
+"""As :data:`WITHIN`, where :func:`takes_a_core`."""
 
 
 def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
@@ -103,7 +117,7 @@ def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
         def lost_s(attempt: int, number: int = number) -> float:
             return float(match(faulty, record(faulty, attempt=attempt).findings)[number][1]["lost_s"])
 
-        settle(lost_s, fault.lost_s, gap(faulty))
+        settle(lost_s, fault.lost_s, LOST_WITHOUT_CORE if takes_a_core(faulty) else WITHIN)
 
 
 def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> None:
@@ -112,7 +126,7 @@ def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> Non
         saved = record(faulty, attempt=attempt).loop_s - record(faulty, fix=True, attempt=attempt).loop_s
         return sum(float(finding["saving_s"]) for _, finding in faults) / saved
 
-    settle(predicted_of_saved, 1.0, gap(faulty))
+    settle(predicted_of_saved, 1.0, SAVED_WITHOUT_CORE if takes_a_core(faulty) else WITHIN)
 
 
 def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
