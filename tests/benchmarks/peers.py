@@ -8,8 +8,8 @@ PYTHON of ``--peers`` is the interpreter of an environment of its own, in which 
     python3 -m venv peers && peers/bin/pip install torch==2.13.0 py-spy HolisticTraceAnalysis "pandas<3" traceml-ai
 
 ``--scalana`` is the interpreter that has scalana and torch (default: the one that runs this script). The raw answers
-stay in ``--out``; the tables go to the standard output, in Markdown. How an answer is judged stands in docs/peers.md
-and in ``peers_answers.py``.
+stay in ``--out``; the tables go to the standard output, in Markdown. How an answer is judged stands in
+docs/appendix/peers.md and in ``peers_answers.py``.
 """
 
 from __future__ import annotations
