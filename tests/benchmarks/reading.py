@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.runtime.record_format import ProcessRecord  # noqa: E402
-from scalana.runtime.record_writer import RecordWriter  # noqa: E402
+from scalana.runtime.record.format import ProcessRecord  # noqa: E402
+from scalana.runtime.record.writer import RecordWriter  # noqa: E402
 
 TURNS = 7
 PER_BLOCK = 5_000
