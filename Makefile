@@ -20,13 +20,15 @@ MPI_BUILD := build/mpi
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
 
-.PHONY: help install mpi kernels test check lint mypy pytest demo clean
+.PHONY: help install mpi kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
+	@echo 'make quick       linters, types and the fast tests: for the inner loop'
 	@echo 'make test        environment, linters, types and all tests'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
+	@echo 'make picture     record the demo, and draw its report for the README'
 	@echo 'make clean       remove what was built, but not $(VENV)'
 
 install: $(INSTALLED)
@@ -66,6 +68,14 @@ test:
 	@$(MAKE) --no-print-directory --output-sync -j 3 check mpi kernels
 	@$(MAKE) --no-print-directory pytest
 
+# What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
+# linters and types.
+quick:
+	@$(MAKE) --no-print-directory --output-sync -j 2 check quick-tests
+
+quick-tests: $(INSTALLED)
+	@SCALANA_TEST_MPI= $(BIN)/python -m pytest -q -m 'not slow' --ignore=tests/samples -n 2 --dist loadfile
+
 check: lint mypy
 
 lint: $(INSTALLED)
@@ -89,6 +99,13 @@ pytest: $(INSTALLED) mpi
 
 demo: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/scalana run -- $(BIN)/torchrun --standalone --nproc-per-node 4 $(DEMO)
+
+# The picture at the top of the README. The machine should have nothing else to do.
+picture: $(INSTALLED)
+	rm -rf build/picture
+	PATH=$(CURDIR)/$(BIN):$$PATH OMP_NUM_THREADS=1 scalana run --no-report -o build/picture -- \
+	    torchrun --standalone --nproc-per-node 4 samples/slow_augmentation.py
+	$(BIN)/python docs/terminal_svg.py build/picture docs/report.svg
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

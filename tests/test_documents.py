@@ -1,0 +1,107 @@
+"""Documents hold what they promise: links lead somewhere, files are there, tables are complete."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from scalana.report import finding_text, sarif
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = "detectors|docs|frontend|graphs|runtime|samples|scalana|tests"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "samples").rglob("*.md")])
+
+
+def of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def prose(path: Path) -> str:
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def table(text: str, heading: str) -> list[str]:
+    """The words in backticks in the first column of the first table below a heading."""
+    section = text.partition(f"\n{heading}\n")[2]
+    rows = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    assert rows, f"no table below {heading!r}"
+    return [word for row in rows[0].splitlines() for word in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=of)
+def test_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", prose(path))
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = unquote(link).partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), f"{of(path)}: {link}"
+        assert not anchor or anchor in anchors(target), f"{of(path)}: {link}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=of)
+def test_files_that_are_named_are_there(path: Path) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", path.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\(([^)]+)\)", index)}
+    assert {path for path in DOCUMENTS if path.name != "README.md"} - listed == set()
+    assert {path.resolve() for path in (ROOT / "docs").glob("*.json")} - listed == set()
+
+
+def test_newcomers_get_ten_answers() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+)\. .*?\? \| (.*) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 11))
+    assert all(re.search(rf"`(?:{FOLDERS})/", answer) for _, answer in rows)
+
+
+def test_every_kind_of_finding_is_explained() -> None:
+    explained = table((ROOT / "docs" / "report.md").read_text(encoding="utf-8"), "## Kinds of findings")
+    known = {*finding_text._CLAIMS, "slow-worker", "hang"}
+    assert set(explained) == known
+    assert set(sarif._RULES) == known
+
+
+def test_every_environment_variable_is_explained() -> None:
+    """Those that the sources read, and those that the build reads."""
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    sources = [path for folder in ("frontend", "runtime", "scalana") for path in (ROOT / folder).rglob("*.*")]
+    read: set[str] = set()
+    for path in [*sources, ROOT / "setup.py"]:
+        if path.suffix in (".py", ".c", ".h", ".cpp"):
+            read |= set(re.findall(r'"(SCALANA_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    assert "SCALANA_CACHE" in read
+    missing = {name for name in read if not re.search(rf"\b{name}\b", text)}
+    assert missing == set()
+
+
+def test_the_picture_is_a_report() -> None:
+    """The script that draws it works, and what it drew holds what the README says of it."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import terminal_svg
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    drawn = terminal_svg.svg("$ \x1b[1mscalana\x1b[0m\n\nplain & <simple>\n")
+    picture = (ROOT / "docs" / "report.svg").read_text(encoding="utf-8")
+    for made, words in ((drawn, ["plain", "<simple>"]), (picture, ["slow_augmentation.py:41", "denoise", "rank 2"])):
+        text = "".join(ElementTree.fromstring(made).itertext()).replace("\xa0", " ")
+        assert [word for word in words if word not in text] == []
+        assert "url(http" not in made, "a picture loads nothing"
