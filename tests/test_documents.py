@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scalana.report import finding_text, sarif
+from scalana.detectors.kinds import KINDS, SCALING_KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = "detectors|docs|frontend|graphs|runtime|samples|scalana|tests"
@@ -30,14 +30,6 @@ def anchors(path: Path) -> set[str]:
     """The anchors of a document's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def table(text: str, heading: str) -> list[str]:
-    """The words in backticks in the first column of the first table below a heading."""
-    section = text.partition(f"\n{heading}\n")[2]
-    rows = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
-    assert rows, f"no table below {heading!r}"
-    return [word for row in rows[0].splitlines() for word in re.findall(r"`([^`]+)`", row.split("|")[1])]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=of)
@@ -73,10 +65,18 @@ def test_newcomers_get_ten_answers() -> None:
 
 
 def test_every_kind_of_finding_is_explained() -> None:
-    explained = table((ROOT / "docs" / "report.md").read_text(encoding="utf-8"), "## Kinds of findings")
-    known = {*finding_text._CLAIMS, "slow-worker", "hang"}
-    assert set(explained) == known
-    assert set(sarif._RULES) == known
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| (.*) \|$", text.partition("## Kinds of findings")[2].partition("\n## ")[0], re.M
+    )
+    assert rows == [(kind.name, kind.meaning) for kind in KINDS]
+
+
+def test_every_kind_of_loss_is_explained() -> None:
+    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    section = text.partition("**Kinds of loss**")[2].partition("\n\n**")[0]
+    listed = re.findall(r"^\| `([\w-]+)` \|", section, re.M)
+    assert set(listed) == {kind.name for kind in SCALING_KINDS}
 
 
 def test_every_environment_variable_is_explained() -> None:
