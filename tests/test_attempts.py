@@ -39,7 +39,9 @@ def run(pytester: pytest.Pytester, *options: str) -> list[str]:
     return lines[begin : begin + 3]
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "distributed"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)], ids=["alone", "distributed"]
+)
 def test_they_are_counted_and_said_at_the_end(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:

@@ -16,6 +16,7 @@ from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 
 
+@pytest.mark.slow
 def test_the_types_are_those_of_an_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing, "_SMALL", 0)  # what is done with many rows
     write_run(tmp_path / "run", Model(4, 20))
@@ -25,6 +26,7 @@ def test_the_types_are_those_of_an_analysis(tmp_path: Path, monkeypatch: pytest.
         assert kernels.is_compiled(kernel)
 
 
+@pytest.mark.slow
 def test_another_process_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
 

@@ -16,6 +16,8 @@ import pytest
 
 from scalana import api
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch")
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,10 @@ from scalana.runtime.record.format import ProcessRecord
 
 from .recording import build_core, recorded
 
-pytestmark = pytest.mark.skipif(not _core.supported(), reason="the frames of this interpreter cannot be read")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not _core.supported(), reason="the frames of this interpreter cannot be read"),
+]
 
 # Threads come and go, and code objects are made and freed as fast as it goes, while both the sampler and the calls look
 # at them. What is recorded of a code object must fit together: its file, name and line say the same number.
@@ -131,7 +134,6 @@ def test_a_sampler_that_loses_its_core_while_it_reads(tmp_path: Path) -> None:
     check_churn(recorded(CHURN.format(seconds=4), tmp_path, environment={"LD_PRELOAD": str(library)}))
 
 
-@pytest.mark.slow
 def test_threads_and_code_that_come_and_go_under_sanitizers(tmp_path: Path) -> None:
     """Churn for long with the address and undefined-behaviour sanitizers watching."""
     compiler = shutil.which("gcc")

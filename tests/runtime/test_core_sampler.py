@@ -61,6 +61,7 @@ def assert_shares(record: ProcessRecord, depth: int, tolerance: float) -> None:
         assert seen[name] / total == pytest.approx(seconds / total, abs=tolerance), (name, took, dict(seen))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [200, 1000])
 def test_shares_are_those_that_the_program_measured(tmp_path: Path, rate: int) -> None:
     record = recorded(
@@ -86,6 +87,7 @@ def test_shares_are_those_that_the_program_measured(tmp_path: Path, rate: int) -
     assert states["asleep"][record_format.STATE_LOCK] == 0 == states["waiting"][record_format.STATE_ASLEEP]
 
 
+@pytest.mark.slow
 def test_cpu_and_core_wait_add_up(tmp_path: Path) -> None:
     """CPU, waiting for a core and being blocked make up the time; the CPU is what the thread's own clock says."""
     record = recorded(
@@ -152,6 +154,7 @@ def test_a_thread_at_rest_costs_no_records(tmp_path: Path) -> None:
     assert len(asleep) >= 4
 
 
+@pytest.mark.slow
 def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
     record = recorded(
         """
@@ -181,6 +184,7 @@ def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
     assert max((ns for state, ns in dozing if state == record_format.STATE_RUNNING), default=0) < 0.06e9
 
 
+@pytest.mark.slow
 def test_python_and_native_threads(tmp_path: Path) -> None:
     record = recorded(
         """
@@ -359,6 +363,7 @@ def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> N
     assert 3 <= len(later) <= 30
 
 
+@pytest.mark.slow
 def test_plain_python_sampler(tmp_path: Path) -> None:
     record = recorded(
         PHASES + "from scalana.runtime import python_sampler\n"

@@ -360,6 +360,7 @@ def test_lost_definitions_leave_holes_and_no_circles(tmp_path: Path) -> None:
     assert record.frames(2) == [] and record.frames(99) == [] and record.frames(-1) == []
 
 
+@pytest.mark.slow
 def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
     file = tmp_path / "r.rec"
     with RecordWriter(file, 150) as writer:

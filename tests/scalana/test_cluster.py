@@ -23,6 +23,8 @@ from tests.scalana.recorded import write_run
 from tests.tools.generate_run import write_run as write_model
 from tests.tools.job_model import Model
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 CHILD_OF = 3

@@ -54,6 +54,7 @@ def places(analysis: Analysis) -> list[tuple[str, int, str]]:
     return [(finding.file, finding.line, finding.kind) for finding in analysis.findings]
 
 
+@pytest.mark.slow
 def test_pools_and_single_waiters_tell_the_same(run: Run):
     assert (run.exact.blame.groups.group_waiters == 1).all()
     assert run.pooled.blame.groups.group_waiters.max() > grouping.POOLED

@@ -46,6 +46,7 @@ def test_noisy_measurements_predict_twice_the_largest_size(name):
     assert np.median(errors) < 0.1
 
 
+@pytest.mark.slow
 def test_ranges_hold_the_truth_most_of_the_time():
     random = np.random.default_rng(3)
     inside = []

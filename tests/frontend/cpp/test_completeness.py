@@ -117,6 +117,7 @@ SOURCE = """
     """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-std=c++17",), ("-std=c++17", "-fopenmp", "-DMORE")], ids=["plain", "openmp"])
 def test_all_functions_and_loops_are_there(tmp_path: Path, flags: tuple[str, ...]) -> None:
     write(tmp_path, {"main.cpp": SOURCE, "grid.hpp": HEADER})
