@@ -23,7 +23,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 .PHONY: help install mpi kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
-	@echo 'make quick       linters, types and the fast tests: for the inner loop'
+	@echo 'make quick       linters, types and the fast tests (145 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make check       linters and types alone'
@@ -69,7 +69,7 @@ test:
 	@$(MAKE) --no-print-directory pytest
 
 # What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
-# linters and types.
+# linters and types. 143 s of CPU time (129 user, 13 system) on a loaded machine of two cores, mypy without its cache included.
 quick:
 	@$(MAKE) --no-print-directory --output-sync -j 2 check quick-tests
 
