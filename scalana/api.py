@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from scalana.cluster import Cluster
     from scalana.detectors.account import TimeSplit
-    from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
+    from scalana.detectors.run import Analysis
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
     from scalana.graphs.structure.psg import PSG
@@ -181,8 +181,8 @@ def _structure(
 ) -> tuple[PSG, Callable[[str], FileStructure | None]]:
     """The static structure of what a run executed, and a parser for the files that samples lead to. What programs in C
     and C++ lack for it, as their sources, is added to ``lacking``."""
-    from scalana.frontend.build import Sources, build_psg
     from scalana.frontend.cpp.elf import is_elf
+    from scalana.frontend.python.build import Sources, build_psg
 
     native = [program for program in programs if is_elf(program)]
     if native:

@@ -57,9 +57,9 @@ examples:
 
 def _build(paths: list[str], flags: list[str] | None) -> PSG:
     """The graph of Python files, or of a C or C++ program."""
-    from scalana.frontend.build import build_psg
     from scalana.frontend.cpp.build import build_cpp_psg, is_native
     from scalana.frontend.cpp.clang import ClangMissing
+    from scalana.frontend.python.build import build_psg
 
     native = [is_native(path) for path in paths]
     if not any(native):

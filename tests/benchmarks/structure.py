@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.frontend.build import Sources, build_psg, python_files
+from scalana.frontend.python.build import Sources, build_psg, python_files
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.contraction import contract
 from scalana.graphs.structure.psg import PSG, VertexKind

@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 
 import pytest
 
-from scalana.frontend.build import Sources, build_psg
+from scalana.frontend.python.build import Sources, build_psg
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_NAME

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable
 
-from scalana.frontend.evaluate import Arguments, Evaluator
-from scalana.frontend.modules import Module, Modules, parameters
-from scalana.frontend.objects import decorators_of
-from scalana.frontend.python_source import Scope
-from scalana.frontend.values import (
+from scalana.frontend.python.evaluate import Arguments, Evaluator
+from scalana.frontend.python.modules import Module, Modules, parameters
+from scalana.frontend.python.objects import decorators_of
+from scalana.frontend.python.source import Scope
+from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,
     ClassValue,

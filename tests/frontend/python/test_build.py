@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.build import Sources, build_psg, is_library, library_folders
-from scalana.frontend.python_source import parse_python
+from scalana.frontend.python.build import Sources, build_psg, is_library, library_folders
+from scalana.frontend.python.source import parse_python
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.structure.source_tree import UNKNOWN, holds, preorder, settle
 from tests.frontend.outline import write

@@ -10,10 +10,10 @@ import ast
 import builtins
 from collections.abc import Hashable
 
-from scalana.frontend.modules import Binding, Module, Modules, bindings_of, parameters
-from scalana.frontend.objects import Objects
-from scalana.frontend.python_source import Scope, statements
-from scalana.frontend.values import (
+from scalana.frontend.python.modules import Binding, Module, Modules, bindings_of, parameters
+from scalana.frontend.python.objects import Objects
+from scalana.frontend.python.source import Scope, statements
+from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,
     ClassValue,

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalana.frontend.linker import Linker
-from scalana.frontend.modules import Modules
-from scalana.frontend.python_source import SourceError, parse_python
-from scalana.frontend.resolve import Resolver
+from scalana.frontend.python.modules import Modules
+from scalana.frontend.python.resolve import Resolver
+from scalana.frontend.python.source import SourceError, parse_python
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure, Target
 

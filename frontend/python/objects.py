@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from scalana.frontend.modules import Module, parameters
-from scalana.frontend.python_source import Scope, statements
-from scalana.frontend.values import (
+from scalana.frontend.python.modules import Module, parameters
+from scalana.frontend.python.source import Scope, statements
+from scalana.frontend.python.values import (
     EMPTY,
     ClassValue,
     Environment,
@@ -20,7 +20,7 @@ from scalana.frontend.values import (
 )
 
 if TYPE_CHECKING:
-    from scalana.frontend.evaluate import Evaluator
+    from scalana.frontend.python.evaluate import Evaluator
 
 
 class Objects:
