@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from scalana.frontend.python.modules import Module, parameters
+from scalana.frontend.python.modules import Binding, Module, parameters
 from scalana.frontend.python.source import Scope, statements
 from scalana.frontend.python.values import (
     EMPTY,
@@ -14,19 +14,37 @@ from scalana.frontend.python.values import (
     External,
     FunctionValue,
     Instance,
+    Interner,
     Value,
     Values,
     union,
 )
 
-if TYPE_CHECKING:
-    from scalana.frontend.python.evaluate import Evaluator
+
+class Expressions(Protocol):
+    """Whoever evaluates the expressions that stand in classes: an :class:`~.evaluate.Evaluator`."""
+
+    interner: Interner
+
+    def evaluate(self, node: ast.AST, module: Module, scope: Scope, environment: Environment) -> Values:
+        """What an expression may stand for."""
+
+    def scope(self, scope: Scope) -> dict[str, list[Binding]]:
+        """What the names of one scope are bound to."""
+
+    def bound(
+        self, binding: Binding, module: Module, scope: Scope, environment: Environment, known: Values | None
+    ) -> Values:
+        """What a name stands for by one of its bindings."""
+
+    def invoke(self, callee: Value, arguments: list[Values], keywords: dict[str, Values]) -> Values:
+        """What a call may return."""
 
 
 class Objects:
     """Looks things up in classes, as Python does. ``values`` evaluates what is found there."""
 
-    def __init__(self, values: Evaluator) -> None:
+    def __init__(self, values: Expressions) -> None:
         self.values = values
         self._mro: dict[ClassValue, tuple[Value, ...]] = {}
         self._assigned: dict[ast.ClassDef, dict[str, list[tuple[ast.AST, ast.AST]]]] = {}
