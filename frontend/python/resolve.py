@@ -46,11 +46,13 @@ class Resolver:
         self.values = Evaluator(modules)
         self._methods: tuple[int, frozenset[str]] = (-1, frozenset())
 
-    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision:
+    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision | None:
         """What a call site in a function is, in a context (an :class:`Environment`, None for nothing known)."""
         call = node.call
+        if not isinstance(call, ast.Call):
+            return None
         module = self.modules.load(function.place.file)
-        if module is None or not isinstance(call, ast.Call):
+        if module is None:
             return UNKNOWN
         environment = context if isinstance(context, Environment) else EMPTY
         scope = function.source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from scalana.frontend.python.build import build_psg
+from scalana.frontend.build import build_psg
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_CODE
 

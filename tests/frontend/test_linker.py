@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.frontend.python.build import build_psg
+from scalana.frontend.build import build_psg
 from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.outline import expect, outline, program, write
 
