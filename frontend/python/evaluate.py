@@ -11,8 +11,9 @@ import builtins
 from collections.abc import Hashable
 
 from scalana.frontend.python.modules import Binding, Module, Modules, bindings_of, parameters
+from scalana.frontend.python.nodes import Scope
 from scalana.frontend.python.objects import Objects
-from scalana.frontend.python.source import Scope, statements
+from scalana.frontend.python.source import statements
 from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,

@@ -6,7 +6,8 @@ import ast
 from typing import Protocol
 
 from scalana.frontend.python.modules import Binding, Module, parameters
-from scalana.frontend.python.source import Scope, statements
+from scalana.frontend.python.nodes import Scope
+from scalana.frontend.python.source import statements
 from scalana.frontend.python.values import (
     EMPTY,
     ClassValue,

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable
 
 from scalana.frontend.python.evaluate import Arguments, Evaluator
 from scalana.frontend.python.modules import Module, Modules, parameters
+from scalana.frontend.python.nodes import Scope
 from scalana.frontend.python.objects import decorators_of
-from scalana.frontend.python.source import Scope
 from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,
