@@ -104,14 +104,13 @@ class Python:
         return [self._target(structure.module) for structure in self._loaded]
 
     def add_uncalled(self, linker: Linker) -> None:
-        """Add functions that nothing has called, those first that no other one of them calls."""
+        """Add functions that nothing has called, those first that no other one of them calls, and those last that stand
+        in others: hooks and callbacks, which a library is given."""
         left = [
             function
             for structure in self._loaded
             for function in structure.functions
-            if function not in linker.called
-            and isinstance(function.source, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and "<locals>" not in function.place.name
+            if function not in linker.called and isinstance(function.source, (ast.FunctionDef, ast.AsyncFunctionDef))
         ]
         called: set[FunctionStructure] = set()
         for function in left:
@@ -120,7 +119,7 @@ class Python:
                 node = stack.pop()
                 called.update(target.function for target in node.targets if target.function is not function)
                 stack.extend(node.children)
-        for function in sorted(left, key=lambda function: function in called):
+        for function in sorted(left, key=lambda f: (f.place.name.count("<locals>"), f in called)):
             if function not in linker.called:
                 # One of them must not use up the budget of all.
                 share = max((linker.budget - len(linker.psg)) // 4, 500)

@@ -7,7 +7,8 @@ What becomes what:
   (the body of ``try`` and ``finally`` always run, and are no branch);
 * arms of conditional expressions and of ``and``/``or``: branches, if they hold a call of interest;
 * ``with scalana.region("x")``: a region;
-* every call: a call site, for the linker to judge;
+* every call: a call site, for the linker to judge; and so is what calls a method without saying so (:class:`Implicit`),
+  which is dropped where that is no method of the user's;
 * every simple statement: a stretch of code, to be merged with its neighbours.
 """
 
@@ -23,6 +24,8 @@ from scalana.graphs.structure.source_tree import Node
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ITERATE = frozenset({"enumerate", "zip", "iter", "reversed", "list", "tuple", "sorted", "set"})
+"""Builtins that iterate over what they are given."""
 NAME_LENGTH = 72
 """Longest text of a place's name, in characters."""
 
@@ -35,6 +38,17 @@ class SourceText:
     lines: list[str]
     imported: frozenset[str]
     """Names of modules: no data flows through them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Implicit:
+    """A call that the source does not write out: of methods of what an expression stands for."""
+
+    value: ast.expr
+    methods: tuple[str, ...]
+    """Their names: those that are called, if the value has them."""
+    is_property: bool = False
+    """Whether the name is that of an attribute, which may be a property."""
 
 
 def dotted(node: ast.expr) -> str:
@@ -144,7 +158,8 @@ class Builder:
             last = nodes[-1]
             last.defines = tuple(dict.fromkeys((*defines, *last.defines)))
             # Only this one call, with nothing to compute before it: its time is all of the statement's.
-            if len(nodes) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
+            written_out = [node for node in nodes if not isinstance(node.call, Implicit)]
+            if len(written_out) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
                 last.whole = True
                 last.statement = self.place(statement, last.place.name)
         return [self.stretch(statement, defines=defines), *nodes]
@@ -165,10 +180,11 @@ class Builder:
     on_ClassDef = on_FunctionDef
 
     def on_For(self, statement: ast.For | ast.AsyncFor) -> list[Node]:
+        waits = isinstance(statement, ast.AsyncFor)
         loop = Node(
             VertexKind.LOOP,
             self.place(statement, self.text(statement.lineno, statement.col_offset), statement.body[-1]),
-            [*self.calls(statement.iter), *self.block(statement.body)],
+            [*self.calls(statement.iter), *self.iterated(statement.iter, waits), *self.block(statement.body)],
             defines=tuple(written(statement.target)),
             uses=names_in(statement.iter),
         )
@@ -249,7 +265,11 @@ class Builder:
         names = tuple(name for item in statement.items if item.optional_vars for name in written(item.optional_vars))
         head = self.stretch(statement, last.optional_vars or last.context_expr, names)
         calls = [node for item in statement.items for node in self.calls(item.context_expr)]
+        prefix = "__a" if isinstance(statement, ast.AsyncWith) else "__"
+        managers = [item.context_expr for item in statement.items]
+        calls += [self.implicit(manager, f"{prefix}enter__") for manager in managers]
         body = self.block(statement.body)
+        body += [self.implicit(manager, f"{prefix}exit__") for manager in reversed(managers)]
         for item in statement.items:
             region = _region(item.context_expr)
             if region is not None:
@@ -269,7 +289,7 @@ class Builder:
 
     def _calls(self, node: ast.AST, out: list[Node]) -> None:
         if isinstance(node, ast.Call):
-            self._calls(node.func, out)
+            self._calls(node.func.value if isinstance(node.func, ast.Attribute) else node.func, out)
             for argument in node.args:
                 self._calls(argument, out)
             for keyword in node.keywords:
@@ -296,9 +316,35 @@ class Builder:
                 self._calls(part, out)
         elif isinstance(node, (ast.Lambda, ast.Name, ast.Constant)):
             pass  # the body of a lambda runs elsewhere
+        elif isinstance(node, ast.Attribute):
+            self._calls(node.value, out)
+            if isinstance(node.ctx, ast.Load):
+                out.append(self.implicit(node.value, node.attr, site=node, is_property=True))
+        elif isinstance(node, ast.Subscript):
+            self._calls(node.value, out)
+            self._calls(node.slice, out)
+            if not isinstance(node.ctx, ast.Del):
+                item = "__getitem__" if isinstance(node.ctx, ast.Load) else "__setitem__"
+                out.append(self.implicit(node.value, item, site=node))
         else:
             for child in ast.iter_child_nodes(node):
                 self._calls(child, out)
+
+    def implicit(self, value: ast.expr, *methods: str, site: ast.expr | None = None, is_property: bool = False) -> Node:
+        """A call site for methods of what an expression stands for, at the expression or where a larger one is."""
+        place = self.place(value if site is None else site, methods[0])
+        return Node(VertexKind.CALL, place, call=Implicit(value, methods, is_property))
+
+    def iterated(self, iterable: ast.expr, waits: bool = False) -> list[Node]:
+        """Call sites for what a loop over an expression calls, also through builtins that iterate over it."""
+        found, rest = [], [iterable]
+        while rest:
+            value = rest.pop(0)
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _ITERATE:
+                rest.extend(value.args)
+            else:
+                found.append(value)
+        return [self.implicit(v, *(("__aiter__", "__anext__") if waits else ("__iter__", "__next__"))) for v in found]
 
     def arm(self, node: ast.expr, word: str) -> Node:
         name = f"{word} {self.text(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)}"
@@ -324,10 +370,11 @@ class Builder:
     ) -> None:
         first, *others = node.generators
         self._calls(first.iter, out)
-        inside: list[Node] = []
+        inside: list[Node] = self.iterated(first.iter, bool(first.is_async))
         for generator in node.generators:
             if generator is not first:
                 self._calls(generator.iter, inside)
+                inside += self.iterated(generator.iter, bool(generator.is_async))
             for condition in generator.ifs:
                 self._calls(condition, inside)
         for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):

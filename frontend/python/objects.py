@@ -71,7 +71,7 @@ class Objects:
         method = self.method(instance.cls, name, instance)
         if method is not None:
             source = method.function.source
-            if isinstance(source, ast.FunctionDef) and any("property" in d for d in decorators_of(source)):
+            if is_property(source):
                 return self.values.invoke(method, [], {})
             return (method,)
         found: list[Values] = []
@@ -192,6 +192,11 @@ class Objects:
         bound = dict(zip(names, arguments, strict=False))
         bound.update(keywords)
         return self.values.interner.make(Instance, cls, self.values.interner.environment(bound))
+
+
+def is_property(source: object) -> bool:
+    """Whether a definition is that of a property, cached or not, or something by a name like it."""
+    return isinstance(source, ast.FunctionDef) and any("property" in name for name in decorators_of(source))
 
 
 def decorators_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
