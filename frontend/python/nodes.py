@@ -380,6 +380,8 @@ class Builder:
         for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             self._calls(part, inside)
         name = self.text(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        if len(name) < 2:  # a bracket, with the rest in lines of its own
+            name = f"for {self.text(first.target.lineno, first.target.col_offset)}"
         uses = names_in(first.iter, *(generator.iter for generator in others))
         out.append(Node(VertexKind.LOOP, self.place(node, name), inside, uses=uses))
 
