@@ -9,11 +9,20 @@ vertices, which samples fill in. Functions are expanded breadth first, so that w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.structure.source_tree import Body, Decision, FunctionStructure, Node, Target, instantiate, settle
+from scalana.graphs.structure.source_tree import (
+    UNKNOWN,
+    Body,
+    Decision,
+    FunctionStructure,
+    Node,
+    Target,
+    instantiate,
+    settle,
+)
 
 UNROLLED = 3
 """A function that is entered in a new context each time (a closure, a nest of objects) may be inside itself this
@@ -24,23 +33,22 @@ _TOO_LARGE = "the program's structure is too large to write out; its deepest cal
 
 
 class Names(Protocol):
-    """Who knows what call sites lead to; one for each language."""
+    """What knows where call sites lead to; one for each language."""
 
-    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision:
-        """What a call site of a function is, in a context."""
-        ...
+    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision | None:
+        """What a call site of a function is, in a context; None if the function is of another language."""
 
 
 class Linker:
     """Adds functions, with all that they call, to a graph.
 
     Args:
-        names: resolves the names at call sites.
+        names: resolve the names at call sites, each those of its language.
         budget: vertices beyond which calls are not expanded any more.
         depth: functions inside each other beyond which they are not.
     """
 
-    def __init__(self, psg: PSG, names: Names, *, budget: int = 200_000, depth: int = 40) -> None:
+    def __init__(self, psg: PSG, names: Sequence[Names], *, budget: int = 200_000, depth: int = 40) -> None:
         self.psg = psg
         self.names = names
         self.budget = budget
@@ -74,9 +82,16 @@ class Linker:
         body = self._bodies.get(target)
         if body is None:
             function, context = target.function, target.context
-            body = settle(function.nodes, lambda node: self.names.decide(function, context, node))
+            body = settle(function.nodes, lambda node: self._decide(function, context, node))
             self._bodies[target] = body
         return body
+
+    def _decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision:
+        for names in self.names:
+            decision = names.decide(function, context, node)
+            if decision is not None:
+                return decision
+        return UNKNOWN
 
     def _open(self, target: Target, parent: int, site: Place | None, depth: int) -> int:
         index = self.psg.add(VertexKind.FUNCTION, target.function.place, parent, site=site)

@@ -25,7 +25,7 @@ from scalana.graphs.arrays.shards import Portion, each, portions
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.attribution.placing import FrontEnd, call_vertices, no_front_end, place_paths
+from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
@@ -174,7 +174,7 @@ def build_ppg(
     folder: RunFolder,
     *,
     reader: Reader = read_here,
-    front_end: FrontEnd = no_front_end,
+    front_end: FrontEnds = no_front_end,
     symbols: Symbols = no_symbols,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PPG:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
-    from scalana.graphs.structure.psg import PSG
-    from scalana.graphs.structure.source_tree import FileStructure
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +123,7 @@ def analyze(
         raise RunDataError(f"{path}: {reason}")
     from scalana import detectors
     from scalana.detectors.compile_ahead import compiling_ahead
+    from scalana.frontend.build import structure_of_run
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.graphs.readers.run_folder import RunFolder
     from scalana.runtime.record.format import RecordError
@@ -132,7 +131,7 @@ def analyze(
     changed: list[str] = []
     lacking: list[str] = []
     symbols = functools.partial(_symbols, changed)
-    structure = functools.partial(_structure, lacking)
+    structure = functools.partial(structure_of_run, lacking)
     with compiling_ahead(), _no_collections():
         try:
             folder = RunFolder(path, launch)
@@ -174,43 +173,6 @@ def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
 
     with Cluster(scheduler) as cluster:
         yield cluster
-
-
-def _structure(
-    lacking: list[str], programs: Sequence[str], lib_dirs: Sequence[str], seen: Collection[str]
-) -> tuple[PSG, Callable[[str], FileStructure | None]]:
-    """The static structure of what a run executed, and a parser for the files that samples lead to. What programs in C
-    and C++ lack for it, as their sources, is added to ``lacking``."""
-    from scalana.frontend.build import Sources, build_psg
-    from scalana.frontend.cpp.elf import is_elf
-
-    native = [program for program in programs if is_elf(program)]
-    if native:
-        return _native_structure(lacking, native, seen)
-    sources = Sources()
-    # What the programs do not call by name is added where samples show it.
-    return build_psg(programs, sources=sources, lib_dirs=lib_dirs, uncalled=False), sources.parse
-
-
-def _native_structure(
-    lacking: list[str], programs: Sequence[str], seen: Collection[str]
-) -> tuple[PSG, Callable[[str], FileStructure | None]]:
-    """The structure of programs in C and C++, from the sources that their debug information names."""
-    from scalana.frontend.cpp.build import build_cpp_psg
-    from scalana.frontend.cpp.clang import ClangMissing
-    from scalana.frontend.cpp.resolve import Program
-    from scalana.graphs.structure.psg import PSG
-
-    program = Program()
-    try:
-        psg = build_cpp_psg(programs, program=program, uncalled=False, seen=seen)
-    except ClangMissing as error:
-        psg = PSG(" ".join(programs))
-        psg.warnings.append(str(error))
-        lacking.append(str(error))
-    about = tuple(f"{file}: " for file in programs)  # and not about lines of their sources
-    lacking += [warning for warning in psg.warnings if warning.startswith(about)]
-    return psg, program.parse
 
 
 def _symbols(

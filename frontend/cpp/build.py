@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,10 @@ from scalana.frontend.cpp.pool import run
 from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.skeleton import skeleton
 from scalana.frontend.cpp.unit import FORMAT, Unit, decode
+from scalana.frontend.front_end import UNSPECIFIED, Options, files_below
 from scalana.frontend.linker import Linker
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.structure.source_tree import FunctionStructure, Target
-
-SKIPPED = frozenset({".git", ".hg", ".svn", "CMakeFiles", "node_modules"})
-"""Folders that are not looked into unless they are asked for by name."""
+from scalana.graphs.structure.source_tree import Decision, FileStructure, FunctionStructure, Node, Target
 
 LARGE = 40
 """Translation units of a program past which those are left out in which a run was not seen."""
@@ -42,24 +40,6 @@ class Plan:
     units: list[Unit] = field(default_factory=list)
     """What is known without its source."""
     warnings: list[str] = field(default_factory=list)
-
-
-def is_native(path: str | Path) -> bool:
-    """Whether a path is this front end's: a C or C++ source, a program, or a folder with such sources and no Python."""
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        names = [name for _, _, files in os.walk(path) for name in files]
-        return any(os.path.splitext(n)[1] in flags.ENDINGS for n in names) and not any(n.endswith(".py") for n in names)
-    return flags.is_source(path) or is_elf(path)
-
-
-def cpp_files(folder: str) -> list[str]:
-    """The translation units below a folder, sorted; hidden folders and those of build systems are left out."""
-    found: list[str] = []
-    for base, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        found += [os.path.join(base, n) for n in sorted(files) if os.path.splitext(n)[1] in flags.ENDINGS]
-    return found
 
 
 def plan(
@@ -97,10 +77,7 @@ def plan(
     for path in paths:
         absolute = os.path.abspath(path)
         if os.path.isdir(absolute):
-            sources = cpp_files(absolute)
-            if not sources:
-                made.warnings.append(f"{absolute}: no C or C++ sources in this folder")
-            for source in sources:
+            for source in files_below(absolute, flags.ENDINGS):
                 add(source)
         elif is_elf(absolute):
             _add_binary(made, absolute, add, seen)
@@ -229,67 +206,90 @@ def _covers(unit: Unit, only: Collection[str] | None) -> bool:
     return unit.only is None or (only is not None and set(only).issubset(unit.only))
 
 
-def build_cpp_psg(
-    paths: Sequence[str | Path],
-    arguments: Sequence[str] | None = None,
-    *,
-    mpi: Sequence[str] = (),
-    program: Program | None = None,
-    uncalled: bool = True,
-    budget: int = 200_000,
-    depth: int = 40,
-    cache: Cache | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    seen: Collection[str] | None = None,
-) -> PSG:
-    """The graph of the programs in sources, folders and executables.
-
-    ``main`` and what runs before it are functions below the root; what they call is inlined, across translation units.
-    Nothing is executed but compilers, to ask for their headers. What cannot be read is a warning in
-    :attr:`PSG.warnings`.
+class Cpp:
+    """The front end for C and C++.
 
     Args:
-        paths: C and C++ files, folders that hold such, programs and shared libraries with debug information.
-        arguments: flags of the compiler for all sources; None to find out.
+        options: flags of the compiler, and the files that a run was seen in: of a program of more than :data:`LARGE`
+            translation units, only those are read that have code of these, and of their headers only these.
         mpi: folders of MPI's headers; by default those of the MPI on the search path.
-        program: filled with the functions of all files, for :meth:`~scalana.frontend.cpp.resolve.Program.parse`.
-        uncalled: whether functions that nothing calls are shown too, below the root.
-        budget: vertices beyond which calls are not expanded any more.
-        depth: functions inside each other beyond which they are not.
         cache: of results; None to use the user's own.
         workers: processes that parse; None for as many as pay, 0 to do it in this one.
         progress: told about each translation unit.
-        seen: files that a run was seen in, None for all. Of a program of more than :data:`LARGE` translation units,
-            only those are read that have code of these, and of their headers only these.
-
-    Raises:
-        ClangMissing: there is no libclang, and a source has to be parsed.
     """
-    psg = PSG(" ".join(os.fspath(path) for path in paths))
-    program = Program() if program is None else program
-    made = plan(paths, arguments, seen)
-    psg.warnings += made.warnings
-    store = Cache() if cache is None else cache
-    without: list[str] = []
-    for unit in read_units(made, mpi=mpi, cache=store, workers=workers, progress=progress):
-        program.add(unit)
-        if any(path == mpi_header.PATH for path, _ in unit.headers):
-            without.append(unit.file)
-        psg.warnings += [warning for warning in unit.warnings if warning not in psg.warnings]
-    if without:
-        more = f" (nor for {len(without) - 1} more sources)" if len(without) > 1 else ""
-        psg.warnings.append(f"{without[0]}: mpi.h was not found{more}; the names of the MPI standard stand in for it")
-    program.finish()
-    linker = Linker(psg, program, budget=budget, depth=depth)
-    for file in program.files.values():
-        if linker.body(Target(file.module)).nodes:
-            linker.add(Target(file.module))
-    for main in program.mains:
-        linker.add(Target(main))
-    if uncalled:
-        _add_uncalled(linker, program)
-    return psg
+
+    languages: Sequence[str] = ("C", "C++")
+
+    def __init__(
+        self,
+        options: Options = UNSPECIFIED,
+        *,
+        mpi: Sequence[str] = (),
+        cache: Cache | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.options = options
+        self.program = Program()
+        self.warnings: list[str] = []
+        self.lacking: list[str] = []
+        self._mpi = mpi
+        self._cache = cache
+        self._workers = workers
+        self._progress = progress
+
+    def takes(self, path: str) -> bool:
+        """Whether a path is a C or C++ source, a program, or a folder with such sources."""
+        if os.path.isdir(path):
+            return any(True for _ in files_below(path, flags.ENDINGS))
+        return flags.is_source(path) or is_elf(path)
+
+    def read(self, paths: Sequence[str]) -> None:
+        """Read sources, folders and programs. Where there is no libclang, nothing but a warning comes of sources."""
+        made = plan(paths, self.options.flags, self.options.seen)
+        self.warnings += made.warnings
+        cache = Cache() if self._cache is None else self._cache
+        try:
+            units = read_units(made, mpi=self._mpi, cache=cache, workers=self._workers, progress=self._progress)
+        except clang.ClangMissing as error:
+            self.warnings.append(str(error))
+            self.lacking.append(str(error))
+            units = made.units
+        without: list[str] = []
+        for unit in units:
+            self.program.add(unit)
+            if any(path == mpi_header.PATH for path, _ in unit.headers):
+                without.append(unit.file)
+            self.warnings += [warning for warning in unit.warnings if warning not in self.warnings]
+        if without:
+            more = f" (nor for {len(without) - 1} more sources)" if len(without) > 1 else ""
+            self.warnings.append(
+                f"{without[0]}: mpi.h was not found{more}; the names of the MPI standard stand in for it"
+            )
+        self.program.finish()
+        about = tuple(f"{file}: " for file in paths)  # and not about lines of their sources
+        self.lacking += [warning for warning in self.warnings if warning.startswith(about)]
+
+    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision | None:
+        """What a call site in a function is; None if it is in no C or C++."""
+        return self.program.decide(function, context, node)
+
+    def entries(self, linker: Linker) -> Iterable[Target]:
+        """What runs before ``main``, and ``main``."""
+        modules = [Target(file.module) for file in self.program.files.values()]
+        return [*(m for m in modules if linker.body(m).nodes), *map(Target, self.program.mains)]
+
+    def add_uncalled(self, linker: Linker) -> None:
+        """Add functions that nothing has called."""
+        _add_uncalled(linker, self.program)
+
+    def parses(self, file: str) -> bool:
+        """Whether a file is, by its name or by what was read, C or C++."""
+        return file in self.program.files or flags.is_source(file)
+
+    def parse(self, file: str) -> FileStructure | None:
+        """The structure of a file, None if it belongs to no translation unit."""
+        return self.program.parse(file)
 
 
 def _add_uncalled(linker: Linker, program: Program) -> None:

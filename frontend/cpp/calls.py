@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp.clang import children_of, is_dynamic_call, kind_of, referenced, start_of
+from scalana.frontend.cpp.declarations import FUNCTIONS, Declarations
 from scalana.frontend.cpp.through import Through
 from scalana.frontend.cpp.unit import CallSite
 from scalana.graphs.structure.psg import Place, VertexKind
@@ -15,12 +16,7 @@ from scalana.runtime.operations import mpi_call
 if TYPE_CHECKING:
     from clang.cindex import Cursor, Type
 
-    from scalana.frontend.cpp.reader import Reader
-    from scalana.frontend.cpp.statements import Builder
 
-FUNCTIONS = frozenset(
-    {"FUNCTION_DECL", "CXX_METHOD", "CONSTRUCTOR", "DESTRUCTOR", "CONVERSION_FUNCTION", "FUNCTION_TEMPLATE"}
-)
 _THROUGH = frozenset({"UNEXPOSED_EXPR", "PAREN_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CSTYLE_CAST_EXPR"})
 _CASTS = frozenset(
     {"CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR", "CXX_CONST_CAST_EXPR", "CXX_DYNAMIC_CAST_EXPR"}
@@ -46,11 +42,11 @@ _PLAIN = frozenset(
 class Calls:
     """Finds call sites."""
 
-    def __init__(self, reader: Reader, builder: Builder) -> None:
-        self.reader = reader
-        self.builder = builder
-        self.texts = reader.texts
-        self.through = Through(reader)
+    def __init__(self, declarations: Declarations, statement: Callable[[Cursor], list[Node]]) -> None:
+        self.declarations = declarations
+        self.statement = statement
+        self.texts = declarations.texts
+        self.through = Through(declarations)
 
     def of(self, cursor: Cursor) -> list[Node]:
         """The calls in an expression, those that are made first in front."""
@@ -70,7 +66,7 @@ class Calls:
         if kind == "UNARY_OPERATOR":
             self.note_address(cursor)
         if kind in ("COMPOUND_STMT", "StmtExpr"):  # a statement expression of GNU C
-            return self.children(cursor) if kind == "StmtExpr" else self.builder.statement(cursor)
+            return self.children(cursor) if kind == "StmtExpr" else self.statement(cursor)
         if kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
             self.note_taken(cursor)
             if kind == "DECL_REF_EXPR":
@@ -122,9 +118,9 @@ class Calls:
         children = list(children_of(cursor))
         if children:
             pointee = children[-1].type.get_canonical().get_pointee()
-            for function in self.reader.destroyed(pointee):
-                name = self.reader.name_of(function)
-                kind = "virtual" if function in self.reader.virtual else "direct"
+            for function in self.declarations.destroyed(pointee):
+                name = self.declarations.name_of(function)
+                kind = "virtual" if function in self.declarations.virtual else "direct"
                 nodes.append(self.node(cursor, CallSite(kind, function, name)))
         return nodes
 
@@ -136,8 +132,8 @@ class Calls:
 
     def lambda_expression(self, cursor: Cursor) -> list[Node]:
         """A lambda is a function of its own; what it captures is computed here."""
-        function = self.reader.closure(cursor)
-        self.reader.take(function, cursor)
+        function = self.declarations.closure(cursor)
+        self.declarations.take(function, cursor)
         return [
             node
             for child in children_of(cursor)
@@ -168,8 +164,8 @@ class Calls:
             self._data(node, cursor)
             nodes.append(node)
         elif known and kind == "CONSTRUCTOR" and callee is not None:
-            for function in self.reader.members_constructed(callee):
-                site = self.reader.direct(function, self.reader.name_of(function))
+            for function in self.declarations.members_constructed(callee):
+                site = self.declarations.direct(function, self.declarations.name_of(function))
                 nodes.append(self.node(cursor, site))
         return nodes
 
@@ -184,7 +180,7 @@ class Calls:
         """What a call leads to; None if to nothing that could be of interest."""
         if callee is None:
             return self.indirect(cursor, children)
-        system = self.reader.is_foreign(callee)
+        system = self.declarations.is_foreign(callee)
         name = callee.spelling
         if system:
             if mpi_call(name) is not None:
@@ -194,10 +190,10 @@ class Calls:
                 return CallSite("pointer", held, self.text(cursor, children), True)
             given = self.through.functions(callee) or self.given(cursor, callee)
             return CallSite("direct", callee.get_usr(), name, True, given) if given else None
-        function = self.reader.function(callee)
+        function = self.declarations.function(callee)
         if function is None:  # written by the compiler
             return None
-        name = self.reader.qualified(callee)
+        name = self.declarations.qualified(callee)
         if is_dynamic_call(cursor) and callee.is_virtual_method() and not self._exact(children):
             return CallSite("virtual", function, name)
         return CallSite("direct", function, name, False, self.given(cursor, callee))
@@ -205,10 +201,10 @@ class Calls:
     def indirect(self, cursor: Cursor, children: list[Cursor]) -> CallSite | None:
         """A call through a pointer, or of a name that depends on template parameters."""
         text = self.text(cursor, children)
-        signature = self.reader.function_type(children[0].type) if children else ""
+        signature = self.declarations.function_type(children[0].type) if children else ""
         core = self.core(children[0]) if children and not signature else None
         if core is not None and kind_of(core) == "BINARY_OPERATOR":  # (object.*pointer)()
-            signature = self.reader.function_type(list(children_of(core))[-1].type)
+            signature = self.declarations.function_type(list(children_of(core))[-1].type)
         if signature:
             return CallSite("pointer", signature, text, variable=self.called_variable(children[0]))
         name = text.rpartition("::")[2].partition("<")[0].strip()
@@ -220,7 +216,7 @@ class Calls:
         if core is not None and kind_of(core) == "UNARY_OPERATOR":
             core = self.core(next(iter(children_of(core)), None))
         variable = referenced(core) if core is not None and kind_of(core) == "DECL_REF_EXPR" else None
-        return self.reader.variable(variable) if variable is not None else ""
+        return self.declarations.variable(variable) if variable is not None else ""
 
     def text(self, cursor: Cursor, children: list[Cursor]) -> str:
         """How the source writes what is called."""
@@ -242,7 +238,7 @@ class Calls:
         kind = holder.type
         if kind.get_num_template_arguments() < 1:
             return ""
-        return self.reader.plain_type(kind.get_template_argument_type(0))
+        return self.declarations.plain_type(kind.get_template_argument_type(0))
 
     def given(self, cursor: Cursor, callee: Cursor) -> tuple[str, ...]:
         """Functions that a function of somebody else's is given, and will call."""
@@ -260,7 +256,7 @@ class Calls:
             if core is None:
                 continue
             if kind_of(core) == "LAMBDA_EXPR":
-                found[self.reader.closure(core)] = None
+                found[self.declarations.closure(core)] = None
                 continue
             target = referenced(core) if kind_of(core) in ("DECL_REF_EXPR", "UNARY_OPERATOR") else None
             if kind_of(core) == "UNARY_OPERATOR":
@@ -268,42 +264,42 @@ class Calls:
                 inner = self.core(parts[0]) if parts else None
                 target = referenced(inner) if inner is not None and kind_of(inner) == "DECL_REF_EXPR" else None
             if target is not None and kind_of(target) in FUNCTIONS:
-                function = None if self.reader.is_foreign(target) else self.reader.function(target)
+                function = None if self.declarations.is_foreign(target) else self.declarations.function(target)
                 if function is not None:
                     found[function] = None
                 continue
-            for function in self.reader.call_operators(argument.type):
+            for function in self.declarations.call_operators(argument.type):
                 found[function] = None
         return tuple(found)
 
     def note_taken(self, cursor: Cursor) -> None:
         """A function that is named without being called: its address is taken."""
         target = referenced(cursor)
-        if target is not None and kind_of(target) in FUNCTIONS and not self.reader.is_foreign(target):
-            function = self.reader.function(target)
+        if target is not None and kind_of(target) in FUNCTIONS and not self.declarations.is_foreign(target):
+            function = self.declarations.function(target)
             if function is not None:
-                self.reader.take_typed(function, target.type)
+                self.declarations.take_typed(function, target.type)
 
     def note_given(self, variable: Cursor | None, value: Cursor) -> None:
         """What a variable is given: MPI functions by their names. Nothing, where it does not point to functions."""
-        identity = self.reader.variable(variable) if variable is not None else ""
+        identity = self.declarations.variable(variable) if variable is not None else ""
         core = self.core(value) if identity else None
         if core is None or kind_of(core) in _NULL:
             return
         if kind_of(core) == "UNARY_OPERATOR":
             core = self.core(next(iter(children_of(core)), None))
         target = referenced(core) if core is not None and kind_of(core) == "DECL_REF_EXPR" else None
-        of_mpi = target is not None and mpi_call(target.spelling) is not None and self.reader.is_foreign(target)
-        self.reader.give(identity, target.spelling if target is not None and of_mpi else "")
+        of_mpi = target is not None and mpi_call(target.spelling) is not None and self.declarations.is_foreign(target)
+        self.declarations.give(identity, target.spelling if target is not None and of_mpi else "")
 
     def note_address(self, cursor: Cursor) -> None:
         """``&variable``: whoever has it may change what the variable points to."""
         inner = self.core(next(iter(children_of(cursor)), None))
         variable = referenced(inner) if inner is not None and kind_of(inner) == "DECL_REF_EXPR" else None
         if variable is not None and self.texts.first(cursor)[:1] == b"&":
-            identity = self.reader.variable(variable)
+            identity = self.declarations.variable(variable)
             if identity:
-                self.reader.give(identity, "")
+                self.declarations.give(identity, "")
 
     def core(self, cursor: Cursor | None) -> Cursor | None:
         """An expression without the casts and temporaries around it."""

@@ -128,11 +128,11 @@ class Program:
 
     # the question that is asked
 
-    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision:
-        """What a call site in a function is."""
+    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision | None:
+        """What a call site in a function is; None if it is in no C or C++."""
         site, source = node.call, function.source
         if not isinstance(site, CallSite) or not isinstance(source, Source):
-            return UNKNOWN
+            return None
         if site.kind == "direct":
             return self._direct(source.unit, site, node)
         if site.kind == "virtual":

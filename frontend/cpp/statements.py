@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from scalana.frontend.cpp import pragmas
 from scalana.frontend.cpp.calls import Calls
 from scalana.frontend.cpp.clang import children_of, constant, end_of, kind_of, parts_of, start_of
+from scalana.frontend.cpp.declarations import Declarations
 from scalana.frontend.cpp.jumps import Spans, jumps_back
 from scalana.graphs.structure.psg import Place, VertexKind
 from scalana.graphs.structure.source_tree import Node
@@ -24,16 +25,14 @@ from scalana.graphs.structure.source_tree import Node
 if TYPE_CHECKING:
     from clang.cindex import Cursor
 
-    from scalana.frontend.cpp.reader import Reader
-
 
 class Builder:
     """Makes the nodes of functions."""
 
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self.texts = reader.texts
-        self.expressions = Calls(reader, self)
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self.texts = declarations.texts
+        self.expressions = Calls(declarations, self.statement)
         self._jumps: dict[Cursor, Spans] = {}
         self._methods: dict[str, Any] = {
             "COMPOUND_STMT": self.compound,
@@ -67,7 +66,7 @@ class Builder:
                     nodes += self._stretch_and(child, self.expressions.of(child))
         if kind_of(cursor) == "DESTRUCTOR":
             end = end_of(cursor)
-            for destroyed in self.reader.members_destroyed(cursor.semantic_parent):
+            for destroyed in self.declarations.members_destroyed(cursor.semantic_parent):
                 nodes += self._destroy(destroyed, end.line, end.column - 1, cursor)
         return nodes
 
@@ -107,7 +106,7 @@ class Builder:
         ]
         end = end_of(cursor)
         for variable in reversed(variables):
-            for destroyed in self.reader.destroyed(variable.type):
+            for destroyed in self.declarations.destroyed(variable.type):
                 nodes += self._destroy(destroyed, end.line, max(end.column - 2, 0), cursor)
         return nodes
 
@@ -133,9 +132,9 @@ class Builder:
 
     def _destroy(self, function: str, line: int, column: int, inside: Cursor) -> list[Node]:
         file = self.texts.place(inside).file
-        name = self.reader.name_of(function)
+        name = self.declarations.name_of(function)
         place = Place(file, line, line, column, name, column + 1)
-        return [Node(VertexKind.CALL, place, call=self.reader.direct(function, name))]
+        return [Node(VertexKind.CALL, place, call=self.declarations.direct(function, name))]
 
     def _below(self, directives: list[pragmas.Pragma], cursor: Cursor) -> list[Node]:
         """A statement with the directives of OpenMP that stand before it."""
@@ -178,7 +177,7 @@ class Builder:
                     defines.append(child.spelling)
                 calls += found
             elif child.kind.is_declaration():
-                self.reader.declare(child)
+                self.declarations.declare(child)
         if calls:
             calls[-1].defines = (*calls[-1].defines, *defines)
         return self._stretch_and(cursor, calls, tuple(defines))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from scalana.frontend.cpp import clang
 from scalana.frontend.cpp.clang import children_of, kind_of, parts_of
+from scalana.frontend.cpp.declarations import Declarations
 
 if TYPE_CHECKING:
     from clang.cindex import Cursor, Type
 
-    from scalana.frontend.cpp.reader import Reader
 
 DEPTH = 30
 """Deepest chain of the library's functions that is followed."""
@@ -27,8 +27,8 @@ _CALLABLE = frozenset({"FUNCTION_DECL", "CXX_METHOD", "CONSTRUCTOR", "CONVERSION
 class Through:
     """Finds the user's functions behind functions of the library."""
 
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
         self._found: dict[Cursor, tuple[str, ...]] = {}
         self._own: dict[str, bool] = {}
 
@@ -61,8 +61,8 @@ class Through:
             if kind_of(cursor) == "CALL_EXPR":
                 callee = cursor.referenced
                 if callee is not None and kind_of(callee) in _CALLABLE:
-                    if not self.reader.is_foreign(callee):
-                        identity = self.reader.function(callee)
+                    if not self.declarations.is_foreign(callee):
+                        identity = self.declarations.function(callee)
                         if identity is not None:
                             found[identity] = None
                     elif self.concerns(callee):
@@ -77,8 +77,8 @@ class Through:
             kind = kind.get_pointee().get_canonical()
         if kind.kind.name != "RECORD" or not self._is_own(kind):
             return ()
-        if not self.reader.is_foreign(kind.get_declaration()):
-            return tuple(self.reader.call_operators(kind)) if depth else ()
+        if not self.declarations.is_foreign(kind.get_declaration()):
+            return tuple(self.declarations.call_operators(kind)) if depth else ()
         count = max(kind.get_num_template_arguments(), 0) if depth < 6 else 0
         found = [self.callables(kind.get_template_argument_type(number), depth + 1) for number in range(count)]
         return tuple(dict.fromkeys(identity for part in found for identity in part))
@@ -107,7 +107,7 @@ class Through:
         known = self._own.get(name)
         if known is None:
             self._own[name] = False
-            known = not self.reader.is_foreign(kind.get_declaration())
+            known = not self.declarations.is_foreign(kind.get_declaration())
             if not known and depth < 4:
                 count = max(kind.get_num_template_arguments(), 0)
                 known = any(self._is_own(kind.get_template_argument_type(n), depth + 1) for n in range(count))

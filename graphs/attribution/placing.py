@@ -21,7 +21,7 @@ from scalana.runtime.record.format import NO_LINE_TABLE, Code, ProcessRecord
 
 Parse = Callable[[str], FileStructure | None]
 """Gives the structure of a source file, None if there is none to be had."""
-FrontEnd = Callable[[Sequence[str], Sequence[str], Collection[str]], tuple[PSG, Parse]]
+FrontEnds = Callable[[Sequence[str], Sequence[str], Collection[str]], tuple[PSG, Parse]]
 """From the program files and the library folders of a run, and the files in which it was seen, to its static structure,
 and to a parser of more files."""
 
@@ -48,7 +48,7 @@ def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collect
     return PSG(" ".join(programs)), lambda file: None
 
 
-def place_paths(data: Gathered, front_end: FrontEnd) -> tuple[PSG, Places, Placer]:
+def place_paths(data: Gathered, front_end: FrontEnds) -> tuple[PSG, Places, Placer]:
     """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
     programs = _programs(data, lib_dirs)

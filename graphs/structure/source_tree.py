@@ -183,8 +183,10 @@ def _settle(nodes: list[Node], decide: Callable[[Node], Decision]) -> list[Node]
     decisions = [decide(node) if node.call is not None else None for node in nodes]
     for number, (node, decision) in enumerate(zip(nodes, decisions, strict=True)):
         if node.kind is VertexKind.COMP:
-            following = nodes[number + 1] if number + 1 < len(nodes) else None
-            kept = decisions[number + 1] if following is not None and following.whole else None
+            following = number + 1
+            while following < len(nodes) and decisions[following] == NOTHING:
+                following += 1
+            kept = decisions[following] if following < len(nodes) and nodes[following].whole else None
             if kept is not None and kept.kind in (VertexKind.COMM, VertexKind.CALL):
                 continue  # all of the statement's time is the call's
             if result and result[-1].kind is VertexKind.COMP:

@@ -23,6 +23,7 @@ examples:
   scalana psg src/ --format json -o structure.json
   scalana psg ./solver                       (a program that was compiled with -g)
   scalana psg solver.cpp mesh.cpp -- -Iinclude -DUSE_MPI
+  scalana psg coupler.py ./solver            (what runs together, in one graph)
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -56,20 +57,11 @@ examples:
 
 
 def _build(paths: list[str], flags: list[str] | None) -> PSG:
-    """The graph of Python files, or of a C or C++ program."""
+    """The graph of sources, folders and programs."""
     from scalana.frontend.build import build_psg
-    from scalana.frontend.cpp.build import build_cpp_psg, is_native
-    from scalana.frontend.cpp.clang import ClangMissing
+    from scalana.frontend.cpp.build import Cpp
+    from scalana.frontend.front_end import Options
 
-    native = [is_native(path) for path in paths]
-    if not any(native):
-        if flags is not None:
-            raise UsageError("compiler flags (after --) are for C and C++ sources, and these are none")
-        return build_psg(paths)
-    if not all(native):
-        other = paths[native.index(False)]
-        raise UsageError(f"{other} is neither C nor C++: show the structure of each language by itself")
-    try:
-        return build_cpp_psg(paths, flags)
-    except ClangMissing as error:
-        raise CommandError(str(error)) from error
+    if flags is not None and not any(map(Cpp().takes, paths)):
+        raise UsageError("compiler flags (after --) are for C and C++ sources, and these are none")
+    return build_psg(paths, Options(flags=flags))

@@ -13,7 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.frontend.build import Sources, build_psg, python_files
+from scalana.frontend.build import build_psg
+from scalana.frontend.front_end import files_below
+from scalana.frontend.python.build import ENDINGS, Python, Sources
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.contraction import contract
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -58,13 +60,13 @@ def main(paths: list[str]) -> None:
         import networkx
 
         paths = [str(Path(networkx.__file__).parent)]
-    files = [file for path in paths for file in (python_files(path) if Path(path).is_dir() else [path])]
+    files = [file for path in paths for file in (files_below(path, ENDINGS) if Path(path).is_dir() else [path])]
     sources = Sources()
     start = time.process_time()
     lines = sum(structure.module.place.end_line for file in files if (structure := sources.parse(file)) is not None)
     timed("parse", start, f"{len(files)} files, {lines} lines")
     start = time.process_time()
-    psg = build_psg(paths, sources=sources)
+    psg = build_psg(paths, using=[Python(sources=sources)])
     timed("build", start, f"{len(psg)} vertices")
     start = time.process_time()
     timed("contract", start, f"{len(contract(psg).psg)} vertices")

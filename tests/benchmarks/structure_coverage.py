@@ -19,8 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.build import build_psg
+from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache
+from scalana.frontend.front_end import Options
 from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.cpp import referee
 
@@ -40,10 +42,10 @@ def main(words: list[str]) -> int:
         functions.update(referee.functions(source, flags, below))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        psg = build_cpp_psg(sources, flags, cache=Cache(folder))
+        psg = build_psg(sources, using=[Cpp(Options(flags=flags), cache=Cache(folder))])
         cold = time.perf_counter() - start
         start = time.perf_counter()
-        build_cpp_psg(sources, flags, cache=Cache(folder))
+        build_psg(sources, using=[Cpp(Options(flags=flags), cache=Cache(folder))])
         warm = time.perf_counter() - start
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     ours = {(v.place.file, v.place.line, v.place.column) for v in psg.walk() if v.kind is VertexKind.LOOP}

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.build import build_psg
+from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.clang import ClangMissing, bindings
+from scalana.frontend.front_end import Options
 from scalana.graphs.structure.psg import PSG
 from tests.frontend.outline import write
 
@@ -38,9 +40,13 @@ def build(
     sources: Sequence[Path],
     flags: Sequence[str] | None = (),
     *,
+    cache: Cache | None = None,
+    workers: int | None = 0,
     uncalled: bool = False,
     seen: Collection[str] | None = None,
+    **limits: int,
 ) -> PSG:
-    """The graph of files, without the cache and without other processes."""
+    """The graph of files, by this front end alone; kept nowhere and parsed in this process, if not told otherwise."""
     nowhere = Cache("/dev/null/nowhere")
-    return build_cpp_psg(sources, flags, cache=nowhere, workers=0, uncalled=uncalled, seen=seen)
+    cpp = Cpp(Options(flags=flags, seen=seen), cache=nowhere if cache is None else cache, workers=workers)
+    return build_psg(sources, using=[cpp], uncalled=uncalled, **limits)

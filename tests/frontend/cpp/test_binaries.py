@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from scalana import api
+from scalana.frontend.build import structure_of_run
 from scalana.frontend.cpp import build as cpp_build
 from scalana.frontend.cpp import elf, worker
-from scalana.frontend.cpp.build import is_native, plan
+from scalana.frontend.cpp.build import Cpp, plan
 from scalana.frontend.cpp.cache import Cache
 from scalana.frontend.cpp.debug_files import debug_file
 from scalana.frontend.cpp.elf import Binary, BinaryError
@@ -67,7 +67,7 @@ def compiled(folder: Path, *flags: str, sources: dict[str, str] | None = None, s
 @pytest.mark.parametrize("standard", ["-g", "-gdwarf-4", "-gdwarf-3"])
 def test_a_program_is_enough(tmp_path: Path, standard: str) -> None:
     program = compiled(tmp_path, "-DUSE_SOLVER=1", standard=standard)
-    assert is_native(program)
+    assert Cpp().takes(str(program))
     psg = build([program], None)
     assert psg.warnings == []
     assert outline(psg) == expect("""
@@ -175,7 +175,7 @@ def test_what_is_gone_is_joined_with_what_is_there(tmp_path: Path, monkeypatch: 
     assert outline(psg) == "loop for (;;)\n  function gone"
     monkeypatch.setenv("SCALANA_CACHE", str(tmp_path / "cache"))
     lacking: list[str] = []  # of which reports tell
-    api._structure(lacking, [str(tmp_path / "app")], [], ())
+    structure_of_run(lacking, [str(tmp_path / "app")], [], ())
     assert lacking == psg.warnings and "gone.c cannot be read" in lacking[0]
 
 
@@ -232,7 +232,7 @@ def test_of_headers_what_was_seen_is_read(tmp_path: Path, monkeypatch: pytest.Mo
 
     def loops(*seen: str) -> list[str]:
         files = {str(tmp_path / name) for name in seen} or None
-        psg = cpp_build.build_cpp_psg([program], cache=cache, workers=0, uncalled=False, seen=files)
+        psg = build([program], None, cache=cache, seen=files)
         return [Path(vertex.place.file).name for vertex in psg.walk() if vertex.kind is VertexKind.LOOP]
 
     assert loops("main.cpp", "cell.h") == ["cell.h"]

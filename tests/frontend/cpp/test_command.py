@@ -58,9 +58,23 @@ def test_a_source_that_is_missing(tmp_path: Path) -> None:
     assert f"{tmp_path}/gone.cpp: cannot be read" in result.stderr
 
 
-def test_flags_for_python_and_languages_mixed_are_usage_errors(tmp_path: Path) -> None:
-    write(tmp_path, {**SOURCES, "train.py": "pass\n"})
-    flags = psg(tmp_path, "train.py", "--", "-DX")
-    mixed = psg(tmp_path, "a.cpp", "train.py")
-    assert (flags.returncode, mixed.returncode) == (2, 2)
-    assert "compiler flags" in flags.stderr and "train.py" in mixed.stderr
+def test_flags_for_python_alone_are_a_usage_error(tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": "pass\n"})
+    result = psg(tmp_path, "train.py", "--", "-DX")
+    assert result.returncode == 2 and "compiler flags" in result.stderr
+
+
+@needs_libclang
+def test_languages_share_a_graph(tmp_path: Path) -> None:
+    write(tmp_path, {**SOURCES, "train.py": "for epoch in range(3):\n    print(epoch)\n"})
+    result = psg(tmp_path, "train.py", "a.cpp", "b.cpp", "--full", "--", "-DLOOP")
+    assert result.returncode == 0
+    python, cpp, comm = (result.stdout.index(part) for part in ("for epoch in", "loop  for (;;)", "comm barrier"))
+    assert python < cpp < comm
+
+
+def test_python_is_shown_where_there_is_no_libclang(tmp_path: Path) -> None:
+    write(tmp_path, {**SOURCES, "train.py": "for epoch in range(3):\n    print(epoch)\n"})
+    result = psg(tmp_path, ".", "--full", without_clang=True)
+    assert result.returncode == 0 and "for epoch in" in result.stdout
+    assert "pip install libclang" in result.stderr

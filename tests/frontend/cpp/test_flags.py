@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalana.frontend.cpp import flags
-from scalana.frontend.cpp.build import cpp_files, is_native, plan
+from scalana.frontend.cpp.build import Cpp, plan
 from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.outline import outline, write
 
@@ -124,14 +124,13 @@ def test_a_broken_database_is_a_warning_with_its_name(tmp_path: Path, text: str)
 def test_translation_units_of_a_folder(tmp_path: Path) -> None:
     names = ["b.cc", "a.c", "sub/c.cxx", "h.hpp", ".git/d.cpp", "CMakeFiles/e.cpp", "notes.txt"]
     write(tmp_path, dict.fromkeys(names, ""))
-    assert cpp_files(str(tmp_path)) == [str(tmp_path / name) for name in ("a.c", "b.cc", "sub/c.cxx")]
-    assert is_native(tmp_path) and is_native(tmp_path / "h.hpp") and not is_native(tmp_path / "notes.txt")
-    write(tmp_path, {"train.py": ""})
-    assert not is_native(tmp_path)
+    assert list(plan([tmp_path]).compilations) == [str(tmp_path / name) for name in ("a.c", "b.cc", "sub/c.cxx")]
+    takes = [path for path in (tmp_path, tmp_path / "h.hpp", tmp_path / "notes.txt") if Cpp().takes(str(path))]
+    assert takes == [tmp_path, tmp_path / "h.hpp"]
 
 
 def test_a_folder_without_sources_is_a_warning(tmp_path: Path) -> None:
-    assert plan([tmp_path]).warnings == [f"{tmp_path}: no C or C++ sources in this folder"]
+    assert build([tmp_path]).warnings == [f"{tmp_path}: no C or C++ files in this folder"]
 
 
 def test_flags_may_stand_in_files(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.build import build_psg
+from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache
-from scalana.frontend.cpp.resolve import Program
 from scalana.frontend.cpp.symbols import NativeFrame, Symbols, symbols_of
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -60,9 +60,9 @@ def compiled(folder: Path, name: str, source: str, level: str) -> tuple[str, PSG
     command = [COMPILER, "-x", "c" if name.endswith(".c") else "c++", "-g", level, "-o", "app", str(folder / name)]
     subprocess.run(command, cwd=folder, check=True, timeout=120)
     app = str(folder / "app")
-    program = Program()
-    psg = build_cpp_psg([app], cache=Cache("/dev/null/x"), program=program, workers=0)
-    return app, psg, Placer(psg, program.parse)
+    cpp = Cpp(cache=Cache("/dev/null/x"), workers=0)
+    psg = build_psg([app], using=[cpp])
+    return app, psg, Placer(psg, cpp.parse)
 
 
 def paths_of(app: str, function: str) -> list[tuple[NativeFrame, ...]]:

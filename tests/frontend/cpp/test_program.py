@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp.build import build_cpp_psg
-from scalana.frontend.cpp.cache import Cache
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, graph, needs_libclang
@@ -396,7 +394,7 @@ def test_old_c_is_no_error(tmp_path: Path) -> None:
 def test_what_a_small_graph_has_no_room_for_is_shown_once(tmp_path: Path) -> None:
     functions = "\n".join(f"void f{n}() {{ for (;;) {{ }} f{n - 1}(); f{n - 1}(); }}" for n in range(1, 12))
     write(tmp_path, {"main.cpp": f"void f0() {{ while (1) {{ }} }}\n{functions}\nint main() {{ f11(); }}\n"})
-    psg = build_cpp_psg([tmp_path / "main.cpp"], [], cache=Cache("/dev/null/x"), workers=0, budget=100)
+    psg = build([tmp_path / "main.cpp"], uncalled=True, budget=100)
     loops = {vertex.place.line for vertex in psg.walk() if vertex.kind is VertexKind.LOOP}
     assert loops == set(range(1, 13))
     assert len(psg) < 200

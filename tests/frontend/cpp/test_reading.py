@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp import clang, pool, worker
-from scalana.frontend.cpp.build import build_cpp_psg
+from scalana.frontend.build import build_psg
+from scalana.frontend.cpp import pool, worker
+from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache, key_of
 from scalana.frontend.cpp.flags import Compilation, command_line
 from scalana.frontend.cpp.unit import decode, encode
+from scalana.frontend.front_end import Options
 from scalana.graphs.structure.psg import PSG
-from tests.frontend.cpp.programs import needs_libclang
+from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.outline import outline, write
 
 SOURCES = {
@@ -28,10 +30,9 @@ SOURCES = {
 def read(folder: Path, cache: Cache, *, workers: int = 0) -> tuple[PSG, list[str]]:
     """The graph of the sources in a folder, and what was reported on the way."""
     told: list[str] = []
-    psg = build_cpp_psg(
-        [folder], [], cache=cache, workers=workers, progress=lambda done, total, file: told.append(f"{done}/{total}")
-    )
-    return psg, told
+    progress = lambda done, total, file: told.append(f"{done}/{total}")  # noqa: E731
+    cpp = Cpp(Options(flags=[]), cache=cache, workers=workers, progress=progress)
+    return build_psg([folder], using=[cpp]), told
 
 
 @needs_libclang
@@ -87,8 +88,8 @@ def test_a_change_of_a_source_or_of_a_header_counts(tmp_path: Path, changed: str
 def test_other_flags_are_another_result(tmp_path: Path) -> None:
     write(tmp_path, {"a.cpp": "int main() {\n#ifdef A\nfor (;;) { }\n#endif\n}\n"})
     cache = Cache(str(tmp_path / "cache"))
-    plain = build_cpp_psg([tmp_path / "a.cpp"], [], cache=cache, workers=0)
-    defined = build_cpp_psg([tmp_path / "a.cpp"], ["-DA"], cache=cache, workers=0)
+    plain = build([tmp_path / "a.cpp"], [], cache=cache)
+    defined = build([tmp_path / "a.cpp"], ["-DA"], cache=cache)
     assert (outline(plain), outline(defined)) == ("", "loop for (;;)")
 
 
@@ -167,5 +168,6 @@ for line in sys.stdin:
 def test_without_libclang_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "clang", None)
     write(tmp_path, SOURCES)
-    with pytest.raises(clang.ClangMissing, match="pip install libclang"):
-        build_cpp_psg([tmp_path], [])
+    cpp = Cpp(Options(flags=[]))
+    (warning,) = build_psg([tmp_path], using=[cpp]).warnings
+    assert "pip install libclang" in warning and cpp.lacking == [warning]

@@ -13,7 +13,9 @@ from types import CodeType, FrameType
 
 import pytest
 
-from scalana.frontend.build import Sources, build_psg
+from scalana.frontend.build import build_psg
+from scalana.frontend.front_end import Options
+from scalana.frontend.python.build import Python
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_NAME
@@ -40,11 +42,11 @@ class Program:
 
     def fresh(self) -> None:
         """A graph and a placer as if nothing had been placed."""
-        self.sources = Sources()
         libraries = [*LIB_DIRS, str(self.folder / "lib")]
-        self.psg = build_psg([self.main], sources=self.sources, lib_dirs=libraries, uncalled=False)
+        self.python = Python(Options(lib_dirs=libraries))
+        self.psg = build_psg([self.main], using=[self.python], uncalled=False)
         self.static = len(self.psg)
-        self.placer = Placer(self.psg, self.sources.parse, lib_dirs=libraries)
+        self.placer = Placer(self.psg, self.python.parse, lib_dirs=libraries)
 
     def run(self, *, columns: bool = True) -> list[CallPath]:
         """Execute the program; the path at every line, and where a library is entered, each once."""
@@ -318,7 +320,7 @@ def test_placing_again_adds_nothing_also_for_a_new_placer(program: Program) -> N
     paths = program.run()
     first = [program.placer.place(path) for path in paths]
     size = len(program.psg)
-    again = Placer(program.psg, program.sources.parse, lib_dirs=[*LIB_DIRS, str(program.folder / "lib")])
+    again = Placer(program.psg, program.python.parse, lib_dirs=[*LIB_DIRS, str(program.folder / "lib")])
     assert [again.place(path) for path in paths] == first
     assert len(program.psg) == size
 
@@ -414,7 +416,7 @@ def test_an_installed_main_program_can_count_as_the_users_own(tmp_path: Path) ->
         FrameRef(tool, "go", 1, 2),
     ]
     assert program.placer.place(path)[1:] == (0, 0)
-    own = Placer(program.psg, program.sources.parse, lib_dirs=[str(tmp_path / "lib")], own=[tool])
+    own = Placer(program.psg, program.python.parse, lib_dirs=[str(tmp_path / "lib")], own=[tool])
     vertex, line, _ = own.place(path)
     assert line == 2 and program.describe(vertex).startswith("function <module>")
     assert program.describe(vertex).endswith("function go > comp")
@@ -422,7 +424,7 @@ def test_an_installed_main_program_can_count_as_the_users_own(tmp_path: Path) ->
 
 def test_relative_names_of_files_refer_to_the_working_directory(tmp_path: Path) -> None:
     program = Program(tmp_path, "for i in range(3):\n    print(i)\n")
-    placer = Placer(program.psg, program.sources.parse, cwd=str(tmp_path))
+    placer = Placer(program.psg, program.python.parse, cwd=str(tmp_path))
     vertex, _, _ = placer.place([FrameRef("main.py", "<module>", 1, 2)])
     assert program.describe(vertex) == "function <module> > loop for i in range(3) > comp"
 
@@ -470,7 +472,7 @@ def test_communication_is_found_by_column_and_its_arguments_are_not_it(tmp_path:
     program = Program(tmp_path, COMM)
     place = program.placer.place
     allreduce = FrameRef(TORCH, "all_reduce", 1, 5, 0)
-    placer = Placer(program.psg, program.sources.parse, lib_dirs=["/lib"])
+    placer = Placer(program.psg, program.python.parse, lib_dirs=["/lib"])
     vertex, _, user_vertex = placer.place(comm_path(program, 4, 4, allreduce))
     assert vertex == user_vertex
     assert program.psg[vertex].operation == BY_NAME["allreduce"].code
@@ -483,7 +485,7 @@ def test_communication_is_found_by_column_and_its_arguments_are_not_it(tmp_path:
 
 def test_without_columns_communication_is_found_by_the_library_that_is_entered(tmp_path: Path) -> None:
     program = Program(tmp_path, COMM)
-    placer = Placer(program.psg, program.sources.parse, lib_dirs=["/lib"])
+    placer = Placer(program.psg, program.python.parse, lib_dirs=["/lib"])
     vertex, _, _ = placer.place(comm_path(program, 4, -1, FrameRef(TORCH, "all_reduce", 1, 5)))
     assert program.psg[vertex].operation == BY_NAME["allreduce"].code
     assert program.psg[placer.place(comm_path(program, 4, -1))[0]].kind is VertexKind.COMP
@@ -501,7 +503,7 @@ def test_the_vertex_of_a_recorded_operation_is_the_one_that_the_source_shows(tmp
 
 def test_the_vertex_of_an_operation_inside_a_library_is_below_its_call(tmp_path: Path) -> None:
     program = Program(tmp_path, "import ddp\ndef f(loss):\n    loss.backward()\nf(1)\n")
-    placer = Placer(program.psg, program.sources.parse, lib_dirs=["/lib"])
+    placer = Placer(program.psg, program.python.parse, lib_dirs=["/lib"])
     path = [
         FrameRef(program.main, "<module>", 1, 4, 0),
         FrameRef(program.main, "f", 2, 3, 4),
@@ -517,7 +519,7 @@ def test_the_vertex_of_an_operation_inside_a_library_is_below_its_call(tmp_path:
 
 def test_beyond_the_budget_functions_have_no_inside_but_samples_have_a_place(program: Program) -> None:
     paths = program.run()
-    placer = Placer(program.psg, program.sources.parse, lib_dirs=LIB_DIRS, budget=len(program.psg))
+    placer = Placer(program.psg, program.python.parse, lib_dirs=LIB_DIRS, budget=len(program.psg))
     for path in paths:
         vertex, _, _ = placer.place(path)
         assert 0 <= vertex < len(program.psg)

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from scalana.frontend.python_source import Scope, statements
+from scalana.frontend.python.nodes import Scope
+from scalana.frontend.python.source import statements
 from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure
 
 

@@ -163,3 +163,8 @@ def test_in_a_loop_the_buffer_may_come_from_the_iteration_before(tmp_path: Path)
     source = HEAD + "def f(x):\n    for i in x:\n        dist.all_reduce(y)\n        y = i\nf(1)\n"
     psg = program(tmp_path, source)
     assert [(psg[a].place.line, psg[b].place.line) for a, b in psg.data] == [(5, 4)]
+
+
+def test_a_comprehension_over_several_lines_is_named_for_what_it_goes_over(tmp_path: Path) -> None:
+    psg = program(tmp_path, "x = [\n    f(a)\n    for a in b\n    if a\n]\n")
+    assert outline(psg).splitlines()[0] == "loop for a in b"

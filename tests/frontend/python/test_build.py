@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.build import Sources, build_psg, is_library, library_folders
-from scalana.frontend.python_source import parse_python
+from scalana.frontend.build import build_psg
+from scalana.frontend.front_end import Options
+from scalana.frontend.python.build import Sources, is_library, library_folders
+from scalana.frontend.python.source import parse_python
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.structure.source_tree import UNKNOWN, holds, preorder, settle
 from tests.frontend.outline import write
@@ -60,7 +62,7 @@ def test_a_missing_or_unreadable_file_is_a_warning(tmp_path: Path) -> None:
     psg = build_psg([tmp_path / "nowhere.py"])
     assert len(psg) == 1 and "nowhere.py" in psg.warnings[0]
     (tmp_path / "empty").mkdir()
-    assert "no Python files" in build_psg([tmp_path / "empty"]).warnings[0]
+    assert "no C, C++ or Python files" in build_psg([tmp_path / "empty"]).warnings[0]
     secret = tmp_path / "secret.py"
     secret.write_text("x = 1\n")
     secret.chmod(0)
@@ -93,7 +95,7 @@ def test_installed_code_is_not_followed_unless_it_is_what_is_asked_for(tmp_path:
     installed = tmp_path / "site-packages" / "pkg"
     write(installed, {"__init__.py": "def f():\n    g()\ndef g(): pass\n"})
     write(tmp_path, {"main.py": "import pkg\npkg.f()\n"})
-    psg = build_psg([tmp_path / "main.py"], search=[tmp_path / "site-packages"])
+    psg = build_psg([tmp_path / "main.py"], Options(search=[tmp_path / "site-packages"]))
     assert not any(vertex.place.name == "f" for vertex in psg.vertices)
     psg = build_psg([installed])
     assert any(vertex.place.name == "f" for vertex in psg.vertices)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     import ast
 
-    from scalana.frontend.modules import Module
+    from scalana.frontend.python.modules import Module
     from scalana.graphs.structure.source_tree import FunctionStructure
 
 WIDTH = 8

@@ -10,10 +10,12 @@ import ast
 import builtins
 from collections.abc import Hashable
 
-from scalana.frontend.modules import Binding, Module, Modules, bindings_of, parameters
-from scalana.frontend.objects import Objects
-from scalana.frontend.python_source import Scope, statements
-from scalana.frontend.values import (
+from scalana.frontend.python.communication import communicates
+from scalana.frontend.python.modules import Binding, Module, Modules, bindings_of, parameters
+from scalana.frontend.python.nodes import Scope
+from scalana.frontend.python.objects import Objects
+from scalana.frontend.python.source import statements
+from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,
     ClassValue,
@@ -119,7 +121,9 @@ class Evaluator:
         found: list[Values] = []
         index = node.slice.value if isinstance(node.slice, ast.Constant) else None
         for value in self.evaluate(node.value, module, scope, environment):
-            if isinstance(node.slice, ast.Slice):
+            if isinstance(value, Instance):
+                found.append(self._called(value, "__getitem__"))
+            elif isinstance(node.slice, ast.Slice):
                 found.append((value,))
             elif isinstance(value, Items) and index in value.keys and index is not None:
                 found.append(value.items[value.keys.index(index)])
@@ -268,7 +272,7 @@ class Evaluator:
         return values
 
     def _annotated(self, annotation: ast.AST, module: Module, scope: Scope, environment: Environment) -> Values:
-        """Objects of the class that an annotation names, where that is the user's."""
+        """Objects of the class that an annotation names, where that is the user's or of a library that communicates."""
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             try:
                 annotation = ast.parse(annotation.value, mode="eval").body
@@ -281,7 +285,9 @@ class Evaluator:
         if not isinstance(annotation, (ast.Name, ast.Attribute)):
             return ()
         classes = self.evaluate(annotation, module, scope, environment)
-        return tuple(self.interner.make(Instance, c, EMPTY) for c in classes if isinstance(c, ClassValue))
+        own = (self.interner.make(Instance, c, EMPTY) for c in classes if isinstance(c, ClassValue))
+        known = (c.name for c in classes if isinstance(c, External) and communicates(c.name))
+        return (*own, *(self.interner.make(Result, name) for name in known))
 
     def _imported(self, binding: Binding, module: Module, name: str) -> Values:
         node = binding.node
@@ -431,7 +437,16 @@ class Evaluator:
             inside = union(value.items)
             flat = union([self.element(v) if isinstance(v, Items) else (v,) for v in inside])
             return flat or (value,)
+        if isinstance(value, Instance):
+            given = union([self._called(value, name) for name in ("__iter__", "__aiter__")])
+            own = self._called(value, "__next__") or self._called(value, "__anext__") if value in given else ()
+            return union([own, *(self.element(v) for v in given if v is not value)])
         return ()
+
+    def _called(self, value: Instance, name: str) -> Values:
+        """What a method without arguments of an object returns; () where its class has none."""
+        method = self.objects.method(value.cls, name, value)
+        return self.invoke(method, [], {}) if method is not None else ()
 
     def _at(self, value: Value, index: int) -> Values:
         items = value.items if isinstance(value, (Items, Result)) else ()
@@ -441,8 +456,7 @@ class Evaluator:
 
     def _entered(self, value: Value) -> Values:
         if isinstance(value, Instance):
-            method = self.objects.method(value.cls, "__enter__", value)
-            return self.invoke(method, [], {}) if method is not None else (value,)
+            return self._called(value, "__enter__") or self._called(value, "__aenter__") or (value,)
         return self.element(value) if isinstance(value, Items) else (value,)
 
     def _of_items(self, value: Items, method: str) -> Values:

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from scalana.frontend.modules import Module, parameters
-from scalana.frontend.python_source import Scope, statements
-from scalana.frontend.values import (
+from scalana.frontend.python.modules import Binding, Module, parameters
+from scalana.frontend.python.nodes import Scope
+from scalana.frontend.python.source import statements
+from scalana.frontend.python.values import (
     EMPTY,
     ClassValue,
     Environment,
     External,
     FunctionValue,
     Instance,
+    Interner,
     Value,
     Values,
     union,
 )
 
-if TYPE_CHECKING:
-    from scalana.frontend.evaluate import Evaluator
+
+class Expressions(Protocol):
+    """Whoever evaluates the expressions that stand in classes: an :class:`~.evaluate.Evaluator`."""
+
+    interner: Interner
+
+    def evaluate(self, node: ast.AST, module: Module, scope: Scope, environment: Environment) -> Values:
+        """What an expression may stand for."""
+
+    def scope(self, scope: Scope) -> dict[str, list[Binding]]:
+        """What the names of one scope are bound to."""
+
+    def bound(
+        self, binding: Binding, module: Module, scope: Scope, environment: Environment, known: Values | None
+    ) -> Values:
+        """What a name stands for by one of its bindings."""
+
+    def invoke(self, callee: Value, arguments: list[Values], keywords: dict[str, Values]) -> Values:
+        """What a call may return."""
 
 
 class Objects:
     """Looks things up in classes, as Python does. ``values`` evaluates what is found there."""
 
-    def __init__(self, values: Evaluator) -> None:
+    def __init__(self, values: Expressions) -> None:
         self.values = values
         self._mro: dict[ClassValue, tuple[Value, ...]] = {}
         self._assigned: dict[ast.ClassDef, dict[str, list[tuple[ast.AST, ast.AST]]]] = {}
@@ -52,7 +71,7 @@ class Objects:
         method = self.method(instance.cls, name, instance)
         if method is not None:
             source = method.function.source
-            if isinstance(source, ast.FunctionDef) and any("property" in d for d in decorators_of(source)):
+            if is_property(source):
                 return self.values.invoke(method, [], {})
             return (method,)
         found: list[Values] = []
@@ -173,6 +192,11 @@ class Objects:
         bound = dict(zip(names, arguments, strict=False))
         bound.update(keywords)
         return self.values.interner.make(Instance, cls, self.values.interner.environment(bound))
+
+
+def is_property(source: object) -> bool:
+    """Whether a definition is that of a property, cached or not, or something by a name like it."""
+    return isinstance(source, ast.FunctionDef) and any("property" in name for name in decorators_of(source))
 
 
 def decorators_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:

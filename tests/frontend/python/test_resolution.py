@@ -132,13 +132,13 @@ def test_conditional_definitions_are_both_there(tmp_path: Path) -> None:
         (
             "class A:\n    def m(self): pass\nclass H:\n    def __init__(self): self.a = A()\n    @property\n"
             "    def b(self): return self.a\nH().b.m()\n",
-            "function H.__init__\nfunction A.m",
+            "function H.__init__\nfunction H.b\nfunction A.m",
         ),
         ("class A:\n    def m(self): pass\ndef f(a: A): a.m()\nf(x)\n", "function f\n  function A.m"),
         ("class A:\n    def m(self): pass\ndef f(a: 'A | None'): a.m()\nf(x)\n", "function f\n  function A.m"),
         (
             "class C:\n    def __enter__(self): return self\n    def m(self): pass\nwith C() as c:\n    c.m()\n",
-            "function C.m",
+            "function C.__enter__\nfunction C.m",
         ),
     ],
 )

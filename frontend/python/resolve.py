@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable
 
-from scalana.frontend.evaluate import Arguments, Evaluator
-from scalana.frontend.modules import Module, Modules, parameters
-from scalana.frontend.objects import decorators_of
-from scalana.frontend.python_source import Scope
-from scalana.frontend.values import (
+from scalana.frontend.python.communication import operation_of
+from scalana.frontend.python.evaluate import Arguments, Evaluator
+from scalana.frontend.python.modules import Module, Modules, parameters
+from scalana.frontend.python.nodes import Implicit, Scope
+from scalana.frontend.python.objects import decorators_of, is_property
+from scalana.frontend.python.values import (
     EMPTY,
     WIDTH,
     ClassValue,
@@ -29,13 +30,18 @@ from scalana.frontend.values import (
 )
 from scalana.graphs.structure.psg import VertexKind
 from scalana.graphs.structure.source_tree import NOTHING, UNKNOWN, Decision, FunctionStructure, Node, Target
-from scalana.runtime.operations import BY_TORCH_FUNCTION
 
-DISTRIBUTED = "torch.distributed"
 CALLS_ITS_ARGUMENT = frozenset(
     {"checkpoint", "spawn", "start_processes", "map", "starmap", "apply", "filter", "sorted", "min", "max", "reduce"}
 )
 """External functions that call a function they are given, before they return."""
+CALLS_A_METHOD = {
+    "builtins.next": "__next__",
+    "builtins.anext": "__anext__",
+    "builtins.iter": "__iter__",
+    "builtins.len": "__len__",
+}
+"""Builtins that call a method of their first argument."""
 
 
 class Resolver:
@@ -44,20 +50,28 @@ class Resolver:
     def __init__(self, modules: Modules) -> None:
         self.modules = modules
         self.values = Evaluator(modules)
-        self._methods: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._known: tuple[int, tuple[frozenset[str], frozenset[str]]] = (-1, (frozenset(), frozenset()))
 
-    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision:
+    def decide(self, function: FunctionStructure, context: Hashable, node: Node) -> Decision | None:
         """What a call site in a function is, in a context (an :class:`Environment`, None for nothing known)."""
         call = node.call
+        if not isinstance(call, (ast.Call, Implicit)):
+            return None
         module = self.modules.load(function.place.file)
-        if module is None or not isinstance(call, ast.Call):
+        if module is None:
             return UNKNOWN
+        if isinstance(call, Implicit) and call.is_property and call.methods[0] not in self._names()[1]:
+            return NOTHING
         environment = context if isinstance(context, Environment) else EMPTY
         scope = function.source
         assert isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
+        if isinstance(call, Implicit):
+            values = self.values.evaluate(call.value, module, scope, environment)
+            methods = tuple(dict.fromkeys(self._methods(call.methods, values, call.is_property)))
+            return Decision(VertexKind.FUNCTION, targets=methods[:WIDTH]) if methods else NOTHING
         callees = self.values.evaluate(call.func, module, scope, environment)
         for callee in callees:
-            operation = _operation(callee)
+            operation = operation_of(callee.name) if isinstance(callee, External) else 0
             if operation:
                 return Decision(VertexKind.COMM, operation)
         targets: dict[Target, None] = {}
@@ -73,6 +87,20 @@ class Resolver:
         if callees:
             return NOTHING
         return UNKNOWN if self._may_be_own(call.func, module, scope, environment) else NOTHING
+
+    def _methods(self, names: Iterable[str], values: Values, properties: bool = False) -> list[Target]:
+        """The methods of the user's with some names that objects among the values have; maybe properties alone."""
+        found = [
+            self.values.objects.method(value.cls, name, value)
+            for value in values
+            if isinstance(value, Instance)
+            for name in names
+        ]
+        return [
+            Target(method.function, self.values.bind(method, [], {}))
+            for method in found
+            if method is not None and (not properties or is_property(method.function.source))
+        ]
 
     def entry(self, function: FunctionStructure) -> Environment:
         """The context of a function that is called from outside: a method knows the class it is defined in."""
@@ -112,6 +140,8 @@ class Resolver:
             for value in union(callee.items):
                 if isinstance(value, (Instance, Result)):
                     yield from self.targets(value, arguments, keywords)
+        elif isinstance(callee, External) and callee.name in CALLS_A_METHOD:
+            yield from self._methods((CALLS_A_METHOD[callee.name],), union(arguments[:1]))
         elif isinstance(callee, External) and callee.name.rpartition(".")[2] in CALLS_ITS_ARGUMENT:
             for value in union([*arguments, *keywords.values()]):
                 if isinstance(value, (FunctionValue, Instance)):
@@ -121,7 +151,7 @@ class Resolver:
         """Whether a call to something not known could lead to the user's own code."""
         if not isinstance(callee, ast.Attribute):
             return True
-        if callee.attr in self._method_names():
+        if callee.attr in self._names()[0]:
             return True
         return any(
             isinstance(value, Instance)
@@ -129,28 +159,17 @@ class Resolver:
             for value in self.values.evaluate(callee.value, module, scope, environment)
         )
 
-    def _method_names(self) -> frozenset[str]:
-        if self._methods[0] != len(self.modules.by_file):
-            names = {
-                node.name
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of the user's methods, special ones left out, and of those of them that are properties."""
+        if self._known[0] != len(self.modules.by_file):
+            methods = [
+                node
                 for module in self.modules.by_file.values()
                 if module is not None
                 for node, outer in module.outer.items()
                 if isinstance(outer, ast.ClassDef) and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            }
-            self._methods = len(self.modules.by_file), frozenset(n for n in names if not n.startswith("__"))
-        return self._methods[1]
-
-
-def _operation(callee: Value) -> int:
-    """The code of the communication operation that an external function is, 0 if it is none."""
-    if not isinstance(callee, External) or not callee.name.startswith(DISTRIBUTED + "."):
-        return 0
-    *path, last = callee.name.removeprefix(DISTRIBUTED + ".").split(".")
-    if last == "wait":  # of a request, not of a store
-        return BY_TORCH_FUNCTION[last].code if any(part in BY_TORCH_FUNCTION for part in path) else 0
-    for suffix in ("", "_autograd", "_tensor"):
-        row = BY_TORCH_FUNCTION.get(last.removesuffix(suffix))
-        if row is not None:
-            return row.code
-    return 0
+            ]
+            names = frozenset(node.name for node in methods if not node.name.startswith("__"))
+            properties = frozenset(node.name for node in methods if is_property(node))
+            self._known = len(self.modules.by_file), (names, properties)
+        return self._known[1]

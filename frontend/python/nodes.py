@@ -1,4 +1,4 @@
-"""Python source to the structure of its functions, by ``ast``. Nothing is executed.
+"""The code of one scope of Python to nodes: loops, branches, stretches of code and call sites.
 
 What becomes what:
 
@@ -7,158 +7,48 @@ What becomes what:
   (the body of ``try`` and ``finally`` always run, and are no branch);
 * arms of conditional expressions and of ``and``/``or``: branches, if they hold a call of interest;
 * ``with scalana.region("x")``: a region;
-* every call: a call site, for the linker to judge;
+* every call: a call site, for the linker to judge; and so is what calls a method without saying so (:class:`Implicit`),
+  which is dropped where that is no method of the user's;
 * every simple statement: a stretch of code, to be merged with its neighbours.
 """
 
 from __future__ import annotations
 
 import ast
-import io
-import sys
-import tokenize
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalana.graphs.structure.psg import Place, VertexKind
-from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure, Node
+from scalana.graphs.structure.source_tree import Node
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ITERATE = frozenset({"enumerate", "zip", "iter", "reversed", "list", "tuple", "sorted", "set"})
+"""Builtins that iterate over what they are given."""
 NAME_LENGTH = 72
 """Longest text of a place's name, in characters."""
 
 
-class SourceError(Exception):
-    """A file that cannot be read or parsed; says which and why."""
-
-
-def parse_python(path: str) -> FileStructure:
-    """Parse one file.
-
-    Raises:
-        SourceError: the file is missing, unreadable, wrongly encoded or no Python.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # a path that is none, such as one with a zero byte
-        raise SourceError(f"{path!r}: cannot be read: {error}") from error
-    return parse_python_text(data, path)
-
-
-def parse_python_text(data: bytes | str, path: str) -> FileStructure:
-    """Parse the content of a file; ``path`` is what places will say. Raises :class:`SourceError`."""
-    raw = data.encode() if isinstance(data, str) else data
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like: the user's own affair
-            tree = ast.parse(raw, path)
-        encoding = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
-    except SyntaxError as error:
-        where = f" in line {error.lineno}" if error.lineno else ""
-        version = f"{sys.version_info.major}.{sys.version_info.minor}"  # newer syntax is none here
-        raise SourceError(f"{path}: no valid Python {version}{where}: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SourceError(f"{path}: cannot be parsed: {error}") from error
-    # Not splitlines(): it also splits at form feeds and the like, which are no ends of lines to Python.
-    lines = raw.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
-    file = _File(path, lines, frozenset(_imported(tree)))
-    module = _function(tree, "<module>", file)
-    functions = list(_definitions(tree, "", file))
-    return FileStructure(
-        path,
-        module,
-        functions,
-        source=tree,
-        more=lambda: [function for scope in (module, *functions) for function in _lambdas(scope, file)],
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _File:
+class SourceText:
+    """A file, as far as its nodes need it."""
+
     path: str
     lines: list[str]
     imported: frozenset[str]
     """Names of modules: no data flows through them."""
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for statement in statements(tree):
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for alias in statement.names:
-                yield alias.asname or alias.name.partition(".")[0]
+@dataclass(frozen=True, slots=True, eq=False)
+class Implicit:
+    """A call that the source does not write out: of methods of what an expression stands for."""
 
-
-def _function(node: Scope, qualname: str, file: _File) -> FunctionStructure:
-    if isinstance(node, ast.Module):
-        place = Place(file.path, 1, max(len(file.lines), 1), 0, qualname)
-    else:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        place = Place(file.path, first, node.end_lineno or first, node.col_offset, qualname, node.end_col_offset or -1)
-    return FunctionStructure(place, lambda: _Builder(file).build(node), source=node)
-
-
-def _definitions(scope: Scope, prefix: str, file: _File) -> Iterator[FunctionStructure]:
-    """Functions and class bodies that are statements, at any depth; ``prefix`` is that of their qualified names."""
-    for statement in statements(scope):
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _function(statement, prefix + statement.name, file)
-            yield from _definitions(statement, f"{prefix}{statement.name}.<locals>.", file)
-        elif isinstance(statement, ast.ClassDef):
-            yield _function(statement, prefix + statement.name, file)
-            yield from _definitions(statement, f"{prefix}{statement.name}.", file)
-
-
-def _lambdas(scope: FunctionStructure, file: _File) -> Iterator[FunctionStructure]:
-    """Lambdas in the code of one function, those inside them included."""
-    source = scope.source
-    assert isinstance(source, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    name = scope.place.name
-    if isinstance(source, ast.Module):
-        prefix = ""
-    else:
-        prefix = f"{name}." if isinstance(source, ast.ClassDef) else f"{name}.<locals>."
-    stack: list[ast.AST] = list(source.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            stack.extend(node.decorator_list)
-            if not isinstance(node, ast.ClassDef):
-                stack.append(node.args)
-            continue
-        if isinstance(node, ast.Lambda):
-            yield _function(node, f"{prefix}<lambda>", file)
-        stack.extend(ast.iter_child_nodes(node))
-
-
-def statements(scope: Scope) -> Iterator[ast.stmt]:
-    """The statements of one scope, those in loops and branches included, without those of functions inside it."""
-    stack: list[ast.stmt] = [] if isinstance(scope, ast.Lambda) else list(reversed(scope.body))
-    while stack:
-        statement = stack.pop()
-        yield statement
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        for block in reversed(_blocks(statement)):
-            stack.extend(reversed(block))
-
-
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    blocks: list[list[ast.stmt]] = []
-    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        value = getattr(statement, field, None)
-        if not value:
-            continue
-        if field in ("handlers", "cases"):
-            blocks.extend(part.body for part in value)
-        elif isinstance(value, list):
-            blocks.append(value)
-    return blocks
+    value: ast.expr
+    methods: tuple[str, ...]
+    """Their names: those that are called, if the value has them."""
+    is_property: bool = False
+    """Whether the name is that of an attribute, which may be a property."""
 
 
 def dotted(node: ast.expr) -> str:
@@ -211,10 +101,10 @@ def written(target: ast.expr) -> Iterator[str]:
 _DEEPER = (ast.Call, ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
 
 
-class _Builder:
+class Builder:
     """Makes the nodes of one scope."""
 
-    def __init__(self, file: _File) -> None:
+    def __init__(self, file: SourceText) -> None:
         self.file = file.path
         self.lines = file.lines
         self.imported = file.imported
@@ -268,7 +158,8 @@ class _Builder:
             last = nodes[-1]
             last.defines = tuple(dict.fromkeys((*defines, *last.defines)))
             # Only this one call, with nothing to compute before it: its time is all of the statement's.
-            if len(nodes) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
+            written_out = [node for node in nodes if not isinstance(node.call, Implicit)]
+            if len(written_out) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
                 last.whole = True
                 last.statement = self.place(statement, last.place.name)
         return [self.stretch(statement, defines=defines), *nodes]
@@ -289,10 +180,11 @@ class _Builder:
     on_ClassDef = on_FunctionDef
 
     def on_For(self, statement: ast.For | ast.AsyncFor) -> list[Node]:
+        waits = isinstance(statement, ast.AsyncFor)
         loop = Node(
             VertexKind.LOOP,
             self.place(statement, self.text(statement.lineno, statement.col_offset), statement.body[-1]),
-            [*self.calls(statement.iter), *self.block(statement.body)],
+            [*self.calls(statement.iter), *self.iterated(statement.iter, waits), *self.block(statement.body)],
             defines=tuple(written(statement.target)),
             uses=names_in(statement.iter),
         )
@@ -373,7 +265,11 @@ class _Builder:
         names = tuple(name for item in statement.items if item.optional_vars for name in written(item.optional_vars))
         head = self.stretch(statement, last.optional_vars or last.context_expr, names)
         calls = [node for item in statement.items for node in self.calls(item.context_expr)]
+        prefix = "__a" if isinstance(statement, ast.AsyncWith) else "__"
+        managers = [item.context_expr for item in statement.items]
+        calls += [self.implicit(manager, f"{prefix}enter__") for manager in managers]
         body = self.block(statement.body)
+        body += [self.implicit(manager, f"{prefix}exit__") for manager in reversed(managers)]
         for item in statement.items:
             region = _region(item.context_expr)
             if region is not None:
@@ -393,7 +289,7 @@ class _Builder:
 
     def _calls(self, node: ast.AST, out: list[Node]) -> None:
         if isinstance(node, ast.Call):
-            self._calls(node.func, out)
+            self._calls(node.func.value if isinstance(node.func, ast.Attribute) else node.func, out)
             for argument in node.args:
                 self._calls(argument, out)
             for keyword in node.keywords:
@@ -420,9 +316,35 @@ class _Builder:
                 self._calls(part, out)
         elif isinstance(node, (ast.Lambda, ast.Name, ast.Constant)):
             pass  # the body of a lambda runs elsewhere
+        elif isinstance(node, ast.Attribute):
+            self._calls(node.value, out)
+            if isinstance(node.ctx, ast.Load):
+                out.append(self.implicit(node.value, node.attr, site=node, is_property=True))
+        elif isinstance(node, ast.Subscript):
+            self._calls(node.value, out)
+            self._calls(node.slice, out)
+            if not isinstance(node.ctx, ast.Del):
+                item = "__getitem__" if isinstance(node.ctx, ast.Load) else "__setitem__"
+                out.append(self.implicit(node.value, item, site=node))
         else:
             for child in ast.iter_child_nodes(node):
                 self._calls(child, out)
+
+    def implicit(self, value: ast.expr, *methods: str, site: ast.expr | None = None, is_property: bool = False) -> Node:
+        """A call site for methods of what an expression stands for, at the expression or where a larger one is."""
+        place = self.place(value if site is None else site, methods[0])
+        return Node(VertexKind.CALL, place, call=Implicit(value, methods, is_property))
+
+    def iterated(self, iterable: ast.expr, waits: bool = False) -> list[Node]:
+        """Call sites for what a loop over an expression calls, also through builtins that iterate over it."""
+        found, rest = [], [iterable]
+        while rest:
+            value = rest.pop(0)
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _ITERATE:
+                rest.extend(value.args)
+            else:
+                found.append(value)
+        return [self.implicit(v, *(("__aiter__", "__anext__") if waits else ("__iter__", "__next__"))) for v in found]
 
     def arm(self, node: ast.expr, word: str) -> Node:
         name = f"{word} {self.text(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)}"
@@ -448,15 +370,18 @@ class _Builder:
     ) -> None:
         first, *others = node.generators
         self._calls(first.iter, out)
-        inside: list[Node] = []
+        inside: list[Node] = self.iterated(first.iter, bool(first.is_async))
         for generator in node.generators:
             if generator is not first:
                 self._calls(generator.iter, inside)
+                inside += self.iterated(generator.iter, bool(generator.is_async))
             for condition in generator.ifs:
                 self._calls(condition, inside)
         for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             self._calls(part, inside)
         name = self.text(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        if len(name) < 2:  # a bracket, with the rest in lines of its own
+            name = f"for {self.text(first.target.lineno, first.target.col_offset)}"
         uses = names_in(first.iter, *(generator.iter for generator in others))
         out.append(Node(VertexKind.LOOP, self.place(node, name), inside, uses=uses))
 
