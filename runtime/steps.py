@@ -36,7 +36,8 @@ def mark_optimizer_steps(module: Any) -> None:
         core = session.core
         if core is None or module.torch.compiler.is_compiling():
             return
-        first = first or id(optimizer)
+        if core.current_step() < 1:  # none has ended in this recording
+            first = id(optimizer)
         if first == id(optimizer):
             core.mark_step(OPTIMIZER)
 

@@ -77,15 +77,24 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .codes import Code, Codes
+from .columns import (
+    AttributeColumns,
+    DoneColumns,
+    EventColumns,
+    IntColumn,
+    Lane,
+    OpenColumns,
+    PathColumns,
+    SampleColumns,
+    SpanColumns,
+    SpanTotalColumns,
+    TotalColumns,
+    UnwrittenColumns,
+)
 from .line_tables import NO_LINE_TABLE, Position, packed, position
-
-if TYPE_CHECKING:
-    IntColumn = memoryview[int]
-else:
-    IntColumn = memoryview
 
 __all__ = [
     "AttributeColumns",
@@ -188,210 +197,6 @@ class Frame(NamedTuple):
     code: Code
     lasti: int
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class PathColumns:
-    """Call paths, indexed by path id; row 0 is the root. A path is its parent's path and one more frame inside."""
-
-    parent: IntColumn
-    code: IntColumn
-    """Id in :attr:`ProcessRecord.codes`; 0 for the root and for paths whose definition was lost."""
-    lasti: IntColumn
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-
-@dataclass(frozen=True, slots=True)
-class SampleColumns:
-    """Samples, in the order of writing (per thread: of time).
-
-    Here and in the tables below a column is as narrow as its values allow, 1, 2, 4 or 8 bytes a value.
-    """
-
-    thread: IntColumn
-    """index in :attr:`ProcessRecord.threads`."""
-    time_ns: IntColumn
-    """CLOCK_MONOTONIC, in steps of 1 us."""
-    path: IntColumn
-    """0 where the thread had no frame outside of scalana's runtime."""
-    cpu_us: IntColumn
-    """CPU time of the thread since its previous sample, -1 unknown."""
-    core_wait_us: IntColumn
-    """time that it was runnable without a core since then, -1 unknown."""
-    state: IntColumn
-    """``STATE_*`` at this moment."""
-
-    def __len__(self) -> int:
-        return len(self.thread)
-
-
-@dataclass(frozen=True, slots=True)
-class EventColumns:
-    """Communication calls, in the order of their ends."""
-
-    id: IntColumn
-    thread: IntColumn
-    operation: IntColumn
-    """code in ``scalana.runtime.operations``."""
-    group: IntColumn
-    """id in :attr:`ProcessRecord.groups`, 0 none."""
-    seq: IntColumn
-    peer: IntColumn
-    """world rank of the peer or root, -1 none."""
-    tag: IntColumn
-    nbytes: IntColumn
-    flags: IntColumn
-    """``EVENT_*``, and the thinning level from bit 8."""
-    enter_ns: IntColumn
-    """CLOCK_MONOTONIC."""
-    duration_ns: IntColumn
-    cpu_enter_ns: IntColumn
-    """CPU clock of the thread at enter, -1 unknown."""
-    cpu_ns: IntColumn
-    """CPU time of the thread inside the call, -1 unknown."""
-    path: IntColumn
-    completes: IntColumn
-    """id of the post that this call completes, 0 none."""
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-
-@dataclass(frozen=True, slots=True)
-class DoneColumns:
-    """Completions of posted operations, as seen by whichever thread saw them."""
-
-    event: IntColumn
-    """id of the post."""
-    time_ns: IntColumn
-    cpu_ns: IntColumn
-    """CPU clock of the thread that posted it, then; 0 unknown."""
-    source: IntColumn
-    """world rank of the sender, -1 unknown."""
-
-    def __len__(self) -> int:
-        return len(self.event)
-
-
-@dataclass(frozen=True, slots=True)
-class UnwrittenColumns:
-    """How long threads were in calls that were not written, up to the next one that was."""
-
-    thread: IntColumn
-    start_ns: IntColumn
-    """when it would have begun had it been one call."""
-    duration_ns: IntColumn
-    cpu_ns: IntColumn
-
-    def __len__(self) -> int:
-        return len(self.thread)
-
-
-class Lane(NamedTuple):
-    """What spans of one process follow each other on, or nest in."""
-
-    kind: int
-    """``LANE_*``."""
-    thread: int
-    """index in :attr:`ProcessRecord.threads`, -1 none."""
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SpanColumns:
-    """What has a begin, an end and a name, in the order of writing: of a lane, of their ends."""
-
-    type: IntColumn
-    """number in :data:`SPAN_TYPES`."""
-    lane: IntColumn
-    """index in :attr:`ProcessRecord.lanes`."""
-    name: IntColumn
-    """index in :attr:`ProcessRecord.names`."""
-    start_ns: IntColumn
-    """CLOCK_MONOTONIC."""
-    duration_ns: IntColumn
-    cpu_ns: IntColumn
-    """CPU time of its thread in it, -1 unknown."""
-    path: IntColumn
-    """of where it began."""
-    event: IntColumn
-    """id of the event whose side on a device it is, 0 none."""
-    step: IntColumn
-    """number of the step that it began in, -1 outside of any."""
-    last: IntColumn
-    """where its attributes in :class:`AttributeColumns` end; they begin where those of the span before end."""
-
-    def __len__(self) -> int:
-        return len(self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeColumns:
-    """Attributes of spans, those of one span after the other."""
-
-    key: IntColumn
-    """index in :attr:`ProcessRecord.names`."""
-    tag: IntColumn
-    """``ATTRIBUTE_*``."""
-    value: IntColumn
-    """the number, the bits of the double, or an index in :attr:`ProcessRecord.names`."""
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class SpanTotalColumns:
-    """Exact totals of spans per (type, lane, name, path): the latest that were written; none where all were kept."""
-
-    type: IntColumn
-    lane: IntColumn
-    name: IntColumn
-    path: IntColumn
-    spans: IntColumn
-    wall_ns: IntColumn
-    cpu_ns: IntColumn
-    """as far as it is known."""
-
-    def __len__(self) -> int:
-        return len(self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class TotalColumns:
-    """Exact totals per (path, operation, group): the latest that were written. All calls count, thinned or not."""
-
-    path: IntColumn
-    operation: IntColumn
-    group: IntColumn
-    calls: IntColumn
-    nbytes: IntColumn
-    wall_ns: IntColumn
-    cpu_ns: IntColumn
-
-    def __len__(self) -> int:
-        return len(self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenColumns:
-    """Calls that a thread was inside of at a flush. One call is here once for every flush that it lasted for."""
-
-    thread: IntColumn
-    event: IntColumn
-    operation: IntColumn
-    group: IntColumn
-    seq: IntColumn
-    peer: IntColumn
-    path: IntColumn
-    enter_ns: IntColumn
-    as_of_ns: IntColumn
-    """when the thread was still inside."""
-
-    def __len__(self) -> int:
-        return len(self.thread)
 
 
 def _ints(values: Iterable[int], kind: str) -> IntColumn:

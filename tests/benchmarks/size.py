@@ -1,6 +1,6 @@
 """Time and memory of analysing runs of many ranks, and whether their planted causes come out on top.
 
-Run: python -m tests.benchmarks.size [--steps 72] [--keep DIR] [RANKS ...]
+Run: python -m tests.benchmarks.size [--steps 72] [--spans 0] [--keep DIR] [RANKS ...]
 
 For every number of ranks (256, 1024 and 4096 unless told; 16384 takes 2 GB of disk) a run folder is written by
 ``tests/tools/generate_run.py``, and analysed in a process of its own as ``scalana report --format json`` does it.
@@ -64,6 +64,7 @@ def measure(folder: str, model: Model) -> dict[str, object]:
         "cpu_s": stages[-1][2] - stages[0][2],
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "calls": len(timeline.calls),
+        "spans": len(report.analysis.ppg.spans),
         "vertices": len(report.analysis.ppg.psg),
         "found": top,
         "lost_s": [finding["lost_s"] for finding in found],
@@ -74,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ranks", nargs="*", type=int, default=[256, 1024, 4096])
     parser.add_argument("--steps", type=int, default=72)
+    parser.add_argument("--spans", type=int, default=0, help="spans of every rank (0)")
     parser.add_argument("--keep", metavar="DIR", help="folder for the runs; those that are there are used again")
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -82,9 +84,9 @@ def main() -> None:
         return
     for ranks in options.ranks:
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(options.keep or name) / f"r{ranks}"
+            folder = Path(options.keep or name) / (f"r{ranks}-{options.spans}" if options.spans else f"r{ranks}")
             if not folder.exists():
-                write_run(folder, Model(ranks, options.steps))
+                write_run(folder, Model(ranks, options.steps), spans=options.spans)
             command = [sys.executable, "-m", "tests.benchmarks.size", str(ranks), "--steps", str(options.steps)]
             done = subprocess.run([*command, "--folder", str(folder)], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -93,7 +95,8 @@ def main() -> None:
         for what, seconds, cpu_s in result["stages"]:
             print(f"  {what:24s} {seconds:8.2f} s {cpu_s:8.2f} CPU s")
         print(
-            f"{ranks} ranks, {result['calls']} calls, {result['vertices']} vertices: {result['seconds']:.1f} s, "
+            f"{ranks} ranks, {result['calls']} calls, {result['spans']} spans, {result['vertices']} vertices: "
+            f"{result['seconds']:.1f} s, "
             f"{result['cpu_s']:.1f} CPU s, {result['peak_mib']:.0f} MiB; on top: {', '.join(result['found'])}",
             flush=True,
         )

@@ -49,5 +49,5 @@ def measure(spans: int, ranks: int) -> str:
 if __name__ == "__main__":
     wanted = [int(word) for word in sys.argv[1:]]
     print("| spans | ranks | bytes each | read s | gather s | both s |\n|---:|---:|---:|---:|---:|---:|")
-    for spans, ranks in [(wanted[0], wanted[1] if len(wanted) > 1 else 4)] if wanted else ((10**6, 1), (10**6, 256)):
+    for spans, ranks in [(wanted[0], wanted[1] if len(wanted) > 1 else 4)] if wanted else ((10**6, 4), (10**6, 256)):
         print(measure(spans, ranks), flush=True)

@@ -156,3 +156,25 @@ for _ in range(4):
     assert jobs.python(code, tmp_path).returncode == 0
     (record,) = jobs.records(tmp_path)
     assert [name for name, *_ in spans(record, STEP)] == ["1", "2", "3"]
+
+
+@pytest.mark.slow
+def test_each_recording_has_the_steps_of_its_own_first_optimizer(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = """
+import scalana, torch
+for folder in ("one", "two"):
+    with scalana.profile(folder):
+        weight = torch.nn.Parameter(torch.ones(2))
+        first, second = (torch.optim.SGD([weight], lr=0.1) for _ in range(2))
+        for _ in range(3):
+            weight.sum().backward()
+            first.step()
+            second.step()
+        if folder == "one":
+            kept = first  # so that no later one has its identity
+"""
+    assert jobs.python(code, extra={"PYTHONPATH": str(jobs.ROOT)}, cwd=tmp_path).returncode == 0
+    for folder in ("one", "two"):
+        (record,) = jobs.records(tmp_path / folder)
+        assert [name for name, *_ in spans(record, STEP)] == ["0", "1", "2"]
