@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from scalana.report import names
+from scalana.report import names, sections
 
 if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
@@ -36,6 +36,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "time": _time(analysis.time),
         "findings": [finding_entry(finding, run.cwd) for finding in by_loss(analysis.findings)],
         "communication": _communication(run),
+        **sections.as_document(analysis),
     }
 
 
