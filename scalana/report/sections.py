@@ -1,7 +1,7 @@
 """Parts of the report that one kind of job has: one row each, shown where a detector has returned its data.
 
-A detector returns them in :attr:`~scalana.detectors.detector.Outcome.sections`, by name; the name is also the key of the
-JSON report.
+A detector returns them in :attr:`~scalana.detectors.detector.Outcome.sections`, by name; the name is also the key of
+the JSON report.
 """
 
 from __future__ import annotations
