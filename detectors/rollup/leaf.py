@@ -24,13 +24,13 @@ class Step(NamedTuple):
     """Of its own code: where the seconds are, or where it calls what comes next."""
 
 
-def steps_below(root: Place, vertex: int, line: int, psg: PSG) -> list[Step] | None:
-    """The functions between one and some work below it, the outermost first; None where it is not below."""
-    steps = []
+def steps_below(root: Place, vertex: int, line: int, psg: PSG) -> list[Step]:
+    """The functions between one and some work below it, the outermost first; none where it is not below."""
+    steps: list[Step] = []
     while True:
         function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 < vertex < len(psg) else -1
         if function < 0:
-            return None
+            return []
         if psg[function].place == root:
             return steps[::-1]
         steps.append(Step(function, psg[function].place, line))
@@ -39,7 +39,9 @@ def steps_below(root: Place, vertex: int, line: int, psg: PSG) -> list[Step] | N
         line = site.line
 
 
-def work_below(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Iterator[tuple[list[Step], float]]:
+def work_below(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG
+) -> Iterator[tuple[list[Step], float]]:
     """The ways from the function in which a cause is named to its work, with the seconds of each."""
     function = psg.enclosing(candidate.spot.vertex, VertexKind.FUNCTION)
     seconds: dict[int, float] = defaultdict(float)
@@ -51,7 +53,7 @@ def work_below(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
         kind, activity = table.numbering.describe(target)
         if kind == TargetKind.OWN and function >= 0:
             vertex, line = int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity])
-            yield steps_below(psg[function].place, vertex, line, psg) or [], amount
+            yield steps_below(psg[function].place, vertex, line, psg), amount
 
 
 def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:

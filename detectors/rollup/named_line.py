@@ -32,9 +32,9 @@ MOST = 0.5
 """Part of the excess in a function that decides where all of it goes."""
 NOTABLE = 0.15
 """Part of the excess of the rank that has most in a function, from which a rank has a say in it."""
-IN_PROPORTION = 0.5
+IN_PROPORTION = 0.2
 """So many times the excess for each second of a function's time that one call has, the other calls have where it is
-the function that is slower."""
+the function that is slower; far from 1, for on shared cores calls that come later find others behind them."""
 NOT_BY_CHANCE = 0.1
 """Part of the excess at one call from which the other calls have any."""
 ALIKE = 0.5

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "vectors.hpp"
+#include "../../../samples/mpi/vectors.hpp"
 
 static const int STEPS = 12;
 static int rank;
