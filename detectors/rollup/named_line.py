@@ -10,7 +10,8 @@ to the line of the call, unless it tells more to stay:
 * another part of the cause stays, in a function that is called from here or in a loop of its own;
 * the function is slower wherever it is called: then the other calls of it have excess, too, in proportion to the time
   in them;
-* nothing but this line calls it, and it is more than a wrapper: its name and its line say the same as the call does;
+* nothing but this line calls it, and it is more than a wrapper that is called in a loop, or that forwards to a helper:
+  its name and its line say the same as the call does;
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless it is called in a
@@ -32,11 +33,13 @@ MOST = 0.5
 """Part of the excess in a function that decides where all of it goes."""
 NOTABLE = 0.15
 """Part of the excess of the rank that has most in a function, from which a rank has a say in it."""
-IN_PROPORTION = 0.2
-"""So many times the excess for each second of a function's time that one call has, the other calls have where it is
-the function that is slower; far from 1, for on shared cores calls that come later find others behind them."""
-NOT_BY_CHANCE = 0.1
-"""Part of the excess at one call from which the other calls have any."""
+QUIET = 0.2
+"""Part of the excess for each second of a function's time, of that where most of it is called, below which another call
+of it has none; far from 1, for on shared cores calls that come later find others behind them."""
+SPREAD = 0.25
+"""Part of the excess at one call of a function from which the other calls have some, too."""
+SEEN = 0.1
+"""Part of the time in the calls with excess that those without must take, to show that these have none."""
 ALIKE = 0.5
 """Part of the time in a function that lies in the same parts of it here as elsewhere, if it always does the same."""
 SAMPLES = 10
@@ -89,16 +92,28 @@ def roll_up(excess: list[Excess], timeline: Timeline, psg: PSG) -> list[tuple[in
         for function in functions:
             bodies[function].below[rank] += seconds
     places = [(vertex, line) for vertex, line, _, _ in excess]
-    helpers = _Helpers(bodies, excess, places, timeline, psg)
+    on_trial: dict[int, tuple[int, int]] = {}
+    helpers = _Helpers(bodies, excess, places, on_trial, timeline, psg)
     for function in sorted(bodies, key=lambda function: -_depth(function, psg)):
+        here = bodies[function].here
         call = helpers.call_that_tells(function)
         if call is None:
+            call = helpers.call_by_a_wrapper(function)
+            for number in here:
+                before = on_trial.pop(number, places[number])
+                places[number] = before
+                if call is not None:
+                    on_trial[number] = before
+        else:
+            for number in here:
+                on_trial.pop(number, None)
+        if call is None:
             continue
-        for number in bodies[function].here:
+        for number in here:
             places[number] = call.vertex, call.line
         outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
         if outer in bodies:
-            bodies[outer].here.extend(bodies[function].here)
+            bodies[outer].here.extend(here)
     return places
 
 
@@ -138,6 +153,20 @@ def _depth(vertex: int, psg: PSG) -> int:
 
 
 @dataclass(slots=True)
+class _Function:
+    """All calls of one function of the program."""
+
+    calls: dict[int, _Call]
+    """Where it is called, by its vertex."""
+    several: bool
+    """Whether several lines call it."""
+    everywhere: bool = False
+    """Whether it is slower wherever it is called."""
+    usual: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """Own time in its parts where its calls have no excess."""
+
+
+@dataclass(slots=True)
 class _Helpers:
     """Decides which functions are helpers, the innermost first."""
 
@@ -145,25 +174,31 @@ class _Helpers:
     excess: list[Excess]
     places: list[tuple[int, int]]
     """Vertex and line where each excess has come to by now."""
+    on_trial: dict[int, tuple[int, int]]
+    """Of excess that goes on only if it goes on further still, the place to which it else returns."""
     timeline: Timeline
     psg: PSG
-    contexts: dict[Place, dict[int, _Call]] = field(default_factory=lambda: defaultdict(dict))
-    """All vertices of each function, and where it is called there."""
-    parts_s: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
-    """Own time of all ranks at and below vertices of functions that are called at several lines, by part."""
+    functions: dict[Place, _Function] = field(default_factory=dict)
+    """The functions that hold excess."""
 
     def __post_init__(self) -> None:
-        """Look up the calls of all functions that hold excess, and the time in those that are called at several."""
+        """Look up all calls of these functions, and compare those of functions that are called at several lines."""
         psg = self.psg
-        for function in _contexts({psg[function].place for function in self.bodies}, psg):
-            call = _call_of(function, psg)
+        calls: dict[Place, dict[int, _Call]] = defaultdict(dict)
+        for vertex in _contexts({psg[vertex].place for vertex in self.bodies}, psg):
+            call = _call_of(vertex, psg)
             if call is not None:
-                self.contexts[psg[function].place][function] = call
-        several = [calls for calls in self.contexts.values() if len({call[1:] for call in calls.values()}) > 1]
-        if several:
-            self._measure({function for calls in several for function in calls})
+                calls[psg[vertex].place][vertex] = call
+        for place, at in calls.items():
+            self.functions[place] = _Function(at, len({call[1:] for call in at.values()}) > 1)
+        several = [function for function in self.functions.values() if function.several]
+        parts_s = self._measure({vertex for function in several for vertex in function.calls}) if several else {}
+        for function in several:
+            self._compare(function, parts_s)
 
-    def _measure(self, functions: set[int]) -> None:
+    def _measure(self, functions: set[int]) -> dict[int, dict[int, float]]:
+        """Own time of all ranks at and below function vertices, by part."""
+        result: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         own, activities, psg = self.timeline.own, self.timeline.activities, self.psg
         seconds = weighted_count(own.activity, own.seconds, len(activities)).tolist()
         around: dict[int, list[int]] = {}
@@ -171,7 +206,30 @@ class _Helpers:
             if vertex not in around:
                 around[vertex] = [function for function in _functions(vertex, psg) if function in functions]
             for function in around[vertex]:
-                self.parts_s[function][self._part(function, vertex, line)] += amount
+                result[function][self._part(function, vertex, line)] += amount
+        return result
+
+    def _compare(self, function: _Function, parts_s: dict[int, dict[int, float]]) -> None:
+        """Tell whether a function is slower wherever it is called, and what is usual where it is not."""
+        by_rank: dict[int, float] = defaultdict(float)
+        for vertex in function.calls:
+            for rank, seconds in (self.bodies[vertex].below if vertex in self.bodies else {}).items():
+                by_rank[rank] += seconds
+        ranks = {rank for rank, seconds in by_rank.items() if seconds >= NOTABLE * max(by_rank.values())}
+        excess_s: dict[tuple[int, str], float] = defaultdict(float)
+        time_s: dict[tuple[int, str], float] = defaultdict(float)
+        for vertex, call in function.calls.items():
+            below = self.bodies[vertex].below if vertex in self.bodies else {}
+            excess_s[call[1:]] += sum(seconds for rank, seconds in below.items() if rank in ranks)
+            time_s[call[1:]] += sum(parts_s.get(vertex, {}).values())
+        most = max(excess_s, key=lambda line: excess_s[line])
+        quiet = {line for line in excess_s if excess_s[line] * time_s[most] < QUIET * excess_s[most] * time_s[line]}
+        for vertex, call in function.calls.items():
+            for part, seconds in parts_s.get(vertex, {}).items() if call[1:] in quiet else ():
+                function.usual[part] += seconds
+        quiet_s = sum(time_s[line] for line in quiet)
+        spread = sum(excess_s.values()) - excess_s[most] >= SPREAD * excess_s[most]
+        function.everywhere = spread and quiet_s < SEEN * (sum(time_s.values()) - quiet_s)
 
     def _part(self, function: int, vertex: int, line: int) -> int:
         """First line of the part of a function's own code in which something lies: a loop, a branch or a line."""
@@ -184,35 +242,47 @@ class _Helpers:
             return line
         return (outermost.site or outermost.place).line
 
-    def call_that_tells(self, function: int) -> _Call | None:
+    def call_that_tells(self, vertex: int) -> _Call | None:
         """The call of a function vertex, if that tells as much as what lies in the function; else None."""
-        psg, body = self.psg, self.bodies[function]
-        call = self.contexts[psg[function].place].get(function)
-        if call is None or not body.here or _is_one_of_several(function, psg):
+        psg, function = self.psg, self.functions.get(self.psg[vertex].place)
+        call = function.calls.get(vertex) if function is not None else None
+        if function is None or call is None or function.everywhere or _is_one_of_several(vertex, psg):
             return None
+        here = self._most_of(vertex)
+        if not here:
+            return None
+        here_s = sum(self.excess[number].seconds for number in here)
+        in_loops = (number for number in here if self._in_loop_of(vertex, self.places[number][0]))
+        straight = sum(self.excess[number].seconds for number in in_loops) < MOST * here_s
+        if function.several:
+            alike = self._is_usual(vertex, here, function)
+            if straight:
+                return call if alike or _lines(vertex, psg) <= SMALL_LINES else None
+            return call if alike and called_in_loop(vertex, psg) else None
+        if not straight or not _is_wrapper(vertex, psg):
+            return None
+        forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
+        return call if forwards or (called_in_loop(vertex, psg) and _is_known(vertex, psg)) else None
+
+    def _most_of(self, vertex: int) -> list[int]:
+        """The excess in a function's own code, of the ranks that have much in the function; none where most of it stays
+        in what the function calls."""
+        body = self.bodies[vertex]
         most = max(body.below.values())
         ranks = {rank for rank, seconds in body.below.items() if seconds >= NOTABLE * most}
-        all_s = sum(body.below[rank] for rank in ranks)
         here = [number for number in body.here if self.excess[number].rank in ranks]
         here_s = sum(self.excess[number].seconds for number in here)
-        if here_s <= (1.0 - MOST) * all_s:
+        return here if here_s > (1.0 - MOST) * sum(body.below[rank] for rank in ranks) else []
+
+    def call_by_a_wrapper(self, vertex: int) -> _Call | None:
+        """The call of a wrapper by another one, which tells as much if the call of that does."""
+        psg, function = self.psg, self.functions.get(self.psg[vertex].place)
+        call = function.calls.get(vertex) if function is not None else None
+        if function is None or call is None or function.several or _is_one_of_several(vertex, psg):
             return None
-        straight_s = sum(
-            self.excess[number].seconds for number in here if not self._in_loop_of(function, self.places[number][0])
-        )
-        straight = straight_s > (1.0 - MOST) * here_s
-        here_calls, elsewhere = self._other_calls(function, call)
-        if elsewhere:
-            if self._slower_everywhere(here_calls, elsewhere, ranks):
-                return None
-            alike = self._does_the_same(function, here, elsewhere)
-            if straight:
-                return call if alike or _lines(function, psg) <= SMALL_LINES else None
-            return call if alike and called_in_loop(function, psg) else None
-        if not straight or not _is_wrapper(function, psg):
-            return None
-        forwards = any(self.excess[number].vertex != self.places[number][0] for number in here)
-        return call if forwards or (called_in_loop(function, psg) and _is_known(function, psg)) else None
+        outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
+        wraps = outer in self.bodies and _is_wrapper(vertex, psg) and _is_wrapper(outer, psg)
+        return call if wraps and _is_known(vertex, psg) else None
 
     def _in_loop_of(self, function: int, vertex: int) -> bool:
         while vertex != function:
@@ -221,34 +291,15 @@ class _Helpers:
             vertex = self.psg[vertex].parent
         return False
 
-    def _other_calls(self, function: int, call: _Call) -> tuple[list[int], list[int]]:
-        """The vertices of a function that are called by the same line, and those that others call."""
-        calls = self.contexts[self.psg[function].place]
-        same = [other for other, at in calls.items() if at[1:] == call[1:]]
-        return same, [other for other, at in calls.items() if at[1:] != call[1:]]
-
-    def _slower_everywhere(self, here: list[int], elsewhere: list[int], ranks: set[int]) -> bool:
-        """Whether ranks have as much excess at other calls of a function, for the time in them."""
-        excess_s = [
-            sum(self.bodies[f].below.get(rank, 0.0) for f in some if f in self.bodies for rank in ranks)
-            for some in (here, elsewhere)
-        ]
-        time_s = [sum(sum(self.parts_s[f].values()) for f in some if f in self.parts_s) for some in (here, elsewhere)]
-        in_proportion = excess_s[1] * time_s[0] >= IN_PROPORTION * excess_s[0] * time_s[1]
-        return in_proportion and excess_s[1] >= NOT_BY_CHANCE * excess_s[0]
-
-    def _does_the_same(self, function: int, here: list[int], elsewhere: list[int]) -> bool:
-        """Whether what is excess in a function lies in those parts of it that take the time elsewhere, too."""
-        usual, more = defaultdict[int, float](float), defaultdict[int, float](float)
-        for other in elsewhere:
-            for part, seconds in self.parts_s.get(other, {}).items():
-                usual[part] += seconds
+    def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
+        """Whether excess in a function lies in those parts of it that take the time where its calls have none."""
+        usual_s, more = sum(function.usual.values()), defaultdict[int, float](float)
         for number in here:
-            more[self._part(function, *self.places[number])] += self.excess[number].seconds
-        usual_s, more_s = sum(usual.values()), sum(more.values())
+            more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
+        more_s = sum(more.values())
         if usual_s <= SAMPLES * self.timeline.period_s:
             return False
-        return sum(min(usual[part] / usual_s, more[part] / more_s) for part in more) >= ALIKE
+        return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= ALIKE
 
 
 def _is_one_of_several(function: int, psg: PSG) -> bool:
@@ -270,7 +321,10 @@ def _lines(function: int, psg: PSG) -> float:
     spans = [vertex.site or vertex.place for vertex in _own_code(function, psg)]
     if not spans:
         return float("inf")
-    return max(max(span.line, span.end_line) for span in spans) - min(span.line for span in spans) + 1
+    first, last = min(span.line for span in spans), max(max(span.line, span.end_line) for span in spans)
+    whole = psg[function].place.line, psg[function].place.end_line
+    # One stretch from the name of a procedure to its end is all that is known of Fortran.
+    return max(last - first - 1, 1) if (first, last) == whole else last - first + 1
 
 
 def _is_wrapper(function: int, psg: PSG) -> bool:
