@@ -20,6 +20,7 @@ loop and the calls elsewhere show that it always spends its time in the same par
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -262,7 +263,7 @@ class _Helpers:
         if not straight or not _is_wrapper(vertex, psg):
             return None
         forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
-        return call if forwards or (called_in_loop(vertex, psg) and _is_known(vertex, psg)) else None
+        return call if forwards or (called_in_loop(vertex, psg) and _is_known(vertex, call, psg)) else None
 
     def _most_of(self, vertex: int) -> list[int]:
         """The excess in a function's own code, of the ranks that have much in the function; none where most of it stays
@@ -282,7 +283,7 @@ class _Helpers:
             return None
         outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
         wraps = outer in self.bodies and _is_wrapper(vertex, psg) and _is_wrapper(outer, psg)
-        return call if wraps and _is_known(vertex, psg) else None
+        return call if wraps and _is_known(vertex, call, psg) else None
 
     def _in_loop_of(self, function: int, vertex: int) -> bool:
         while vertex != function:
@@ -333,13 +334,29 @@ def _is_wrapper(function: int, psg: PSG) -> bool:
     return not decides and _lines(function, psg) <= WRAPPER_LINES
 
 
-def _is_known(function: int, psg: PSG) -> bool:
-    """Whether a call leads to one function for certain: the source shows it, or it is no method."""
+def _is_known(function: int, call: _Call, psg: PSG) -> bool:
+    """Whether a call leads to one function in each round of a loop: the source shows it, it is no method, or it is one
+    of an object that the loop does not choose."""
     here = psg[function]
     if here.site is not None and psg[here.parent].kind is not VertexKind.CALL:
         return True
     name = here.place.name.rpartition("<locals>.")[2]
-    return name.endswith("<lambda>") or not ("." in name or "::" in name)
+    if name.endswith("<lambda>") or not ("." in name or "::" in name):
+        return True
+    bare = re.split(r"\.|::", name)[-1]
+    called = re.search(rf"([\w.\[\]>-]+)(?:\.|->){re.escape(bare)}\(", psg[call.vertex].place.name)
+    if called is None:
+        return False
+    heads = " ".join(loop.place.name for loop in _loops(call.vertex, psg) if loop.place.name.startswith("for"))
+    return not set(re.findall(r"\w+", called[1])) & set(re.findall(r"\w+", heads))
+
+
+def _loops(vertex: int, psg: PSG) -> Iterator[Vertex]:
+    """The loops of a function around a vertex, and the vertex itself if it is one."""
+    while vertex > 0 and psg[vertex].kind is not VertexKind.FUNCTION:
+        if psg[vertex].kind is VertexKind.LOOP:
+            yield psg[vertex]
+        vertex = psg[vertex].parent
 
 
 def called_in_loop(function: int, psg: PSG) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -150,6 +150,29 @@ def test_no_wrapper_is_what_is_long_or_run_once_or_one_of_many_methods() -> None
     assert called_once(2, repeated=False).found(waits_longer) == [(31, "pause", [2], None)]
     method = called_once(2, name="Log.on_batch", added=True)
     assert method.found(waits_longer) == [(31, "Log.on_batch", [2], None)]
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "expected"),
+    [
+        ("while clock.now() < until", "clock.tick()", (12, "wait")),
+        ("for cell in range(cells)", "self.clock.tick()", (12, "wait")),
+        ("for clock in clocks", "clock.tick()", (31, "Clock.tick")),
+        ("for number in range(clocks)", "clocks[number].tick()", (31, "Clock.tick")),
+        ("while waits", "getattr(clock, name)()", (31, "Clock.tick")),
+    ],
+)
+def test_a_method_is_known_where_the_loop_does_not_choose_its_object(
+    head: str, text: str, expected: tuple[int, str]
+) -> None:
+    program = called_once(2, name="Clock.tick", added=True)
+    line = program.psg[program.names["test"][0]]
+    line.place = replace(line.place, name=text)
+    loop = program.psg[line.parent]
+    loop.place = replace(loop.place, name=head)
+    program.psg[program.psg.enclosing(program.names["pause"][0], VertexKind.CALL)].parent = line.index
+    ((number, function, _, _),) = program.found(waits_longer)
+    assert (number, function) == expected
 
 
 def test_a_line_that_calls_now_this_and_now_that_function_does_not_tell_which() -> None:

@@ -70,6 +70,30 @@ def deadline() -> None:
         dist.barrier()
 
 
+# One rank waits until an object says that it may go on.
+
+
+class Gate:
+    def look(self) -> float:
+        return time.perf_counter()
+
+    def rest(self) -> None:
+        time.sleep(0.001)
+
+
+def pass_through(gate: Gate, until: float) -> None:
+    while gate.look() < until:  # <- gate: 3
+        gate.rest()  # <- end of gate
+
+
+def gates() -> None:
+    gate = Gate()
+    for _ in range(STEPS):
+        if rank == 3:
+            pass_through(gate, gate.look() + EXCESS_S)
+        dist.barrier()
+
+
 # A function is called by another name.
 
 
@@ -198,8 +222,8 @@ def slower() -> None:
 
 
 CASES = {
-    "pause": mesh, "clock": deadline, "partial": partial, "lambda": forwarded, "log": logger, "dot": krylov,
-    "kernel": kernel, "alone": alone, "slower": slower,
+    "pause": mesh, "clock": deadline, "gate": gates, "partial": partial, "lambda": forwarded,
+    "log": logger, "dot": krylov, "kernel": kernel, "alone": alone, "slower": slower,
 }  # fmt: skip
 
 
