@@ -17,7 +17,8 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.named_line import Excess, called_in_loop, roll_up
+from scalana.detectors.rollup.call_sites import called_in_loop
+from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind

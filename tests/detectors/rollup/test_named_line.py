@@ -192,6 +192,29 @@ def test_what_only_forwards_is_passed_on_the_way_out() -> None:
     assert program.found(more_repairs) == [(22, "repair", [2], leaf("pause", 31, 2))]
 
 
+def test_a_method_that_only_forwards_tells_which_object_it_is_of() -> None:
+    program = Program()
+    program.work("drain", program.function("pause", 30, program.loop, 110), 31)
+    parent = program.in_loop("repair", 20, 120, 21)
+    method = program.function("Slow.run", 40, program.add(VertexKind.CALL, 22, parent, name="Slow.run"))
+    program.work("repair", program.function("pause", 30, method, 41), 31)
+    assert program.found(more_repairs) == [(41, "Slow.run", [2], leaf("pause", 31, 2))]
+
+
+def test_a_clock_that_two_ranks_read_more_in_loops_of_their_own_is_not_slower() -> None:
+    program = Program()
+    for name, line, site in (("first", 10, 110), ("second", 20, 120), ("both", 40, 140)):
+        function = program.in_loop(name, line, site, line + 1)
+        program.work(name, program.function("now", 30, function, line + 2), 31)
+
+    def turns(step: int, rank: int) -> dict[str, float]:
+        return {"both": 10.0, **({"first": 40.0} if rank == 1 else {"second": 35.0} if rank == 2 else {})}
+
+    found = program.found(turns)
+    assert found[0] == (12, "first", [1], leaf("now", 31, 3))
+    assert all(function != "now" for _, function, _, _ in found)
+
+
 def test_what_stays_below_a_helper_keeps_the_rest_there() -> None:
     program = Program()
     for name, line, site in (("drain", 10, 110), ("repair", 20, 120)):
