@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+from collections.abc import Mapping
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
@@ -75,7 +76,7 @@ def advise(finding: Finding) -> str:
         return standing
     evidence = finding.evidence
     cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
-    line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
+    line = _source(finding)
     if sentence := _of_line(line, _CALLS):
         return sentence
     if _by_helpers(finding):
@@ -101,6 +102,13 @@ def advise(finding: Finding) -> str:
             "a lock: do both less often, or share them with the others."
         )
     return ""
+
+
+def _source(finding: Finding) -> str:
+    """The line of a finding, and that in the function which it calls to spend its time there."""
+    line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
+    leaf = finding.evidence.get("leaf")
+    return line + linecache.getline(str(leaf["file"]), int(leaf["line"])) if isinstance(leaf, Mapping) else line
 
 
 def _of_line(line: str, said: tuple[tuple[re.Pattern[str], str], ...]) -> str:

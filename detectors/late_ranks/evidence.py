@@ -8,6 +8,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, library_place
+from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.place_time import place_time, times_run
 from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
 from scalana.graphs.structure.psg import PSG
@@ -78,6 +79,9 @@ def describe(
         evidence["large_pieces"], evidence["large_pieces_over_s"] = len(excess.over_s), float(excess.over_s.sum())
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
+    leaf = leaf_of(candidate, table, timeline, psg)
+    if leaf is not None:
+        evidence["leaf"] = leaf
     evidence["callers"] = callers(candidate.spot.vertex, psg)
     inside = library_place(candidate.spot.vertex, psg)
     if inside is not None:

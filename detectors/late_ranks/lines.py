@@ -1,18 +1,22 @@
-"""A library's function that a program calls at several lines of a function of its own: what ranks do at one line more
-than others, and at another line less, they do not do more.
+"""A library's function, or a helper, that a program calls at several lines of a function of its own: what ranks do at
+one line more than others, and at another line less, they do not do more.
 
 Which of the lines it is may depend on what a rank has at that time: whether a message is there already, or a boundary.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.leaf import steps_below, work_below
 from scalana.detectors.whatif.changes import StretchExcess, stretch_excess
-from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 MADE_UP = 0.5
@@ -23,20 +27,43 @@ def is_made_up_for(
     candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> bool:
     """Whether most of a candidate's excess is missing at other lines where the same function is called."""
-    vertex = candidate.spot.vertex
-    if candidate.spot.kind != TargetKind.OWN or not 0 <= vertex < len(psg) or psg[vertex].kind is not VertexKind.CALL:
+    spot = candidate.spot
+    if spot.kind != TargetKind.OWN or not 0 <= spot.vertex < len(psg):
         return False
-    call = _called_in(vertex, psg)
-    if call is None:
+    library = psg[spot.vertex].kind is VertexKind.CALL
+    if not library and spot.line <= 0:
         return False
-    places = timeline.activities.vertex
-    known = {at: _called_in(at, psg) == call for at in np.unique(places).tolist() if at < len(psg)}
-    alike = np.flatnonzero([known.get(at, False) for at in places.tolist()])
+    alike = _of_library(spot.vertex, timeline, psg) if library else _of_helper(candidate, table, timeline, psg)
     own = np.unique(table.target[candidate.entries])
     if not len(np.setdiff1d(alike, own)):
         return False
     together = stretch_excess(candidate, table, timeline, np.union1d(alike, own))
     return _with_core_s(together) < MADE_UP * _with_core_s(excess)
+
+
+def _of_library(vertex: int, timeline: Timeline, psg: PSG) -> IntArray:
+    """The activities in which a function of the program calls the same of a library's as at a vertex."""
+    call = _called_in(vertex, psg)
+    places = timeline.activities.vertex
+    known = {at: _called_in(at, psg) == call for at in np.unique(places).tolist() if at < len(psg)}
+    return np.flatnonzero([call is not None and known.get(at, False) for at in places.tolist()])
+
+
+def _of_helper(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> IntArray:
+    """The activities below what a candidate's function calls to do most of its work, at whatever line of that function;
+    none where it does most of it itself."""
+    called: dict[Place, float] = defaultdict(float)
+    for steps, seconds in work_below(candidate, table, timeline, psg):
+        called[steps[0].place if steps else NOWHERE] += seconds
+    helper = max(called, key=lambda place: called[place], default=NOWHERE)
+    function = psg.enclosing(candidate.spot.vertex, VertexKind.FUNCTION)
+    if helper == NOWHERE or function < 0:
+        return np.zeros(0, np.int64)
+    root, known = psg[function].place, dict[int, bool]()
+    for at in np.unique(timeline.activities.vertex).tolist():
+        steps = steps_below(root, at, 0, psg)
+        known[at] = bool(steps) and steps[0].place == helper
+    return np.flatnonzero([known[at] for at in timeline.activities.vertex.tolist()])
 
 
 def _with_core_s(excess: StretchExcess) -> float:

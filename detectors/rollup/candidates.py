@@ -17,6 +17,8 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.call_sites import called_in_loop
+from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
@@ -104,6 +106,7 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
     deciders = decider[chosen].tolist()
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
+    leaves = _rolled_up(leaves, deciders, seconds, timeline, psg)
     within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[Container]] = {}
     for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
@@ -135,6 +138,18 @@ def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> Spot:
     if kind != TargetKind.OWN:
         return Spot(kind, row, -1)
     return _outside_comm(Spot(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])), psg)
+
+
+def _rolled_up(
+    leaves: list[Spot], deciders: list[int], seconds: list[float], timeline: Timeline, psg: PSG
+) -> list[Spot]:
+    """Own work at the lines where it belongs: the call of a small helper, rather than a line in it."""
+    own = [number for number, leaf in enumerate(leaves) if leaf.kind == TargetKind.OWN]
+    excess = [Excess(leaves[n].vertex, leaves[n].line, deciders[n], seconds[n]) for n in own]
+    result = list(leaves)
+    for number, (vertex, line) in zip(own, roll_up(excess, timeline, psg), strict=True):
+        result[number] = Spot(TargetKind.OWN, vertex, line)
+    return result
 
 
 def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
@@ -208,19 +223,9 @@ def containers(vertex: int, psg: PSG) -> Iterator[Container]:
             yield Container(current, True)
         elif kind is VertexKind.FUNCTION:
             if psg[current].place.name != "<module>":
-                yield Container(current, _called_in_loop(current, psg))
+                yield Container(current, called_in_loop(current, psg))
             return
         current = psg[current].parent
-
-
-def _called_in_loop(function: int, psg: PSG) -> bool:
-    """Whether what calls a function repeats it, without communication in between."""
-    for above in psg.ancestors(function):
-        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(above.index):
-            return False
-        if above.kind is VertexKind.LOOP:
-            return True
-    return False
 
 
 def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:

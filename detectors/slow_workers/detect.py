@@ -17,6 +17,7 @@ from scalana.detectors.noise.task_farms import Pool
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.leaf import leaf_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
@@ -41,12 +42,18 @@ def detect(pools: list[Pool], table: BlameTable, timeline: Timeline, psg: PSG) -
         lost_s = float(((pool.mean_s - usual_s) * pieces)[slow].sum())
         place = _place(pool, slow, table, timeline, psg)
         if lost_s / len(pool.ranks) >= WORTH * job_s and place is not None:
-            found.append(_finding(pool, slow, pieces, lost_s, place, psg))
+            candidate, leaf = place
+            finding = _finding(pool, slow, pieces, lost_s, candidate, psg)
+            if leaf is not None:
+                finding.evidence["leaf"] = leaf
+            found.append(finding)
     return found
 
 
-def _place(pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG) -> Candidate | None:
-    """Where slow ranks do more for a piece than is usual there; None if nowhere."""
+def _place(
+    pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG
+) -> tuple[Candidate, dict[str, object] | None] | None:
+    """Where slow ranks do more for a piece than is usual there, and the leaf below; None if nowhere."""
     own, activities = timeline.own, len(timeline.activities)
     member = np.full(len(timeline.calls) + len(timeline.locations), -1)
     member[pool.gap] = np.searchsorted(pool.ranks, pool.rank)
@@ -62,7 +69,9 @@ def _place(pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, 
     # The first location of a rank is its main thread.
     location = np.searchsorted(timeline.locations.rank, np.asarray(pool.ranks))[who[order]]
     blamed = replace(table, location=location, target=target[order], seconds=seconds[order])
-    return next(iter(join_entries(blamed, timeline, psg)), None)
+    for candidate in join_entries(blamed, timeline, psg):
+        return candidate, leaf_of(candidate, blamed, timeline, psg)
+    return None
 
 
 def _finding(

@@ -116,6 +116,8 @@ def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
     values: dict[str, Any] = plain(evidence)
     if isinstance(values.get("callers"), list):
         values["callers"] = [names.relative(str(caller), cwd) for caller in values["callers"]]
+    if isinstance(values.get("leaf"), dict):
+        values["leaf"]["file"] = names.relative(str(values["leaf"]["file"]), cwd)
     return values
 
 

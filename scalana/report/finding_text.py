@@ -53,7 +53,11 @@ def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
     """Source, callers, the way from the symptom, and advice, as far as there are any."""
     lines: list[str] = []
     for part in (
-        [*_source(finding, run, width, paint), *_library(finding, run.cwd, width, paint)],
+        [
+            *_source(finding, run, width, paint),
+            *_leaf(finding, run.cwd, width, paint),
+            *_library(finding, run.cwd, width, paint),
+        ],
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
         _path(finding, run.cwd, width, paint),
         _advice(finding.advice, width, paint),
@@ -121,6 +125,18 @@ def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
     if lines and run.start_unix_s is not None and changed_since(finding.file, run.start_unix_s + run.seconds):
         lines.append(paint("      (the file has changed since the run)", "yellow"))
     return lines
+
+
+def _leaf(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
+    """The function below the place in which the time is spent, if most of it is in one."""
+    leaf = finding.evidence.get("leaf")
+    if not isinstance(leaf, Mapping):
+        return []
+    label = "  inside it    "
+    line, function = int(leaf["line"]), str(leaf["function"])
+    where = f"line {line}" if leaf["file"] == finding.file else names.place(names.near(str(leaf["file"]), cwd), line)
+    calls = f", which {int(leaf['calls'])} lines call" if int(leaf["calls"]) > 1 else ""
+    return [paint(label, "dim") + clip(f"in {function}, {where}{calls}", width - len(label))]
 
 
 def _library(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:

@@ -121,6 +121,23 @@ def test_sarif_has_a_result_with_place_and_path(tmp_path: Path) -> None:
     assert "Rank 2" in result["message"]["text"]
 
 
+def test_the_leaf_is_relative_evidence_and_a_related_location(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    before = json.loads(sarif.render(analysis))["runs"][0]["results"][0]
+    leaf = {"file": str(tmp_path / "clock.py"), "line": 12, "function": "pause", "calls": 3}
+    analysis.findings[0].evidence["leaf"] = leaf
+    (finding,) = json.loads(json_report.render(analysis))["findings"]
+    assert finding["evidence"]["leaf"] == {**leaf, "file": "clock.py"}
+    result = json.loads(sarif.render(analysis))["runs"][0]["results"][0]
+    (related,) = result.pop("relatedLocations")
+    assert result == before
+    assert related["physicalLocation"]["artifactLocation"]["uri"] == "clock.py"
+    assert (related["physicalLocation"]["region"]["startLine"], related["message"]["text"]) == (
+        12,
+        "The time is spent in pause",
+    )
+
+
 def test_sarif_without_findings_or_folder(tmp_path: Path) -> None:
     analysis = balanced(tmp_path)
     analysis.ppg.run.cwd = ""

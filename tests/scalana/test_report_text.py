@@ -183,6 +183,16 @@ def test_evidence_is_optional(tmp_path: Path) -> None:
     assert claim(finding, 4) == "All 4 ranks are late here."
 
 
+def test_the_function_below_a_named_call_is_shown_beside_it(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    finding = analysis.findings[0]
+    assert "inside it" not in text.render(analysis)
+    finding.evidence["leaf"] = {"file": finding.file, "line": 12, "function": "pause", "calls": 3}
+    assert "\n  inside it    in pause, line 12, which 3 lines call\n" in text.render(analysis)
+    finding.evidence["leaf"] = {"file": str(tmp_path / "vec.hpp"), "line": 8, "function": "dot", "calls": 1}
+    assert "\n  inside it    in dot, vec.hpp:8\n" in text.render(analysis)
+
+
 def test_excerpt_marks_the_place_and_cuts_long_ones(tmp_path: Path) -> None:
     file = tmp_path / "long.py"
     file.write_text("".join(f"    line{n} = {n}\n" for n in range(1, 101)))

@@ -1,0 +1,87 @@
+"""Where the seconds of a cause go below the line that is named: the innermost function that holds most of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.call_sites import calls_of
+from scalana.detectors.rollup.candidates import MOST, Candidate
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.timeline import Timeline
+
+
+class Step(NamedTuple):
+    """A function on the way down from the one in which a cause is named."""
+
+    function: int
+    """Its vertex."""
+    place: Place
+    line: int
+    """Of its own code: where the seconds are, or where it calls what comes next."""
+
+
+def steps_below(root: Place, vertex: int, line: int, psg: PSG) -> list[Step]:
+    """The functions between one and some work below it, the outermost first; none where it is not below."""
+    steps: list[Step] = []
+    while True:
+        function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 < vertex < len(psg) else -1
+        if function < 0:
+            return []
+        if psg[function].place == root:
+            return steps[::-1]
+        steps.append(Step(function, psg[function].place, line))
+        vertex = psg[function].parent
+        site = psg[function].site or psg[vertex].place
+        line = site.line
+
+
+def work_below(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG
+) -> Iterator[tuple[list[Step], float]]:
+    """The ways from the function in which a cause is named to its work, with the seconds of each."""
+    function = psg.enclosing(candidate.spot.vertex, VertexKind.FUNCTION)
+    seconds: dict[int, float] = defaultdict(float)
+    for target, amount in zip(
+        table.target[candidate.entries].tolist(), table.seconds[candidate.entries].tolist(), strict=True
+    ):
+        seconds[target] += amount
+    for target, amount in seconds.items():
+        kind, activity = table.numbering.describe(target)
+        if kind == TargetKind.OWN and function >= 0:
+            vertex, line = int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity])
+            yield steps_below(psg[function].place, vertex, line, psg), amount
+
+
+def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:
+    """File, line and function of the leaf, and at how many lines that function is called; None where most of a cause
+    lies in the very function in which it is named, or in many small ones."""
+    if candidate.spot.kind != TargetKind.OWN or not 0 < candidate.spot.vertex < len(psg):
+        return None
+    ways = list(work_below(candidate, table, timeline, psg))
+    enough = MOST * sum(seconds for _, seconds in ways)
+    leaf: Step | None = None
+    for depth in range(max((len(steps) for steps, _ in ways), default=0)):
+        held: dict[Place, float] = defaultdict(float)
+        for steps, seconds in ways:
+            if len(steps) > depth:
+                held[steps[depth].place] += seconds
+        place = max(held, key=lambda place: held[place])
+        if held[place] < enough:
+            break
+        ways = [(steps, seconds) for steps, seconds in ways if len(steps) > depth and steps[depth].place == place]
+        lines: dict[int, float] = defaultdict(float)
+        for steps, seconds in ways:
+            lines[steps[depth].line] += seconds
+        leaf = ways[0][0][depth]._replace(line=max(lines, key=lambda line: lines[line]))
+    if leaf is None:
+        return None
+    return {
+        "file": leaf.place.file,
+        "line": leaf.line,
+        "function": leaf.place.name,
+        "calls": len(calls_of(leaf.function, psg)),
+    }

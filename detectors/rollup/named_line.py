@@ -1,0 +1,324 @@
+"""The line that is named: the call of a small helper, rather than a line in it, where going into it tells no more.
+
+Excess is found where samples are: in the innermost line of the user's own code. Often that is no line that anybody
+would edit, but the clock read of a waiting loop, a wrapper of ``sleep``, the ``dot`` or the logger that the whole
+program shares. What makes the rank different is then that it *calls* the helper, or how often.
+
+Excess is rolled up from the innermost functions outwards. What of it has come to lie in a function's own body goes on
+to the line of the call, unless it tells more to stay:
+
+* another part of the cause stays, in a function that is called from here or in a loop of its own;
+* the function is slower wherever a rank calls it: then its other calls of it have excess, too, in proportion to the
+  time in them;
+* nothing but this line calls it, and it is more than a wrapper that is called in a loop, or that forwards to a helper:
+  its name and its line say the same as the call does;
+* the line of the call calls several functions, as a table of handlers does: only the function says which of them.
+
+A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless it is called in a
+loop and the calls elsewhere show that it always spends its time in the same parts: it then runs more often.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from scalana.detectors.rollup.call_sites import (
+    Call,
+    Line,
+    call_of,
+    called_in_loop,
+    contexts,
+    depth,
+    functions_around,
+    is_known,
+    is_one_of_several,
+    is_wrapper,
+    lines_of,
+)
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
+from scalana.graphs.timeline import Timeline
+
+MOST = 0.5
+"""Part of the excess in a function that decides where all of it goes."""
+NOTABLE = 0.15
+"""Part of the excess of the rank that has most in a function, from which a rank has a say in it."""
+QUIET = 0.2
+"""Part of the excess for each second of a function's time, of that where most of it is called, below which another call
+of it has none; far from 1, for on shared cores calls that come later find others behind them."""
+SPREAD = 0.25
+"""Part of the excess at one call of a function from which the other calls have some, too."""
+SEEN = 0.1
+"""Part of the time in the calls with excess that those without must take, to show that these have none."""
+ALIKE = 0.5
+"""Part of the time in a function that lies in the same parts of it here as elsewhere, if it always does the same."""
+SAMPLES = 10
+"""Sampling periods of time elsewhere that tell in which parts of it a function ordinarily spends its time."""
+SMALL_LINES = 10
+"""Lines of a function that is seen as a whole."""
+
+
+class Excess(NamedTuple):
+    """Some excess at a line of the program."""
+
+    vertex: int
+    line: int
+    rank: int
+    """Or whatever else decides together about where its excess belongs."""
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Body:
+    """What is known of the excess below one function vertex."""
+
+    here: list[int] = field(default_factory=list)
+    """Numbers of the excess that has come to lie in its own code."""
+    below: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds at it and below, by rank."""
+
+
+def roll_up(excess: list[Excess], timeline: Timeline, psg: PSG) -> list[tuple[int, int]]:
+    """Vertex and line where each excess belongs: its own, or those of a call that leads there.
+
+    O(excess x depth of the graph), and once the activities of the run where a function is called at several lines.
+    """
+    bodies: dict[int, _Body] = defaultdict(_Body)
+    for number, (vertex, _, rank, seconds) in enumerate(excess):
+        functions = list(functions_around(vertex, psg))
+        if functions:
+            bodies[functions[0]].here.append(number)
+        for function in functions:
+            bodies[function].below[rank] += seconds
+    places = [(vertex, line) for vertex, line, _, _ in excess]
+    on_trial: dict[int, tuple[int, int]] = {}
+    helpers = _Helpers(bodies, excess, places, on_trial, timeline, psg)
+    for function in sorted(bodies, key=lambda function: -depth(function, psg)):
+        here = bodies[function].here
+        call = helpers.call_that_tells(function)
+        if call is None:
+            call = helpers.call_by_a_wrapper(function)
+            for number in here:
+                before = on_trial.pop(number, places[number])
+                places[number] = before
+                if call is not None:
+                    on_trial[number] = before
+        else:
+            for number in here:
+                on_trial.pop(number, None)
+        if call is None:
+            continue
+        for number in here:
+            places[number] = call.vertex, call.line
+        outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
+        if outer in bodies:
+            bodies[outer].here.extend(here)
+    return places
+
+
+@dataclass(slots=True)
+class _Function:
+    """All calls of one function of the program."""
+
+    calls: dict[int, Call]
+    """Where it is called, by its vertex."""
+    several: bool
+    """Whether several lines call it."""
+    everywhere: bool = False
+    """Whether it is slower wherever it is called."""
+    usual: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """Own time in its parts where its calls have no excess."""
+
+
+@dataclass(slots=True)
+class _Time:
+    """Own time at and below vertices of functions."""
+
+    of_part: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    """Of all ranks, by vertex and part."""
+    of_rank: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    """Of the ranks that hold much of the excess, by vertex and rank."""
+
+    def seconds(self, vertex: int) -> float:
+        """Of all ranks."""
+        return sum(self.of_part[vertex].values()) if vertex in self.of_part else 0.0
+
+
+def _quiet(excess_s: Mapping[Line, float], time_s: Mapping[Line, float]) -> list[Line]:
+    """The calls without excess, beside the one that has most, for the time in them."""
+    most = max(excess_s, key=lambda line: excess_s[line])
+    return [line for line in excess_s if excess_s[line] * time_s[most] < QUIET * excess_s[most] * time_s[line]]
+
+
+@dataclass(slots=True)
+class _Helpers:
+    """Decides which functions are helpers, the innermost first."""
+
+    bodies: dict[int, _Body]
+    excess: list[Excess]
+    places: list[tuple[int, int]]
+    """Vertex and line where each excess has come to by now."""
+    on_trial: dict[int, tuple[int, int]]
+    """Of excess that goes on only if it goes on further still, the place to which it else returns."""
+    timeline: Timeline
+    psg: PSG
+    functions: dict[Place, _Function] = field(default_factory=dict)
+    """The functions that hold excess."""
+
+    def __post_init__(self) -> None:
+        """Look up all calls of these functions, and compare those of functions that are called at several lines."""
+        psg = self.psg
+        calls: dict[Place, dict[int, Call]] = defaultdict(dict)
+        for vertex in contexts({psg[vertex].place for vertex in self.bodies}, psg):
+            call = call_of(vertex, psg)
+            if call is not None:
+                calls[psg[vertex].place][vertex] = call
+        for place, at in calls.items():
+            self.functions[place] = _Function(at, len({call[1:] for call in at.values()}) > 1)
+        several = [function for function in self.functions.values() if function.several]
+        if several:
+            time = self._time_in({vertex for function in several for vertex in function.calls})
+            for function in several:
+                self._compare(function, time)
+
+    def _late_ranks(self, vertices: Iterable[int]) -> set[int]:
+        """Ranks that hold much of the excess in some functions."""
+        by_rank: dict[int, float] = defaultdict(float)
+        for vertex in vertices:
+            for rank, seconds in (self.bodies[vertex].below if vertex in self.bodies else {}).items():
+                by_rank[rank] += seconds
+        most = max(by_rank.values(), default=0.0)
+        return {rank for rank, seconds in by_rank.items() if seconds >= NOTABLE * most}
+
+    def _time_in(self, functions: set[int]) -> _Time:
+        """Own time at and below function vertices."""
+        result = _Time()
+        timeline, psg = self.timeline, self.psg
+        own, activities = timeline.own, timeline.activities
+        seconds = weighted_count(own.activity, own.seconds, len(activities)).tolist()
+        around: list[list[int]] = []
+        known: dict[int, list[int]] = {}
+        for vertex, line, amount in zip(activities.vertex.tolist(), activities.line.tolist(), seconds, strict=True):
+            if vertex not in known:
+                known[vertex] = [function for function in functions_around(vertex, psg) if function in functions]
+            around.append(known[vertex])
+            for function in known[vertex]:
+                result.of_part[function][self._part(function, vertex, line)] += amount
+        rows = np.flatnonzero(np.array([bool(inside) for inside in around])[own.activity])
+        rank = timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]]
+        late = np.isin(rank, list(self._late_ranks(functions)))
+        rows, rank = rows[late], rank[late].astype(np.int64)
+        number, first = number_columns(own.activity[rows].astype(np.int64), rank)
+        sums = np.bincount(number, own.seconds[rows], len(first))
+        for activity, who, amount in zip(
+            own.activity[rows][first].tolist(), rank[first].tolist(), sums.tolist(), strict=True
+        ):
+            for function in around[activity]:
+                result.of_rank[function][who] += amount
+        return result
+
+    def _compare(self, function: _Function, time: _Time) -> None:
+        """Tell whether a function is slower wherever it is called, and what is usual where it is not."""
+        ranks = self._late_ranks(function.calls)
+        lines: dict[Line, list[int]] = defaultdict(list)
+        for vertex, call in function.calls.items():
+            lines[call[1:]].append(vertex)
+        excess_s = {
+            line: {
+                rank: sum(self.bodies[vertex].below.get(rank, 0.0) for vertex in vertices if vertex in self.bodies)
+                for rank in ranks
+            }
+            for line, vertices in lines.items()
+        }
+        of_all = {line: sum(by_rank.values()) for line, by_rank in excess_s.items()}
+        time_s = {line: sum(time.seconds(vertex) for vertex in vertices) for line, vertices in lines.items()}
+        for line in _quiet(of_all, time_s):
+            for vertex in lines[line]:
+                for part, seconds in time.of_part.get(vertex, {}).items():
+                    function.usual[part] += seconds
+        everywhere_s = 0.0
+        for rank in ranks:
+            more_s = {line: by_rank[rank] for line, by_rank in excess_s.items()}
+            did_s = {line: sum(time.of_rank[vertex].get(rank, 0.0) for vertex in lines[line]) for line in lines}
+            quiet_s = sum(did_s[line] for line in _quiet(more_s, did_s))
+            spread = sum(more_s.values()) >= (1.0 + SPREAD) * max(more_s.values())
+            if spread and quiet_s < SEEN * (sum(did_s.values()) - quiet_s):
+                everywhere_s += sum(more_s.values())
+        function.everywhere = everywhere_s > MOST * sum(of_all.values())
+
+    def _part(self, function: int, vertex: int, line: int) -> int:
+        """First line of the part of a function's own code in which something lies: a loop, a branch or a line."""
+        outermost: Vertex | None = None
+        while vertex != function:
+            if self.psg[vertex].kind is not VertexKind.COMP:
+                outermost = self.psg[vertex]
+            vertex = self.psg[vertex].parent
+        if outermost is None:
+            return line
+        return (outermost.site or outermost.place).line
+
+    def call_that_tells(self, vertex: int) -> Call | None:
+        """The call of a function vertex, if that tells as much as what lies in the function; else None."""
+        psg, function = self.psg, self.functions.get(self.psg[vertex].place)
+        call = function.calls.get(vertex) if function is not None else None
+        if function is None or call is None or function.everywhere or is_one_of_several(vertex, psg):
+            return None
+        here = self._most_of(vertex)
+        if not here:
+            return None
+        here_s = sum(self.excess[number].seconds for number in here)
+        in_loops = (number for number in here if self._in_loop_of(vertex, self.places[number][0]))
+        straight = sum(self.excess[number].seconds for number in in_loops) < MOST * here_s
+        if function.several:
+            alike = self._is_usual(vertex, here, function)
+            if straight:
+                return call if alike or lines_of(vertex, psg) <= SMALL_LINES else None
+            return call if alike and called_in_loop(vertex, psg) else None
+        if not straight or not is_wrapper(vertex, psg):
+            return None
+        forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
+        return call if (forwards or called_in_loop(vertex, psg)) and is_known(vertex, call, psg) else None
+
+    def _most_of(self, vertex: int) -> list[int]:
+        """The excess in a function's own code, of the ranks that have much in the function; none where most of it stays
+        in what the function calls."""
+        body = self.bodies[vertex]
+        most = max(body.below.values())
+        ranks = {rank for rank, seconds in body.below.items() if seconds >= NOTABLE * most}
+        here = [number for number in body.here if self.excess[number].rank in ranks]
+        here_s = sum(self.excess[number].seconds for number in here)
+        return here if here_s > (1.0 - MOST) * sum(body.below[rank] for rank in ranks) else []
+
+    def call_by_a_wrapper(self, vertex: int) -> Call | None:
+        """The call of a wrapper by another one, which tells as much if the call of that does."""
+        psg, function = self.psg, self.functions.get(self.psg[vertex].place)
+        call = function.calls.get(vertex) if function is not None else None
+        if function is None or call is None or function.several or is_one_of_several(vertex, psg):
+            return None
+        outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
+        wraps = outer in self.bodies and is_wrapper(vertex, psg) and is_wrapper(outer, psg)
+        return call if wraps and is_known(vertex, call, psg) else None
+
+    def _in_loop_of(self, function: int, vertex: int) -> bool:
+        while vertex != function:
+            if self.psg[vertex].kind is VertexKind.LOOP:
+                return True
+            vertex = self.psg[vertex].parent
+        return False
+
+    def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
+        """Whether excess in a function lies in those parts of it that take the time where its calls have none."""
+        usual_s, more = sum(function.usual.values()), defaultdict[int, float](float)
+        for number in here:
+            more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
+        more_s = sum(more.values())
+        if usual_s <= SAMPLES * self.timeline.period_s:
+            return False
+        return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= ALIKE
