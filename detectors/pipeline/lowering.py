@@ -33,6 +33,8 @@ class Code(IntEnum):
     """Wait until a message is there."""
     COMPLETE = 4
     """Wait until a message of one's own has been taken."""
+    MEET = 5
+    """Wait until all ranks are here."""
 
 
 class SendWait(IntEnum):
@@ -93,7 +95,7 @@ class Operations:
     code: CodeArray
     """A :class:`Code` each ``[operations]``."""
     argument: RowArray
-    """The action of a RUN, the message of another ``[operations]``."""
+    """The action of a RUN, the number of a MEET, the message of another ``[operations]``."""
     enter: IntArray
     """The first operation that is done for an action ``[actions]``."""
     run: IntArray
@@ -120,9 +122,18 @@ class Operations:
         """How many operations there are."""
         return len(self.code)
 
+    @property
+    def meetings(self) -> int:
+        """How often all ranks meet."""
+        return int(self.argument[self.code == Code.MEET].max(initial=-1)) + 1
 
-def lower(program: Program, engine: Engine = ENGINES["ideal"]) -> Operations:
-    """The operations of a program as an engine carries it out."""
+
+def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | None = None) -> Operations:
+    """The operations of a program as an engine carries it out.
+
+    ``meet`` numbers the meetings of all ranks before an action ``[actions]``, -1 where there is none; a meeting stands once
+    on every rank.
+    """
     sender, receiver = _messages(program)
     incoming = np.full(program.size, -1, np.int64)
     outgoing = np.full(program.size, -1, np.int64)
@@ -138,6 +149,7 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"]) -> Operations:
         np.int64(engine.send_wait),
         engine.rendezvous,
         *posts,
+        np.full(program.size, -1, np.int64) if meet is None else meet,
     )
     operations = np.arange(len(code))
     run = np.full(program.size, -1, np.int64)
@@ -191,14 +203,15 @@ def _emit(
     rendezvous: bool,
     post_first: IntArray,
     post_message: IntArray,
+    meet: IntArray,
 ) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
     """Operations of all ranks: first, code, argument, and the first operation of each action.
 
     ``post_first`` is empty where receives are posted just before use.
     """
     size = len(kind)
-    code = np.empty(8 * size + 8, np.int8)
-    argument = np.empty(8 * size + 8, np.int32)
+    code = np.empty(9 * size + 8, np.int8)
+    argument = np.empty(9 * size + 8, np.int32)
     enter = np.empty(size, np.int64)
     firsts = np.zeros(len(first), np.int64)
     early = len(post_first) > 0
@@ -207,6 +220,13 @@ def _emit(
     for rank in range(len(first) - 1):
         open_message, open_forward, held_count = -1, False, 0
         for action in range(first[rank], first[rank + 1]):
+            if meet[action] >= 0:
+                if open_message >= 0:
+                    code[n], argument[n] = 4, open_message
+                    n += 1
+                    open_message = -1
+                code[n], argument[n] = 5, meet[action]
+                n += 1
             enter[action] = n
             forward = kind[action] == 0
             message = incoming[action]

@@ -28,7 +28,8 @@ class Links:
     latency_s: FloatArray
     """From the sending to the arrival of a message on an idle link ``[messages]``."""
     occupied_s: FloatArray
-    """How much of it the link is taken, so that the next message waits (bytes / bandwidth) ``[messages]``."""
+    """How much of it the link is taken, and with it the next message and a sender that waits (bytes / bandwidth)
+    ``[messages]``."""
 
     @classmethod
     def none(cls, operations: Operations) -> Links:
@@ -131,6 +132,7 @@ def replay(operations: Operations, setting: Setting) -> Timeline:
         setting.ready_s,
         setting.tail_s,
         operations.engine.rendezvous,
+        operations.meetings,
     )
     if (at < operations.first[1:]).any():
         raise Deadlock(_deadlock(operations, at))
@@ -151,6 +153,9 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
     said = []
     for rank in np.flatnonzero(at < operations.first[1:]):
         message = operations.argument[at[rank]]
+        if operations.code[at[rank]] == Code.MEET:
+            said.append(f"rank {rank}, at the end of a step, for the other ranks")
+            continue
         sender, receiver = (int(side[message]) for side in (operations.sender, operations.receiver))
         if operations.code[at[rank]] == Code.COMPLETE:
             said.append(
@@ -179,6 +184,7 @@ def _replay(
     ready_s: FloatArray,
     tail_s: FloatArray,
     rendezvous: bool,
+    meetings: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
     """Begin and end of operations, finish of ranks, and the operation at which each rank stopped."""
     ranks = len(first) - 1
@@ -190,10 +196,13 @@ def _replay(
     # When a message was sent, its receive posted, and when it arrives: -1 until it is known.
     sent = np.full(messages, -1.0)
     posted = np.full(messages if rendezvous else 0, -1.0)
+    taken = np.full(messages if rendezvous else 0, -1.0)
     arrival = np.full(messages, -1.0)
     head = queue_first[:-1].copy()
     link_free = np.zeros(len(head))
     waiting = np.full(2 * messages, -1, np.int32)
+    met = np.full(meetings, -1.0)
+    lacking = np.full(meetings, ranks)
     ready = np.arange(ranks)
     count = ranks
     while count:
@@ -204,15 +213,33 @@ def _replay(
         last = first[rank + 1]
         while i < last:
             what, x = code[i], argument[i]
-            if what >= 3 and arrival[x] < 0:
+            if what >= 3 and what < 5 and arrival[x] < 0:
                 waiting[2 * x + what - 3] = rank
                 break
+            if what == 5:
+                # Ranks come here once each; the last one lets the others go on.
+                begin[i] = now
+                met[x] = max(met[x], now)
+                lacking[x] -= 1
+                if lacking[x]:
+                    break
+                for other in range(ranks):
+                    if other != rank:
+                        end[at[other]] = met[x]
+                        clock[other] = met[x]
+                        at[other] += 1
+                        ready[count] = other
+                        count += 1
+                now = met[x]
+                end[i] = now
+                i += 1
+                continue
             now += lead_s[i]
             begin[i] = now
             if what == 0:
                 now += duration_s[x]
             elif what >= 3:
-                now = max(now, arrival[x])
+                now = max(now, arrival[x] if what == 3 else taken[x])
             else:
                 if what == 1:
                     sent[x] = now
@@ -230,6 +257,8 @@ def _replay(
                         start = max(start, posted[m])
                     start = max(start, link_free[line])
                     link_free[line] = start + occupied_s[m]
+                    if rendezvous:
+                        taken[m] = link_free[line]
                     arrival[m] = start + latency_s[m]
                     for side in range(2):
                         other = waiting[2 * m + side]
