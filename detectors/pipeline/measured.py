@@ -309,6 +309,7 @@ class _Reading:
         """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
 
         A wait that began before the message was sent shows the latency; for another it is that of its link, the median.
+        Where a message travels only once its receive is posted, just before the wait, every wait shows it.
         """
         operations, rows = self.operations, self.rows
         sent_by = operations.sender.copy()
@@ -316,8 +317,11 @@ class _Reading:
         sent_by[joined] += 1  # an overlapped pair sends after its second action
         sent = rows.end_s[sent_by]
         there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)[operations.receiver]
-        seen = np.maximum(there - sent, 0.0)
-        shown = wait_begin[operations.receiver] <= sent
+        asked = wait_begin[operations.receiver]
+        late_post = operations.engine.rendezvous and not operations.engine.early
+        start = np.maximum(sent, asked) if late_post else sent
+        seen = np.maximum(there - start, 0.0)
+        shown = asked <= start
         usual = np.zeros(operations.program.ranks**2)
         for link in np.unique(operations.link):
             of_link = operations.link == link
@@ -325,7 +329,7 @@ class _Reading:
             usual[link] = np.median(known) if len(known) else np.quantile(seen[of_link], 0.1)
         latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
         arrival = np.full(operations.program.size, -np.inf)
-        arrival[operations.receiver] = sent + latency
+        arrival[operations.receiver] = start + latency
         return arrival, latency
 
 
