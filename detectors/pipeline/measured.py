@@ -246,7 +246,7 @@ class _Reading:
         rows, operations = self.rows, self.operations
         data, gradients, optimizer = self._boundaries()
         outside = data + gradients + optimizer
-        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + rows.send_wait_s, rows.wait_begin_s)
+        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + rows.send_wait_s + outside, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
         arrival, latency = self._arrivals(wait_begin)
         ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
