@@ -277,11 +277,16 @@ def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> tu
     """Which receives are posted before an action, as torch lowers an order: first ``[actions + 1]`` and messages.
 
     torch goes round the ranks; where the next action of a rank can be placed, its sends are, and the receives of these
-    at the end of what has been placed on the other rank so far.
+    at the end of what has been placed on the other rank so far. The reduction of a stage's gradients, after its last
+    action, and giving up its weights take a turn each (ranks with more than three stages shard more often: left out here).
     """
     receiver = np.full(int(max(incoming.max(initial=-1), outgoing.max(initial=-1))) + 1, -1, np.int64)
     receiver[incoming[incoming >= 0]] = np.flatnonzero(incoming >= 0)
-    before = _place(program.first, program.joined, incoming, outgoing, receiver, program.rank)
+    final = np.full(program.stages, -1, np.int64)
+    final[program.stage] = np.arange(program.size)  # the last one counts
+    reduces = np.zeros(program.size, bool)
+    reduces[final[final >= 0]] = True
+    before = _place(program.first, program.joined, incoming, outgoing, receiver, program.rank, reduces)
     order = np.lexsort((before[1], before[0]))  # by action, and in the order of placing
     order = order[before[0][order] >= 0]
     counts = np.bincount(before[0][order], minlength=program.size)
@@ -290,12 +295,19 @@ def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> tu
 
 @numba.njit(cache=True)
 def _place(
-    first: IntArray, joined: BoolArray, incoming: IntArray, outgoing: IntArray, receiver: IntArray, rank_of: IntArray
+    first: IntArray,
+    joined: BoolArray,
+    incoming: IntArray,
+    outgoing: IntArray,
+    receiver: IntArray,
+    rank_of: IntArray,
+    reduces: BoolArray,
 ) -> IntArray:
     """Before which action each receive is posted, and when it was placed ``[2, messages]``."""
     ranks = len(first) - 1
     following = first[:-1].copy()
     placed = np.full((2, len(receiver)), -1, np.int64)
+    turns = np.zeros(ranks, np.int64)
     count = 0
     progress = True
     while progress:
@@ -303,6 +315,10 @@ def _place(
         for rank in range(ranks):
             begin = following[rank]
             if begin == first[rank + 1]:
+                continue
+            if turns[rank]:
+                turns[rank] -= 1
+                progress = True
                 continue
             end = begin + 1
             while joined[end - 1]:
@@ -316,6 +332,7 @@ def _place(
             following[rank] = end
             progress = True
             for action in range(begin, end):
+                turns[rank] += 2 * reduces[action]
                 message = outgoing[action]
                 if message >= 0:
                     other = rank_of[receiver[message]]

@@ -140,7 +140,8 @@ class _Chain(torch.nn.Module):
         self.layers = torch.nn.ModuleDict(layers)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Through all of them."""
+        """Through all of them. The gradient of the first stage's input is made too: all stages cost the same."""
+        x = x if x.requires_grad else x.detach().requires_grad_()
         for layer in self.layers.values():
             x = layer(x)
         return x
@@ -171,7 +172,7 @@ class Links:
                 made_s = float(found[1][0, TIME])
                 if abs(made_s - time.monotonic()) < GARBAGE_S:
                     sleep_until(made_s + found[2])
-                    found[1][:, TIME] = made_s + found[2]
+                    found[1].detach()[:, TIME] = made_s + found[2]
             return result
 
         if options.latency or options.host:
