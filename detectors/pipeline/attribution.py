@@ -51,9 +51,11 @@ class StageLoad:
     weight_s: float
     """Usual seconds of W; 0 where the backward is not split."""
     load: float
-    """The load of its rank over the mean of all ranks."""
+    """What it usually takes for a microbatch over the mean of all stages."""
+    rank_load: float
+    """The same of its rank, with all stages there, over the mean of all ranks."""
     root_share: float
-    """The share of all waiting that is rooted in it."""
+    """Its share of the waiting that a balanced pipeline of this order would not have; 0 for all if there is no more."""
     critical_share: float
     """The share of the critical path that is computing of it."""
 
@@ -151,17 +153,33 @@ def attribute(measured: Measured) -> Attribution:
         step_s=measured.step_s,
         replay_s=replayed,
         balanced_s=step_s(0),
-        stages=_stage_loads(measured, switches, roots),
+        stages=_stage_loads(measured, switches, roots, _more_than_balanced(switches, roots)),
         roots=roots,
     )
 
 
-def _stage_loads(measured: Measured, switches: Switches, roots: Roots) -> tuple[StageLoad, ...]:
+def _more_than_balanced(switches: Switches, roots: Roots) -> FloatArray:
+    """The share of each stage in the waiting that is more than in a balanced pipeline ``[stages]``.
+
+    Fill and drain are rooted in all stages; what is left when those are taken off points to the stage that is different.
+    """
+    operations = switches.measured.operations
+    setting = switches.setting(0)
+    balanced = find_roots(replay(operations, setting), setting)
+    more = np.maximum(roots.waiting_s.sum(axis=0) - balanced.waiting_s.sum(axis=0), 0.0)
+    total = float(more.sum())
+    return more[:-3] / total if total > 1e-9 else np.zeros(len(more) - 3)
+
+
+def _stage_loads(measured: Measured, switches: Switches, roots: Roots, share: FloatArray) -> tuple[StageLoad, ...]:
     program, parts = measured.program, switches.parts
     rank = program.rank_of_stage
-    load: FloatArray = parts.load_s / parts.load_s[parts.load_s > 0].mean()
     forward, whole, inputs, weights = parts.usual_s
-    share, critical = roots.stage_share(), roots.critical_share()
+    work = np.zeros(program.stages)
+    np.add.at(work, program.stage, parts.usual_s[program.kind, program.stage])
+    load = work / work.mean()
+    rank_load = parts.load_s / parts.load_s[parts.load_s > 0].mean()
+    critical = roots.critical_share()
     return tuple(
         StageLoad(
             stage=s,
@@ -169,7 +187,8 @@ def _stage_loads(measured: Measured, switches: Switches, roots: Roots) -> tuple[
             forward_s=float(forward[s]),
             backward_s=float(whole[s] + inputs[s]),
             weight_s=float(weights[s]),
-            load=float(load[rank[s]]),
+            load=float(load[s]),
+            rank_load=float(rank_load[rank[s]]),
             root_share=float(share[s]),
             critical_share=float(critical[s]),
         )

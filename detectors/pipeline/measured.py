@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scalana.detectors.pipeline.actions import BoolArray, FloatArray, IntArray, Kind, OrderError, Program
-from scalana.detectors.pipeline.lowering import Code, Engine, Operations, lower
-from scalana.detectors.pipeline.simulate import Links, Setting
+from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operations, lower
+from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,11 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     program.check()
     meet = _meetings(rows, step, between.enter_s[kept])
     operations = lower(program, engine, meet)
+    try:
+        replay(operations, Setting.plain(operations, np.zeros(program.size)))
+    except Deadlock as error:
+        notes.append(f"the order could not run as {engine.name} does it, sends are taken not to wait: {error}")
+        operations = lower(program, ENGINES["ideal"], meet)
     return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
 
 
@@ -309,7 +314,7 @@ class _Reading:
         """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
 
         A wait that began before the message was sent shows the latency; for another it is that of its link, the median.
-        Where a message travels only once its receive is posted, just before the wait, every wait shows it.
+        Where a message travels only once its receive is posted, it is counted from there.
         """
         operations, rows = self.operations, self.rows
         sent_by = operations.sender.copy()
@@ -318,8 +323,9 @@ class _Reading:
         sent = rows.end_s[sent_by]
         there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)[operations.receiver]
         asked = wait_begin[operations.receiver]
-        late_post = operations.engine.rendezvous and not operations.engine.early
-        start = np.maximum(sent, asked) if late_post else sent
+        start = sent
+        if operations.engine.rendezvous:
+            start = np.maximum(sent, self._posted() if operations.engine.early else asked)
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
         usual = np.zeros(operations.program.ranks**2)
@@ -331,6 +337,15 @@ class _Reading:
         arrival = np.full(operations.program.size, -np.inf)
         arrival[operations.receiver] = start + latency
         return arrival, latency
+
+    def _posted(self) -> FloatArray:
+        """About when the receive of a message was posted: at the end of the action before that ``[messages]``."""
+        operations = self.operations
+        posts = np.flatnonzero(operations.code == Code.POST)
+        following = np.searchsorted(operations.run, posts)  # the first action that runs after it
+        posted = np.full(len(operations.sender), -np.inf)
+        posted[operations.argument[posts]] = self.before[following]
+        return posted
 
 
 def kinds_in(program: Program) -> list[Kind]:

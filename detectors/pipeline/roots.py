@@ -1,8 +1,9 @@
-"""Where waiting comes from: every wait walked back along what released it, and the critical path of the whole.
+"""Where waiting comes from: every wait walked back to its root, and the critical path of the whole.
 
-From the end of a wait, step to the operation that released it, on the other rank, and go back on that rank; a wait met
-there is followed in turn. What lies on this path between the begin and the end of the wait is what was waited for: it
-adds up to the wait exactly (delay costs of Boehme et al., ICPP 2010, on a replay).
+From the end of a wait, step to the action that released it, on the other rank. Had that action waited itself, step on to
+what released it, until one that had not: its stage is the root of the wait. What a message travelled on the way is the
+link's, and what the host did before an action the host's, as far as it lies in the wait; the parts add up to the wait.
+(Backtracking of ScalAna, SC 2020, and the direct and indirect wait states of Boehme et al., ICPP 2010, on a replay.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import numpy as np
 from scalana.detectors.pipeline.actions import FloatArray, IntArray
 from scalana.detectors.pipeline.lowering import Code, CodeArray, RowArray
 from scalana.detectors.pipeline.simulate import Setting, Timeline
+
+
+_SHORT = 0.05
+"""An action whose wait was a smaller part of it than this had not waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,62 @@ def _walk(
 
 
 @numba.njit(cache=True)
+def _hand_out(
+    operation: int,
+    seconds: float,
+    first: IntArray,
+    code: CodeArray,
+    argument: RowArray,
+    stage: IntArray,
+    rank_of: IntArray,
+    sent: IntArray,
+    posted: IntArray,
+    last_there: IntArray,
+    begin_s: FloatArray,
+    end_s: FloatArray,
+    lead_s: FloatArray,
+    into: FloatArray,
+) -> None:
+    """Hand the seconds of a wait to its root. ``operation`` is the wait, or the last operation of who was waited for."""
+    columns = len(into)
+    left = seconds
+    i = operation
+    while left > 0:
+        j = i
+        if code[i] == 5 and end_s[i] > begin_s[i]:
+            j = last_there[argument[i]]
+        elif code[i] >= 3 and end_s[i] > begin_s[i]:
+            x = argument[i]
+            j = sent[x]
+            if posted[x] >= 0 and end_s[posted[x]] > end_s[j]:
+                j = posted[x]
+            part = min(left, max(end_s[i] - max(end_s[j], begin_s[i]), 0.0))
+            into[columns - 3] += part
+            left -= part
+        # Back to the action before, then to the wait that it began with.
+        last, run = first[rank_of[j]], -1
+        k = j if code[j] < 5 else j - 1
+        while k >= last:
+            part = min(left, lead_s[k])
+            into[columns - 2] += part
+            left -= part
+            if code[k] == 0 and run >= 0:
+                k = last - 1
+                break
+            if code[k] == 0:
+                run = k
+            elif code[k] >= 3:
+                waited = end_s[k] - begin_s[k]
+                if waited > 0 and (run < 0 or waited > _SHORT * (end_s[run] - begin_s[run])):
+                    break
+            k -= 1
+        if k < last:
+            into[columns - 1 if run < 0 else stage[argument[run]]] += left
+            return
+        i = k
+
+
+@numba.njit(cache=True)
 def _walk_all(
     first: IntArray,
     code: CodeArray,
@@ -143,6 +204,7 @@ def _walk_all(
     finish_s: FloatArray,
     tail_s: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
+    """Waiting of every rank by root, and the critical path."""
     ranks = len(first) - 1
     rank_of = np.empty(len(code), np.int32)
     for rank in range(ranks):
@@ -152,24 +214,23 @@ def _walk_all(
     last = int(np.argmax(finish_s))
     final = finish_s[last]
     critical[stages + 1] += tail_s[last]
-    # Leads above the first operation and a late begin: what is left of the path ends there.
     _walk(
-        first[last + 1] - 1, last, final - tail_s[last], 0.0, first, code, argument, stage, rank_of, sent, posted, last_there,
-        begin_s, end_s, lead_s, critical,
+        first[last + 1] - 1, last, final - tail_s[last], 0.0, first, code, argument, stage, rank_of, sent, posted,
+        last_there, begin_s, end_s, lead_s, critical,
     )  # fmt: skip
     for rank in range(ranks):
         for i in range(first[rank], first[rank + 1]):
             if code[i] >= 3 and end_s[i] > begin_s[i]:
-                _walk(
-                    i, rank, end_s[i], begin_s[i], first, code, argument, stage, rank_of, sent, posted, last_there,
+                _hand_out(
+                    i, end_s[i] - begin_s[i], first, code, argument, stage, rank_of, sent, posted, last_there,
                     begin_s, end_s, lead_s, waiting[rank],
                 )  # fmt: skip
         idle = final - finish_s[rank]
         if idle > 0:
             of_tail = min(idle, tail_s[last])
             waiting[rank, stages + 1] += of_tail
-            _walk(
-                first[last + 1] - 1, last, final - of_tail, finish_s[rank], first, code, argument, stage, rank_of,
-                sent, posted, last_there, begin_s, end_s, lead_s, waiting[rank],
+            _hand_out(
+                first[last + 1] - 1, idle - of_tail, first, code, argument, stage, rank_of, sent, posted, last_there,
+                begin_s, end_s, lead_s, waiting[rank],
             )  # fmt: skip
     return waiting, critical

@@ -107,9 +107,9 @@ class Setting:
     @classmethod
     def plain(cls, operations: Operations, duration_s: FloatArray, links: Links | None = None) -> Setting:
         """Durations and links alone: the host takes no time."""
-        nothing = np.zeros(operations.program.ranks)
+        ranks = operations.program.ranks
         links = Links.none(operations) if links is None else links
-        return cls(duration_s, links, np.zeros(operations.size), nothing, nothing)
+        return cls(duration_s, links, np.zeros(operations.size), np.zeros(ranks), np.zeros(ranks))
 
 
 def replay(operations: Operations, setting: Setting) -> Timeline:
