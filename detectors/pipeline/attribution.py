@@ -37,6 +37,9 @@ SHARES = (
 TRUSTED = 0.05
 """Above this replay error no advice is given."""
 
+DEAD_BAND = 0.05
+"""Of all rank-time: less waiting than this has no root worth naming."""
+
 
 @dataclass(frozen=True)
 class StageLoad:
@@ -55,7 +58,8 @@ class StageLoad:
     rank_load: float
     """The same of its rank, with all stages there, over the mean of all ranks."""
     root_share: float
-    """Its share of the waiting that a balanced pipeline of this order would not have; 0 for all if there is no more."""
+    """Its share of the waiting that a balanced pipeline of this order would not have; 0 for all where that is less than
+    :data:`DEAD_BAND` of all rank-time."""
     critical_share: float
     """The share of the critical path that is computing of it."""
 
@@ -168,7 +172,8 @@ def _more_than_balanced(switches: Switches, roots: Roots) -> FloatArray:
     balanced = find_roots(replay(operations, setting), setting)
     more = np.maximum(roots.waiting_s.sum(axis=0) - balanced.waiting_s.sum(axis=0), 0.0)
     total = float(more.sum())
-    return more[:-3] / total if total > 1e-9 else np.zeros(len(more) - 3)
+    rank_time = switches.measured.total_s * switches.measured.program.ranks
+    return more[:-3] / total if total > DEAD_BAND * rank_time else np.zeros(len(more) - 3)
 
 
 def _stage_loads(measured: Measured, switches: Switches, roots: Roots, share: FloatArray) -> tuple[StageLoad, ...]:
