@@ -105,13 +105,13 @@ class Measured:
     optimizer_s: FloatArray
     """``[operations]``; at the first operation of the step after"""
     late_s: FloatArray
-    """How much later than the first each rank begins the first step ``[ranks]``."""
+    """How much later than the rank that computes first each rank begins the first step ``[ranks]``."""
     tail_s: FloatArray
     """Gradients and optimizer of the last step ``[2, ranks]``."""
     begin_s: FloatArray
     """When computing began, from the begin of all ``[actions]``."""
     total_s: float
-    """From the begin of the first rank to the end of the last one."""
+    """From when the rank that computes first begins, to the end of the last rank."""
     notes: tuple[str, ...] = field(default=())
     """What had to be left out, in words."""
 
@@ -250,6 +250,12 @@ class _Reading:
         """All of it."""
         rows, operations = self.rows, self.operations
         data, gradients, optimizer = self._boundaries()
+        # All begins with the rank that computes first: ranks that came before it waited for the end of an earlier step.
+        opened = np.flatnonzero(self.opens)
+        started = (self.before - data)[opened]
+        origin = float(started[rows.begin_s[opened].argmin()])
+        self.before[opened] = np.maximum(self.before[opened], origin)
+        data[opened] = np.minimum(data[opened], self.before[opened] - origin)
         outside = data + gradients + optimizer
         wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + rows.send_wait_s + outside, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
@@ -259,10 +265,8 @@ class _Reading:
         lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside, 0.0)
         np.add.at(host, operations.enter, lead)
         np.add.at(host, operations.run, np.maximum(rows.begin_s - np.maximum(ready, wait_begin), 0.0))
-        origin = float((self.before - outside)[self.opens].min())
-        opened = np.flatnonzero(self.opens)
         late = np.zeros(operations.program.ranks)
-        late[rows.rank[opened]] = (self.before - outside)[opened] - origin
+        late[rows.rank[opened]] = (self.before - data)[opened] - origin
         last = len(steps) - 1
         tail = np.stack([self.between.gradients_s[self.kept[last]], self.between.optimizer_s[self.kept[last]]])
         ends = np.zeros(operations.program.ranks)

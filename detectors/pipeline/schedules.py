@@ -265,11 +265,11 @@ def stage_placement(placement: str, ranks: int, chunks: int) -> list[int]:
 
 
 def recognise(program: Program) -> str:
-    """The name of the standard schedule that a program is; "" if it is none of them."""
+    """The name of the standard schedule that a program is, on whatever ranks; "" if it is none of them."""
     chunks = program.stages // program.ranks
     if not program.ranks or program.stages != chunks * program.ranks:
         return ""
-    given = program.orders()
+    given = _by_first_stage(program.orders())
     for schedule in SCHEDULES:
         if schedule.chunks not in (0, chunks) or (schedule.chunks == 0 and chunks < 2):
             continue
@@ -277,6 +277,12 @@ def recognise(program: Program) -> str:
             expected = schedule.orders(program.ranks, program.microbatches, chunks)
         except OrderError:
             continue
-        if expected == given:
+        if _by_first_stage(expected) == given:
             return schedule.name
     return ""
+
+
+def _by_first_stage(orders: list[Order]) -> list[list[tuple[Kind, int, int]]]:
+    """Orders without what is joined, the rank with the first stage first."""
+    plain = [[(action.kind, action.stage, action.microbatch) for action in order] for order in orders]
+    return sorted(plain, key=lambda order: min((stage for _, stage, _ in order), default=-1))

@@ -158,9 +158,7 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
             continue
         sender, receiver = (int(side[message]) for side in (operations.sender, operations.receiver))
         if operations.code[at[rank]] == Code.COMPLETE:
-            said.append(
-                f"rank {rank}, after {program.action(sender)}, for rank {program.rank[receiver]} to receive it"
-            )
+            said.append(f"rank {rank}, after {program.action(sender)}, for rank {program.rank[receiver]} to receive it")
         else:
             said.append(
                 f"rank {rank}, before {program.action(receiver)}, for {program.action(sender)} of rank"

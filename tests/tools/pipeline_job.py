@@ -126,7 +126,9 @@ def build_stage(costs: Costs, stage: int, stages: int) -> torch.nn.Module:
     """The layers of a stage; the last stage has a head if one is asked for."""
     options = costs.options
     count = options.layers[stage % len(options.layers)]
-    modules: dict[str, torch.nn.Module] = {f"layer{i}": Layer(costs, stage, 1 / options.per_stage) for i in range(count)}
+    modules: dict[str, torch.nn.Module] = {
+        f"layer{i}": Layer(costs, stage, 1 / options.per_stage) for i in range(count)
+    }
     if stage == stages - 1 and options.head:
         modules["lm_head"] = Layer(costs, stage, options.head / options.per_stage)
     return _Chain(modules)
@@ -229,7 +231,18 @@ class Truth:
             begin = time.monotonic()
             result = inner(microbatch, *args, **kwargs)
             joined = kind == "F" and (stage, microbatch) in self.pairs
-            row = [self.step, self.rank, kind, stage, microbatch, begin, time.monotonic(), *received[-1], joined, sent_s]
+            row = [
+                self.step,
+                self.rank,
+                kind,
+                stage,
+                microbatch,
+                begin,
+                time.monotonic(),
+                *received[-1],
+                joined,
+                sent_s,
+            ]
             self.rows.append(row)
             return result
 
@@ -343,8 +356,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--slow", type=numbers, action="append", default=[], help="stage:factor")
     parser.add_argument("--straggler", type=numbers, action="append", default=[], help="rank:factor:every")
     parser.add_argument("--lengths", default="1", help="factors of the microbatches in turn: 1,1.5")
-    parser.add_argument("--latency", type=numbers, action="append", default=[], help="source:target:ms, or ms for all links")
-    parser.add_argument("--host", type=numbers, action="append", default=[], help="rank:ms before every send and receive")
+    parser.add_argument(
+        "--latency", type=numbers, action="append", default=[], help="source:target:ms, or ms for all links"
+    )
+    parser.add_argument(
+        "--host", type=numbers, action="append", default=[], help="rank:ms before every send and receive"
+    )
     parser.add_argument("--data", type=numbers, action="append", default=[], help="rank:ms for loading a batch")
     parser.add_argument("--optimizer-ms", type=float, default=0.0)
     parser.add_argument("--barrier", action="store_true", help="ranks meet after every step")

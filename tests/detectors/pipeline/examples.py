@@ -27,9 +27,7 @@ def rows_of(
 ) -> ActionRows:
     """What a recorder would see of some steps that really take these costs ``[4, stages(, microbatches)]``."""
     operations = lower(program, ENGINES[engine])
-    setting = Setting.plain(
-        operations, spread_costs(program, costs), Links.uniform(operations, latency_s)
-    )
+    setting = Setting.plain(operations, spread_costs(program, costs), Links.uniform(operations, latency_s))
     setting.lead_s[operations.run] = host_s
     parts, ready = [], np.zeros(program.ranks)
     for step in range(steps):

@@ -41,7 +41,9 @@ def torch_csv(schedule) -> str:
         actions = order[rank]
         if type(schedule).__name__ == "Schedule1F1B" and rank == max(order):
             # What torch says of its last rank (not what it does) counts the forwards from 1.
-            actions = [a and (a._replace(microbatch_index=a.microbatch_index - 1) if str(a)[1] == "F" else a) for a in actions]
+            actions = [
+                a and (a._replace(microbatch_index=a.microbatch_index - 1) if str(a)[1] == "F" else a) for a in actions
+            ]
         cells = ["" if action is None else str(action) for action in actions]
         rows.append(",".join(cells))
     return "\n".join(rows) + "\n"
@@ -104,7 +106,13 @@ def test_published_bubbles_come_out_exactly(ranks: int, microbatches: int) -> No
 
 def test_published_memory_comes_out_exactly() -> None:
     for P, M in ((4, 8), (8, 32)):
-        for name, chunks, peak in (("GPipe", 1, M), ("1F1B", 1, P), ("ZB-H1", 1, P), ("ZBV", 2, P), ("LoopedBFS", 2, M)):
+        for name, chunks, peak in (
+            ("GPipe", 1, M),
+            ("1F1B", 1, P),
+            ("ZB-H1", 1, P),
+            ("ZBV", 2, P),
+            ("LoopedBFS", 2, M),
+        ):
             program = BY_NAME[name].program(P, M, chunks)
             assert peak_activations(program).max() / chunks == peak, name
     # Interleaved 1F1B: p (1 + (p-1)/(p v)), and one more of a chunk while it computes (Narayanan et al. 2021)
@@ -119,6 +127,7 @@ def test_orders_survive_the_csv_and_are_recognised(schedule) -> None:
     again = parse_torch_csv(write_torch_csv(program))
     assert again.orders() == program.orders()
     assert recognise(again) == schedule.name
+    assert recognise(Program.of(program.orders()[::-1])) == schedule.name
     placement = stage_placement(schedule.placement, 4, program.stages // 4)
     assert program.rank_of_stage.tolist() == placement
 

@@ -108,7 +108,9 @@ def test_what_is_gone_with_one_cause() -> None:
     rows = rows_of(program, costs, "ideal", steps=1, latency_s=5 * MS)
     found = {one.change: one.step_s for one in without_causes(Switches(read_rows(rows, ENGINES["ideal"])))}
     usual = np.repeat(uniform(4, 20 * MS, 40 * MS)[:, :, None], 8, axis=2)
-    assert found["no-straggler"] == pytest.approx(simulate(program, spread_costs(program, usual), None, 5 * MS).makespan_s)
+    assert found["no-straggler"] == pytest.approx(
+        simulate(program, spread_costs(program, usual), None, 5 * MS).makespan_s
+    )
     assert found["zero-latency"] == pytest.approx(simulate(program, spread_costs(program, costs)).makespan_s)
     assert set(found) == {"no-straggler", "zero-latency"}
 
