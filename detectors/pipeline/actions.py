@@ -1,7 +1,7 @@
 """What a pipeline runs: for every rank an ordered list of actions on (stage, microbatch).
 
-Words: a *stage* is a consecutive part of the model; a rank may hold several (virtual chunks). *F* is a forward pass, *B*
-a whole backward pass, *I* the part of it that the stage before waits for (gradients of the input), *W* the rest
+Words: a *stage* is a consecutive part of the model; a rank may hold several (virtual chunks). *F* is a forward pass,
+*B* a whole backward pass, *I* the part of it that the stage before waits for (gradients of the input), *W* the rest
 (gradients of the weights).
 """
 
@@ -72,8 +72,8 @@ class Program:
         rows = [action for order in orders for action in order]
         table = np.array([(a.kind, a.stage, a.microbatch, a.joined) for a in rows], np.int64).reshape(-1, 4)
         first = np.cumsum([0, *(len(order) for order in orders)])
-        columns = (np.ascontiguousarray(table[:, column]) for column in range(3))
-        program = cls(first.astype(np.int64), *columns, table[:, 3] != 0)
+        kind, stage, microbatch = (np.ascontiguousarray(table[:, column]) for column in range(3))
+        program = cls(first.astype(np.int64), kind, stage, microbatch, table[:, 3] != 0)
         program.check()
         return program
 
@@ -184,8 +184,8 @@ class Program:
 def peak_activations(program: Program, weight: FloatArray | None = None) -> FloatArray:
     """The most activations that a rank holds at a time ``[ranks]``; the order alone decides it.
 
-    A microbatch's activations of a stage are held from its forward to the end of its backward (of W, where it is split).
-    ``weight`` is what one holds, by stage ``[stages]`` (its number of layers, say); 1 if it is not given.
+    A microbatch's activations of a stage are held from its forward to the end of its backward (of W, where it is
+    split). ``weight`` is what one holds, by stage ``[stages]`` (its number of layers, say); 1 if it is not given.
     """
     weight = np.ones(program.stages) if weight is None else weight
     splits = program.position[Kind.W] >= 0
@@ -193,7 +193,8 @@ def peak_activations(program: Program, weight: FloatArray | None = None) -> Floa
     frees |= (program.kind == Kind.I) & ~splits[program.stage, program.microbatch]
     change = weight[program.stage] * ((program.kind == Kind.F).astype(float) - frees)
     # Before an action that frees, what it frees is still held: the highest level is after a forward.
-    return np.array([np.cumsum(change[a:b]).max(initial=0.0) for a, b in zip(program.first[:-1], program.first[1:])])
+    bounds = zip(program.first[:-1], program.first[1:], strict=True)
+    return np.array([np.cumsum(change[a:b]).max(initial=0.0) for a, b in bounds])
 
 
 def forward_only(program: Program) -> bool:
@@ -202,7 +203,8 @@ def forward_only(program: Program) -> bool:
 
 
 def spread_costs(program: Program, costs: FloatArray) -> FloatArray:
-    """Seconds of every action ``[actions]`` from costs ``[4, stages]`` or ``[4, stages, microbatches]``, by :class:`Kind`."""
+    """Seconds of every action ``[actions]`` from costs ``[4, stages]`` or ``[4, stages, microbatches]``, by
+    :class:`Kind`."""
     if costs.ndim == 2:
         return np.ascontiguousarray(costs[program.kind, program.stage])
     return np.ascontiguousarray(costs[program.kind, program.stage, program.microbatch])

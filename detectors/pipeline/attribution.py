@@ -1,9 +1,9 @@
 """Why a measured step took so long: shares that add up.
 
 The measured order is replayed with each cause on and off. The value of a cause is its Shapley value: what it adds,
-averaged over all orders in which causes can be added, so that the values add up to the difference between the replay with
-all of them and that with none. What remains without any cause is computing and the schedule's own fill and drain; what the
-replay with all of them misses of the measured time is unexplained.
+averaged over all orders in which causes can be added, so that the values add up to the difference between the replay
+with all of them and that with none. What remains without any cause is computing and the schedule's own fill and drain;
+what the replay with all of them misses of the measured time is unexplained.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Attribution:
     seconds: dict[str, float]
     """By the names of :data:`SHARES`; they add up to ``step_s``."""
     alone_s: dict[str, float]
-    """By cause, what a step would be shorter if only this one were gone; differs from ``seconds`` where causes overlap."""
+    """By cause, what a step would be shorter if only this one were gone; differs from ``seconds`` where causes
+    overlap."""
     lengths_s: float
     """How much of `straggler` is because microbatches differ in length on all stages alike."""
     step_s: float
@@ -165,7 +166,8 @@ def attribute(measured: Measured) -> Attribution:
 def _more_than_balanced(switches: Switches, roots: Roots) -> FloatArray:
     """The share of each stage in the waiting that is more than in a balanced pipeline ``[stages]``.
 
-    Fill and drain are rooted in all stages; what is left when those are taken off points to the stage that is different.
+    Fill and drain are rooted in all stages; what is left when those are taken off points to the stage that is
+    different.
     """
     operations = switches.measured.operations
     setting = switches.setting(0)

@@ -5,8 +5,8 @@ Durations are taken apart as
     duration = usual cost of (stage, kind) x length of the microbatch x rest
 
 where the length is what all stages have in common in a microbatch (their median), and the rest is what one stage took
-longer than usual at one microbatch: a straggler. Without imbalance, the usual costs of the stages on a rank are scaled so
-that every rank has the mean load.
+longer than usual at one microbatch: a straggler. Without imbalance, the usual costs of the stages on a rank are scaled
+so that every rank has the mean load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From a program to operations: what an engine does around its actions to send and receive, in which order.
 
-An engine is a row of :data:`ENGINES`. What differs between engines is when a receive is posted, when a send is waited for,
-and whether a message travels before its receiver asks for it.
+An engine is a row of :data:`ENGINES`. What differs between engines is when a receive is posted, when a send is waited
+for, and whether a message travels before its receiver asks for it.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class Operations:
 def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | None = None) -> Operations:
     """The operations of a program as an engine carries it out.
 
-    ``meet`` numbers the meetings of all ranks before an action ``[actions]``, -1 where there is none; a meeting stands once
-    on every rank.
+    ``meet`` numbers the meetings of all ranks before an action ``[actions]``, -1 where there is none; a meeting stands
+    once on every rank.
     """
     sender, receiver = _messages(program)
     incoming = np.full(program.size, -1, np.int64)
@@ -146,7 +146,7 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
         program.joined,
         incoming,
         outgoing,
-        np.int64(engine.send_wait),
+        int(engine.send_wait),
         engine.rendezvous,
         *posts,
         np.full(program.size, -1, np.int64) if meet is None else meet,
@@ -278,7 +278,8 @@ def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> tu
 
     torch goes round the ranks; where the next action of a rank can be placed, its sends are, and the receives of these
     at the end of what has been placed on the other rank so far. The reduction of a stage's gradients, after its last
-    action, and giving up its weights take a turn each (ranks with more than three stages shard more often: left out here).
+    action, and giving up its weights take a turn each (ranks with more than three stages shard more often: left out
+    here).
     """
     receiver = np.full(int(max(incoming.max(initial=-1), outgoing.max(initial=-1))) + 1, -1, np.int64)
     receiver[incoming[incoming >= 0]] = np.flatnonzero(incoming >= 0)

@@ -71,7 +71,8 @@ def cuts(layers: int, stages: int) -> int:
 
 
 def neighbours(cut: IntArray) -> Iterator[IntArray]:
-    """Cuts that differ by one layer moved: to a neighbouring stage, or from any stage to any other through those between."""
+    """Cuts that differ by one layer moved: to a neighbouring stage, or from any stage to any other through those
+    between."""
     count = len(cut) - 1
     sizes = np.diff(cut)
     for source in range(count):

@@ -1,9 +1,10 @@
 """Where waiting comes from: every wait walked back to its root, and the critical path of the whole.
 
-From the end of a wait, step to the action that released it, on the other rank. Had that action waited itself, step on to
-what released it, until one that had not: its stage is the root of the wait. What a message travelled on the way is the
-link's, and what the host did before an action the host's, as far as it lies in the wait; the parts add up to the wait.
-(Backtracking of ScalAna, SC 2020, and the direct and indirect wait states of Boehme et al., ICPP 2010, on a replay.)
+From the end of a wait, step to the action that released it, on the other rank. Had that action waited itself, step on
+to what released it, until one that had not: its stage is the root of the wait. What a message travelled on the way is
+the link's, and what the host did before an action the host's, as far as it lies in the wait; the parts add up to the
+wait. (Backtracking of ScalAna, SC 2020, and the direct and indirect wait states of Boehme et al., ICPP 2010, on a
+replay.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 from scalana.detectors.pipeline.actions import FloatArray, IntArray
 from scalana.detectors.pipeline.lowering import Code, CodeArray, RowArray
 from scalana.detectors.pipeline.simulate import Setting, Timeline
-
 
 _SHORT = 0.05
 """An action whose wait was a smaller part of it than this had not waited."""
@@ -57,7 +57,7 @@ def find_roots(timeline: Timeline, setting: Setting) -> Roots:
         operations.code,
         operations.argument,
         program.stage,
-        np.int64(program.stages),
+        program.stages,
         sent,
         posted,
         _last_there(timeline),
@@ -90,7 +90,7 @@ def _walk(
     code: CodeArray,
     argument: RowArray,
     stage: IntArray,
-    rank_of: IntArray,
+    rank_of: RowArray,
     sent: IntArray,
     posted: IntArray,
     last_there: IntArray,
@@ -140,7 +140,7 @@ def _hand_out(
     code: CodeArray,
     argument: RowArray,
     stage: IntArray,
-    rank_of: IntArray,
+    rank_of: RowArray,
     sent: IntArray,
     posted: IntArray,
     last_there: IntArray,
@@ -149,7 +149,8 @@ def _hand_out(
     lead_s: FloatArray,
     into: FloatArray,
 ) -> None:
-    """Hand the seconds of a wait to its root. ``operation`` is the wait, or the last operation of who was waited for."""
+    """Hand the seconds of a wait to its root. ``operation`` is the wait, or the last operation of who was waited
+    for."""
     columns = len(into)
     left = seconds
     i = operation

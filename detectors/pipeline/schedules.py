@@ -1,7 +1,7 @@
 """The standard schedules as orders of actions, one function each, and their table.
 
-All are written as the formulas of the papers and of `torch.distributed.pipelining` give them; the tests compare each with
-torch's own order. ``ranks`` hold ``chunks`` stages each.
+All are written as the formulas of the papers and of `torch.distributed.pipelining` give them; the tests compare each
+with torch's own order. ``ranks`` hold ``chunks`` stages each.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def _round_size(ranks: int, microbatches: int) -> int:
 
 
 def _interleaved(rank: int, ranks: int, microbatches: int, chunks: int, split: bool) -> Order:
-    """The order of one rank: forwards ahead, then in turns, then the rest of the backwards; W ``rank`` backwards later."""
+    """The order of one rank: forwards ahead, then in turns, then the rest of the backwards; W ``rank`` backwards
+    later."""
     size = _round_size(ranks, microbatches)
     total = chunks * microbatches
     ahead = min((chunks - 1) * size + (1 if split else 2) * (ranks - 1 - rank), total)

@@ -1,8 +1,8 @@
 """When everything happens: a simulator of operations, with what each waits for.
 
-Every rank goes through its operations until it needs a message that has not been sent, and goes on when it has been. One
-pass over all operations; the results do not depend on the order in which ranks are taken. :mod:`tests` hold a plain event
-simulator as the oracle.
+Every rank goes through its operations until it needs a message that has not been sent, and goes on when it has been.
+One pass over all operations; the results do not depend on the order in which ranks are taken. :mod:`tests` hold a
+plain event simulator as the oracle.
 """
 
 from __future__ import annotations

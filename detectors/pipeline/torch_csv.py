@@ -1,7 +1,8 @@
 """Orders as `torch.distributed.pipelining` reads and writes them: CSV, a row a rank, a cell an action.
 
-A cell is `3F0` (stage 3, forward, microbatch 0), `3B0`, `3I0`, `3W0`, an overlapped pair `(0F7;7B3)OVERLAP_F_B`, or blank.
-Communication and sharding actions (`SEND_F`, `UNSHARD` ...) of a lowered order are left out: they follow from the rest.
+A cell is `3F0` (stage 3, forward, microbatch 0), `3B0`, `3I0`, `3W0`, an overlapped pair `(0F7;7B3)OVERLAP_F_B`, or
+blank. Communication and sharding actions (`SEND_F`, `UNSHARD` ...) of a lowered order are left out: they follow from
+the rest.
 """
 
 from __future__ import annotations

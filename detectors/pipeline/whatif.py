@@ -55,7 +55,8 @@ class Prediction:
     """A change and what it brings."""
 
     change: str
-    """What kind: `repartition`, `schedule`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`, `bound`."""
+    """What kind: `repartition`, `schedule`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`,
+    `bound`."""
     text: str
     """What to do, short: `5/5/5/1`, `Interleaved1F1B, 2 chunks` ..."""
     step_s: float
@@ -71,7 +72,8 @@ class Prediction:
 def split_backward(costs: FloatArray, ratio: float = 0.5) -> FloatArray:
     """Costs with I and W filled in where only B was measured, and the other way round ``[4, ...]``.
 
-    ``ratio`` is the part of B that I takes: half of it where nothing better is known (both are one product of matrices).
+    ``ratio`` is the part of B that I takes: half of it where nothing better is known (both are one product of
+    matrices).
     """
     filled = costs.copy()
     whole, halves = costs[Kind.B], costs[Kind.I] + costs[Kind.W]
@@ -185,7 +187,7 @@ class Planner:
         return sorted(found, key=lambda one: one.step_s)
 
     def bound_s(self, microbatches: int) -> float:
-        """No cut, placement or order on these ranks is faster; layers are not split, messages and the host take no time.
+        """No cut, placement or order on these ranks is faster, as long as layers are not split; messages take no time.
 
         The largest of three: the mean of all work; one microbatch there and back; and all work of one layer after the
         first microbatch has come to it, or its forwards and input gradients and the way back from it.
@@ -198,7 +200,8 @@ class Planner:
         return max(share, float((forward + back).sum()), float(wall.max()))
 
     def wall(self) -> int | None:
-        """The layer that alone costs more than the mean of a rank, so that no cut can balance; None if there is none."""
+        """The layer that alone costs more than the mean of a rank, so that no cut can balance; None if there is
+        none."""
         work = self.costs[Kind.F] + self.costs[Kind.B]
         heaviest = int(work.argmax())
         return heaviest if work[heaviest] > work.sum() / self.model.ranks else None

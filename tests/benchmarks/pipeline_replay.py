@@ -3,8 +3,8 @@
 Run: python tests/benchmarks/pipeline_replay.py [PERFLOW_AI]
 
 `PERFLOW_AI` is a folder with its sources (github.com/yuyangJin/PerFlow-AI, Apache-2.0); without it, its column is left
-out. Both simulate forward = backward = weight = 1 in this process, by CPU time, the best of several runs; what prints is
-sent nowhere. Its order is its own (a queue of ready events); ours is the schedule's.
+out. Both simulate forward = backward = weight = 1 in this process, by CPU time, the best of several runs; what prints
+is sent nowhere. Its order is its own (a queue of ready events); ours is the schedule's.
 """
 
 from __future__ import annotations

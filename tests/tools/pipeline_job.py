@@ -3,10 +3,10 @@
     torchrun --standalone --nproc-per-node 4 tests/tools/pipeline_job.py --schedule 1F1B --nmb 8 --slow 3:1.75
 
 Every layer sleeps for its forward, its input gradient and its weight gradient, which are branches of their own in the
-graph of autograd: torch's own split of the backward calls them separately. Sleeping is by deadline: the first number of an
-activation or a gradient carries when it was made, by a clock on which nothing is late; an operation sleeps until the later
-of its own and its producer's time plus its cost. So that few cores are enough, and what is left of scheduling noise is not
-added up; only lateness above ``--slack-ms`` is kept.
+graph of autograd: torch's own split of the backward calls them separately. Sleeping is by deadline: the first number
+of an activation or a gradient carries when it was made, by a clock on which nothing is late; an operation sleeps until
+the later of its own and its producer's time plus its cost. So that few cores are enough, and what is left of
+scheduling noise is not added up; only lateness above ``--slack-ms`` is kept.
 
 With ``--truth FILE`` the job writes down what happened when, measured by itself around torch's own calls.
 """
@@ -150,7 +150,8 @@ class _Chain(torch.nn.Module):
 
 
 class Links:
-    """Latency of links and a slow host, put where they are in real jobs: into the wait, and before a batch is posted."""
+    """Latency of links and a slow host, put where they are in real jobs: into the wait, and before a batch is
+    posted."""
 
     def __init__(self, options: argparse.Namespace, rank: int) -> None:
         self.received: dict[int, tuple[Any, torch.Tensor, float]] = {}

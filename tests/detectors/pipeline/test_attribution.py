@@ -95,7 +95,8 @@ def test_gaps_are_of_the_host() -> None:
 
 
 def test_ranks_that_enter_early_wait_for_the_step_before() -> None:
-    # The last rank of 1F1B is done first and enters the next step first; a record that begins there is no longer for it.
+    # The last rank of 1F1B is done first and enters the next step first; a record that begins there is no longer for
+    # it.
     program = BY_NAME["1F1B"].program(4, 8)
     whole = rows_of(program, BALANCED, "torch-1f1b", steps=3)
     later = read_rows(whole.take(whole.step > 0), ENGINES["torch-1f1b"])
