@@ -84,6 +84,20 @@ def torch_engine(schedule: str) -> Engine:
     return ENGINES[{"GPipe": "torch-gpipe", "1F1B": "torch-1f1b"}.get(schedule, "torch")]
 
 
+def variant(engine: Engine, program: Program) -> Engine:
+    """The engine by which the makers of ``engine`` would run another program: several stages a rank need another
+    one."""
+    several = program.stages > program.ranks
+    if engine.name.startswith("torch"):
+        if several or bool((program.kind == Kind.W).any()):
+            return ENGINES["torch"]
+        forward = program.kind[: program.first[1]] == Kind.F
+        return ENGINES["torch-gpipe" if bool(forward[: program.microbatches].all()) else "torch-1f1b"]
+    if engine.name.startswith("megatron"):
+        return ENGINES["megatron-interleaved" if several else "megatron"]
+    return ENGINES["ideal"] if several else engine
+
+
 @dataclass(frozen=True, slots=True)
 class Operations:
     """What every rank does, in order, and the messages between them."""

@@ -1,10 +1,11 @@
 """A pipeline that somebody wrote by hand, recognised by its messages alone.
 
-What a chain of ranks does is a pipeline of training if every rank in the middle passes on what came (the k-th message to
-the next rank follows the k-th from the one before, and the same backwards), what goes there comes back in the same size,
-and it repeats. A halo exchange sends before it has received, a ring has no ends, a manager has many neighbours, and a
-sweep in one direction has nothing that comes back: they are none. Two ranks, and all forwards before all backwards, look
-like other programs as well (question and answer, sweeps there and back): they count only where training is known.
+What a chain of ranks does is a pipeline of training if every rank in the middle passes on what came (the k-th message
+to the next rank follows the k-th from the one before, and the same backwards), what goes there comes back in the same
+size, and it repeats. A halo exchange sends before it has received, a ring has no ends, a manager has many neighbours,
+and a sweep in one direction has nothing that comes back: they are none. Two ranks, and all forwards before all
+backwards, look like other programs as well (question and answer, sweeps there and back): they count only where
+training is known.
 """
 
 from __future__ import annotations
@@ -225,7 +226,8 @@ def _actions(events: _Events, steps: IntArray) -> ActionRows:
         received = {(e.kind, e.number): (e.begin_s, e.end_s) for e in events.of(stage) if not e.is_send}
         usual = np.median([end - begin for begin, end, computed in stretches if len(computed) == 1] or [0.0])
         for begin, end, computed in stretches:
-            # The very last backward of the first stage is followed by no message: it takes what such a one usually does.
+            # The very last backward of the first stage is followed by no message: it takes what such a one usually
+            # does.
             end = end if end > begin or computed[0][0] is Kind.F else begin + float(usual)
             total, at = sum(weight[kind] for kind, _ in computed), begin
             for kind, number in computed:

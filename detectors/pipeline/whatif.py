@@ -21,7 +21,7 @@ from scalana.detectors.pipeline.actions import (
     spread_costs,
 )
 from scalana.detectors.pipeline.causes import EVERYTHING, Cause, Switches
-from scalana.detectors.pipeline.lowering import ENGINES, Engine, lower
+from scalana.detectors.pipeline.lowering import ENGINES, Engine, lower, variant
 from scalana.detectors.pipeline.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.schedules import SCHEDULES, Schedule
 from scalana.detectors.pipeline.simulate import Links, Setting, replay
@@ -101,9 +101,9 @@ class Planner:
         self.model, self.engine = model, engine
         self.costs = split_backward(model.layer_costs)
 
-    def evaluator(self, program: Program, engine: Engine | None = None) -> Callable[[IntArray], float]:
-        """Step time of a program as a function of the cut."""
-        engine = self.engine if engine is None else engine
+    def evaluator(self, program: Program) -> Callable[[IntArray], float]:
+        """Step time of a program as a function of the cut, on the engine's variant for it."""
+        engine = variant(self.engine, program)
         operations = lower(program, engine)
         links = Links.by_ranks(operations, self.model.latency_s)
         plain = Setting.plain(operations, np.zeros(program.size), links)
