@@ -11,7 +11,7 @@ training is known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -213,8 +213,8 @@ def _actions(events: _Events, steps: IntArray) -> ActionRows:
     last = len(events.stages) - 1
     found = [list(_stretches(e, s == 0, s == last)) for s, e in enumerate(events.stages)]
     alone: dict[Kind, list[float]] = {Kind.F: [], Kind.B: []}
-    for stage in found[1:-1]:
-        for begin, end, computed in stage:
+    for inner in found[1:-1]:
+        for begin, end, computed in inner:
             if len(computed) == 1:
                 alone[computed[0][0]].append(end - begin)
     known = all(alone.values()) and np.median(alone[Kind.F]) > 0
@@ -236,6 +236,8 @@ def _actions(events: _Events, steps: IntArray) -> ActionRows:
                 step = int(steps[number])
                 rows.append((step, stage, kind, stage, number - int(begins[step]), at, until, *wait))
                 at = until
-    step, rank, kind, place, microbatch, *seconds = (np.array(column) for column in zip(*rows, strict=True))
-    nothing = np.zeros(len(rows))
-    return ActionRows(step, rank, kind, place, microbatch, *seconds, joined=nothing.astype(bool), send_wait_s=nothing)
+    whole = np.array([row[:5] for row in rows], np.int64)
+    seconds = np.array([row[5:] for row in rows], np.float64)
+    step, stage_of, kind_of, _, microbatch = whole.T
+    actions = ActionRows.of(step, stage_of, kind_of, stage_of, microbatch, seconds[:, 0], seconds[:, 1])
+    return replace(actions, wait_begin_s=seconds[:, 2], wait_end_s=seconds[:, 3])
