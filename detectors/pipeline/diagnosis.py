@@ -1,0 +1,174 @@
+"""All of it in one call: rows of one pipeline in; shares, loads, and what changes would bring, out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import FloatArray, IntArray, Kind
+from scalana.detectors.pipeline.attribution import Attribution, attribute
+from scalana.detectors.pipeline.causes import Switches
+from scalana.detectors.pipeline.lowering import Engine
+from scalana.detectors.pipeline.measured import ActionRows, Between, Measured, read_rows
+from scalana.detectors.pipeline.partition import stage_costs
+from scalana.detectors.pipeline.schedules import recognise
+from scalana.detectors.pipeline.whatif import Model, Planner, Prediction, without_causes
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What is known of the layers of the model."""
+
+    names: tuple[str, ...]
+    cost_s: FloatArray
+    """Seconds of a microbatch by kind and layer, in whatever proportion: they are scaled to what their stage takes
+    ``[4, layers]``."""
+    cut: IntArray
+    """The first layer of every stage, and the number of layers ``[stages + 1]``."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What there is to say of one pipeline."""
+
+    measured: Measured
+    attribution: Attribution
+    schedule: str
+    """Name of the standard schedule; "" if it is none."""
+    layers: Layers | None
+    """Scaled to what was measured."""
+    predictions: tuple[Prediction, ...]
+    """What changes would bring, the fastest first, the bound last; none where the replay is not to be trusted."""
+    wall: str
+    """The layer that alone costs more than the mean of a rank; "" if there is none, or layers are not known."""
+
+    def section(self, engine: str, ranks: list[int]) -> dict[str, object]:
+        """The entry of ``pipeline`` in a JSON report; ``ranks`` are the job's."""
+        found = self.attribution
+        stages = []
+        for stage in found.stages:
+            entry: dict[str, object] = {
+                "stage": stage.stage,
+                "rank": ranks[stage.rank],
+                "forward_s": stage.forward_s,
+                "backward_s": stage.backward_s,
+                "weight_s": stage.weight_s,
+                "load": stage.load,
+                "root_share": stage.root_share,
+                "critical_share": stage.critical_share,
+            }
+            if self.layers is not None:
+                entry["layers"] = [
+                    {
+                        "name": self.layers.names[i],
+                        "forward_s": float(self.layers.cost_s[Kind.F, i]),
+                        "backward_s": float(self.layers.cost_s[Kind.B :, i].sum()),
+                    }
+                    for i in range(self.layers.cut[stage.stage], self.layers.cut[stage.stage + 1])
+                ]
+            stages.append(entry)
+        return {
+            "engine": engine,
+            "schedule": self.schedule,
+            "ranks": ranks,
+            "stages": self.measured.program.stages,
+            "microbatches": int(np.median(self.measured.microbatches)),
+            "steps": len(self.measured.steps),
+            "step_s": found.step_s,
+            "replay_s": found.replay_s,
+            "shares": found.shares,
+            "stage": stages,
+            "what_if": [
+                {
+                    "change": p.change,
+                    "text": p.text,
+                    "step_s": p.step_s,
+                    "peak_activations": None if p.change == "bound" else p.peak_activations,
+                }
+                for p in self.predictions
+            ],
+        }
+
+
+def diagnose(
+    rows: ActionRows, engine: Engine, between: Between | None = None, layers: Layers | None = None
+) -> Diagnosis:
+    """Diagnose the measured steps of one pipeline.
+
+    Raises:
+        OrderError: where no step is recorded in full.
+    """
+    measured = read_rows(rows, engine, between)
+    found = attribute(measured)
+    first = measured.first_step()
+    scaled = None if layers is None else scale_layers(found, layers)
+    predictions: list[Prediction] = []
+    wall = ""
+    if found.trusted:
+        predictions = without_causes(Switches(measured))
+        planner = Planner(_model(measured, found, scaled), engine)
+        cut = np.arange(first.stages + 1) if scaled is None else scaled.cut
+        predictions += _changes(planner, measured, found, cut, known=scaled is not None)
+        heaviest = planner.wall()
+        wall = "" if heaviest is None or scaled is None else scaled.names[heaviest]
+    order = sorted(predictions, key=lambda one: (one.change == "bound", one.step_s))
+    return Diagnosis(measured, found, recognise(first), scaled, tuple(order), wall)
+
+
+def scale_layers(found: Attribution, layers: Layers) -> Layers:
+    """The layers' costs such that those of a stage add up to what it takes, kind by kind."""
+    usual = _stage_usual(found)
+    given = stage_costs(layers.cost_s, layers.cut)
+    whole = stage_costs(layers.cost_s.sum(axis=0)[None], layers.cut)[0]
+    stage = np.repeat(np.arange(len(layers.cut) - 1), np.diff(layers.cut))
+    scaled = np.zeros_like(layers.cost_s)
+    for kind in Kind:
+        # Where a kind is not known by layer, it is spread as all kinds together are.
+        known = given[kind][stage] > 0
+        parts = np.where(known, layers.cost_s[kind], layers.cost_s.sum(axis=0))
+        total = np.where(known, given[kind][stage], whole[stage])
+        scaled[kind] = usual[kind][stage] * parts / np.where(total > 0, total, 1.0)
+    return replace(layers, cost_s=scaled)
+
+
+def _stage_usual(found: Attribution) -> FloatArray:
+    """Usual seconds by kind and stage ``[4, stages]``: the whole backward as B, or I and W where it is split."""
+    usual = np.zeros((4, len(found.stages)))
+    for stage in found.stages:
+        usual[Kind.F, stage.stage] = stage.forward_s
+        usual[Kind.I if stage.weight_s else Kind.B, stage.stage] = stage.backward_s
+        usual[Kind.W, stage.stage] = stage.weight_s
+    return usual
+
+
+def _model(measured: Measured, found: Attribution, layers: Layers | None) -> Model:
+    """What a planner needs; without layers, every stage is one that cannot be cut."""
+    operations, ranks = measured.operations, measured.program.ranks
+    usual = float(np.median(measured.links.latency_s)) if len(measured.links.latency_s) else 0.0
+    latency = np.full(ranks * ranks, usual)
+    for link in np.unique(operations.link):
+        latency[link] = np.median(measured.links.latency_s[operations.link == link])
+    inner = np.ones(operations.size, bool)
+    inner[operations.enter[_starts(measured)]] = False
+    host = float(measured.host_s[inner].sum()) / measured.program.size
+    costs = _stage_usual(found) if layers is None else layers.cost_s
+    return Model(costs, ranks, latency.reshape(ranks, ranks), host, () if layers is None else layers.names)
+
+
+def _starts(measured: Measured) -> IntArray:
+    """The first action of every rank in every step."""
+    rank, step = measured.program.rank, measured.step
+    return np.flatnonzero(np.concatenate([[True], (rank[1:] != rank[:-1]) | (step[1:] != step[:-1])]))
+
+
+def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntArray, known: bool) -> list[Prediction]:
+    """A new cut, other schedules, and the bound. What a step has beside the model of costs stays as it is."""
+    program = measured.first_step()
+    now_s = planner.evaluator(program)(cut)
+    beside_s = found.step_s - now_s
+    changes = [planner.repartition(program, cut)] if known else []
+    changes += [one for one in planner.schedules(program.microbatches) if one.step_s < now_s]
+    bound = planner.bound_s(program.microbatches)
+    changes.append(Prediction("bound", "no cut, placement or order is faster", bound, float("nan")))
+    return [replace(one, step_s=one.step_s + (beside_s if one.change != "bound" else 0.0)) for one in changes]

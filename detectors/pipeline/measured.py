@@ -1,0 +1,357 @@
+"""What was measured of a pipeline, as the program that it was: rows of actions in, one long replayable order out.
+
+All steps of a rank are put one behind the other, the microbatches numbered on: so it does not matter that the ranks
+enter and leave a step at different times. What lies between two actions is a wait for a message or time of the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import BoolArray, FloatArray, IntArray, Kind, OrderError, Program
+from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operations, lower
+from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
+
+
+@dataclass(frozen=True)
+class ActionRows:
+    """Measured actions, in any order; seconds on one clock for all ranks, ``[rows]`` all."""
+
+    step: IntArray
+    rank: IntArray
+    """Numbered from 0 within the pipeline."""
+    kind: IntArray
+    """A :class:`~scalana.detectors.pipeline.actions.Kind` each."""
+    stage: IntArray
+    microbatch: IntArray
+    begin_s: FloatArray
+    """When computing began, after the wait for input."""
+    end_s: FloatArray
+    wait_begin_s: FloatArray
+    """When the rank began to wait for the input; NaN where no wait was seen."""
+    wait_end_s: FloatArray
+    """NaN where no wait was seen."""
+    joined: BoolArray
+    """Whether the next action of the rank belongs to this one."""
+    send_wait_s: FloatArray
+    """Seconds between the end of the action before and the begin of this one in which the rank waited for its own
+    messages to be taken; 0 where it did not or it is part of the wait for input."""
+
+    @classmethod
+    def of(
+        cls,
+        step: IntArray,
+        rank: IntArray,
+        kind: IntArray,
+        stage: IntArray,
+        microbatch: IntArray,
+        begin_s: FloatArray,
+        end_s: FloatArray,
+    ) -> ActionRows:
+        """Rows of which only this is known."""
+        unknown, nothing = np.full(len(step), np.nan), np.zeros(len(step))
+        return cls(
+            step, rank, kind, stage, microbatch, begin_s, end_s, unknown, unknown, np.zeros(len(step), bool), nothing
+        )
+
+    def take(self, chosen: IntArray | BoolArray) -> ActionRows:
+        """Some of the rows."""
+        return ActionRows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Between:
+    """What every rank does before and after the actions of a step, seconds each ``[steps, ranks]``."""
+
+    enter_s: FloatArray
+    """When the rank entered the step (a moment); NaN where it is not known: then its first action begins it."""
+    data_s: FloatArray
+    """Waiting for input data before the step."""
+    gradients_s: FloatArray
+    """Reducing gradients over replicas after the actions."""
+    optimizer_s: FloatArray
+    """The optimizer's step after that."""
+
+    @classmethod
+    def nothing(cls, steps: int, ranks: int) -> Between:
+        """Where none of it was recorded."""
+        zero = np.zeros((steps, ranks))
+        return cls(np.full((steps, ranks), np.nan), zero, zero.copy(), zero.copy())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measured steps, ready to be replayed."""
+
+    operations: Operations
+    """All steps of all ranks, microbatches numbered through."""
+    steps: IntArray
+    """The steps, by number, that are in it ``[steps]``."""
+    step: IntArray
+    """The row in ``steps`` of an action ``[actions]``."""
+    microbatches: IntArray
+    """How many microbatches each step has ``[steps]``."""
+    duration_s: FloatArray
+    """``[actions]``"""
+    links: Links
+    host_s: FloatArray
+    """What the host does before an operation, without the following ``[operations]``."""
+    data_s: FloatArray
+    """``[operations]``; at the first operation of a step"""
+    gradients_s: FloatArray
+    """``[operations]``; at the first operation of the step after"""
+    optimizer_s: FloatArray
+    """``[operations]``; at the first operation of the step after"""
+    late_s: FloatArray
+    """How much later than the rank that computes first each rank begins the first step ``[ranks]``."""
+    tail_s: FloatArray
+    """Gradients and optimizer of the last step ``[2, ranks]``."""
+    begin_s: FloatArray
+    """When computing began, from the begin of all ``[actions]``."""
+    total_s: float
+    """From when the rank that computes first begins, to the end of the last rank."""
+    notes: tuple[str, ...] = field(default=())
+    """What had to be left out, in words."""
+
+    @property
+    def program(self) -> Program:
+        """The order of all actions."""
+        return self.operations.program
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step, on average."""
+        return self.total_s / len(self.steps)
+
+    def setting(self) -> Setting:
+        """A replay of what was measured."""
+        lead = self.host_s + self.data_s + self.gradients_s + self.optimizer_s
+        return Setting(self.duration_s, self.links, lead, self.late_s, self.tail_s.sum(axis=0))
+
+    def first_step(self) -> Program:
+        """The order of the first step, by itself."""
+        chosen = self.step == 0
+        program = self.program
+        ranks = np.bincount(program.rank[chosen], minlength=program.ranks)
+        return Program(
+            np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64),
+            program.kind[chosen],
+            program.stage[chosen],
+            program.microbatch[chosen],
+            program.joined[chosen],
+        )
+
+
+def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) -> Measured:
+    """The measured steps of one pipeline. ``between`` has a row for each step number in ascending order.
+
+    Raises:
+        OrderError: where no step is complete.
+    """
+    numbers = np.unique(rows.step)
+    between = Between.nothing(len(numbers), int(rows.rank.max()) + 1) if between is None else between
+    kept, notes = _complete_steps(rows, numbers)
+    if not len(kept):
+        raise OrderError("no step of the pipeline is recorded in full" + (f": {notes[0]}" if notes else ""))
+    chosen = np.isin(rows.step, numbers[kept])
+    rows = rows.take(chosen)
+    rows = rows.take(np.lexsort((rows.begin_s, rows.step, rows.rank)))
+    step = np.searchsorted(numbers[kept], rows.step)
+    size = np.array([rows.microbatch[step == k].max() + 1 for k in range(len(kept))])
+    offset = np.concatenate([[0], np.cumsum(size)[:-1]])
+    ranks = np.bincount(rows.rank, minlength=between.data_s.shape[1])
+    program = Program(
+        np.concatenate([[0], np.cumsum(ranks)]).astype(np.int64),
+        rows.kind.astype(np.int64),
+        rows.stage.astype(np.int64),
+        (rows.microbatch + offset[step]).astype(np.int64),
+        rows.joined.astype(bool),
+    )
+    program.check()
+    meet = _meetings(rows, step, between.enter_s[kept])
+    operations = lower(program, engine, meet)
+    try:
+        replay(operations, Setting.plain(operations, np.zeros(program.size)))
+    except Deadlock as error:
+        notes.append(f"the order could not run as {engine.name} does it, sends are taken not to wait: {error}")
+        operations = lower(program, ENGINES["ideal"], meet)
+    return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
+
+
+def _meetings(rows: ActionRows, step: IntArray, enter_s: FloatArray) -> IntArray:
+    """The number of the meeting before an action ``[actions]``, -1 where there is none.
+
+    Where no rank enters a step before all have done the one before, they meet in between (the norm of gradients, a
+    metric): a rank that was done early waited there, and would be there later if it had more to do.
+    """
+    steps = int(step.max()) + 1
+    begin, end = np.full((steps, enter_s.shape[1]), np.inf), np.full((steps, enter_s.shape[1]), -np.inf)
+    own = np.where(np.isnan(rows.wait_begin_s), rows.begin_s, rows.wait_begin_s)
+    np.minimum.at(begin, (step, rows.rank), own)
+    np.maximum.at(end, (step, rows.rank), rows.end_s)
+    begin = np.fmin(begin, enter_s)
+    met = np.concatenate([[False], begin[1:].min(axis=1) >= end[:-1].max(axis=1)])
+    starts = np.ones(len(step), bool)
+    starts[1:] = (step[1:] != step[:-1]) | (rows.rank[1:] != rows.rank[:-1])
+    number = np.where(met, np.cumsum(met) - 1, -1)
+    return np.where(starts, number[step], -1).astype(np.int64)
+
+
+def _complete_steps(rows: ActionRows, numbers: IntArray) -> tuple[IntArray, list[str]]:
+    """Rows of ``numbers`` that make a program by themselves, and why the others do not."""
+    kept, notes = [], []
+    stages = int(rows.stage.max()) + 1
+    for k, number in enumerate(numbers):
+        part = rows.take(rows.step == number)
+        part = part.take(np.lexsort((part.begin_s, part.rank)))
+        first = np.searchsorted(part.rank, np.arange(int(rows.rank.max()) + 2)).astype(np.int64)
+        program = Program(first, part.kind, part.stage, part.microbatch, part.joined.astype(bool))
+        try:
+            program.check()
+            if program.stages < stages:
+                raise OrderError(f"only {program.stages} of {stages} stages were seen")
+        except OrderError as error:
+            notes.append(f"step {number} is left out: {error}")
+            continue
+        kept.append(k)
+    return np.array(kept, np.int64), notes
+
+
+class _Reading:
+    """Tells host time, waits and transfers apart, action by action."""
+
+    def __init__(
+        self, rows: ActionRows, step: IntArray, between: Between, kept: IntArray, operations: Operations
+    ) -> None:
+        self.rows, self.step, self.between, self.kept, self.operations = rows, step, between, kept, operations
+        program = operations.program
+        count = len(rows.step)
+        self.starts = np.ones(count, bool)  # the first action of a rank in a step
+        self.starts[1:] = (step[1:] != step[:-1]) | (rows.rank[1:] != rows.rank[:-1])
+        self.opens = np.zeros(count, bool)  # the first of a rank at all
+        self.opens[program.first[:-1]] = True
+        self.before = np.concatenate([[0.0], rows.end_s[:-1]])
+        entered = between.enter_s[kept][step, rows.rank]
+        # A rank's first action: from where it entered the step, or from its wait, or from itself.
+        own = np.where(np.isnan(rows.wait_begin_s), rows.begin_s, rows.wait_begin_s)
+        entered = np.where(np.isnan(entered), own, np.minimum(entered, own))
+        self.entered = entered
+        self.before = np.where(self.opens, entered, np.minimum(self.before, rows.begin_s))
+        # After a meeting, from when the last rank came to it.
+        meets = np.flatnonzero(operations.code == Code.MEET)
+        ends = np.full(operations.meetings, -np.inf)
+        at = np.searchsorted(operations.enter, meets, side="right")
+        np.maximum.at(ends, operations.argument[meets], rows.end_s[at - 1])
+        self.before[at] = ends[operations.argument[meets]]
+
+    def measured(self, steps: IntArray, size: IntArray, notes: tuple[str, ...]) -> Measured:
+        """All of it."""
+        rows, operations = self.rows, self.operations
+        data, gradients, optimizer = self._boundaries()
+        # All begins with the rank that computes first: ranks that came before it waited for the end of an earlier step.
+        opened = np.flatnonzero(self.opens)
+        started = (self.before - data)[opened]
+        origin = float(started[rows.begin_s[opened].argmin()])
+        self.before[opened] = np.maximum(self.before[opened], origin)
+        data[opened] = np.minimum(data[opened], self.before[opened] - origin)
+        outside = data + gradients + optimizer
+        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + rows.send_wait_s + outside, rows.wait_begin_s)
+        wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
+        arrival, latency = self._arrivals(wait_begin)
+        ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
+        host = np.zeros(operations.size)
+        lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside, 0.0)
+        np.add.at(host, operations.enter, lead)
+        np.add.at(host, operations.run, np.maximum(rows.begin_s - np.maximum(ready, wait_begin), 0.0))
+        late = np.zeros(operations.program.ranks)
+        late[rows.rank[opened]] = (self.before - data)[opened] - origin
+        last = len(steps) - 1
+        tail = np.stack([self.between.gradients_s[self.kept[last]], self.between.optimizer_s[self.kept[last]]])
+        ends = np.zeros(operations.program.ranks)
+        np.maximum.at(ends, rows.rank, rows.end_s)
+        spread = [np.zeros(operations.size) for _ in range(3)]
+        for into, seconds in zip(spread, (data, gradients, optimizer), strict=True):
+            np.add.at(into, operations.enter, seconds)
+        return Measured(
+            operations=operations,
+            steps=steps,
+            step=self.step,
+            microbatches=size,
+            duration_s=rows.end_s - rows.begin_s,
+            links=Links(latency, np.zeros_like(latency)),
+            host_s=host,
+            data_s=spread[0],
+            gradients_s=spread[1],
+            optimizer_s=spread[2],
+            late_s=late,
+            tail_s=tail,
+            begin_s=rows.begin_s - origin,
+            total_s=float((ends + tail.sum(axis=0)).max()) - origin,
+            notes=notes,
+        )
+
+    def _boundaries(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Data before an action that starts a step, gradients and optimizer of the step before ``[actions]`` each.
+
+        What does not fit between the two steps (it ran beside them) is cut.
+        """
+        data, gradients, optimizer = (np.zeros(len(self.step)) for _ in range(3))
+        at = np.flatnonzero(self.starts)
+        row, rank = self.kept[self.step[at]], self.rows.rank[at]
+        data[at] = self.between.data_s[row, rank]
+        inner = at[~self.opens[at]]
+        earlier = self.kept[self.step[inner] - 1]
+        gradients[inner] = self.between.gradients_s[earlier, self.rows.rank[inner]]
+        optimizer[inner] = self.between.optimizer_s[earlier, self.rows.rank[inner]]
+        room = np.zeros(len(self.step))
+        room[inner] = np.maximum(self.entered[inner] - self.before[inner], 0.0)
+        # A reduction in which all ranks meet is as long as the others are late: what is left of it counts.
+        room_left = np.maximum(room - data - optimizer, 0.0)
+        gradients[inner] = np.minimum(gradients[inner], room_left[inner])
+        asked = data + gradients + optimizer
+        fits = np.where(self.opens | (asked <= room), 1.0, room / np.where(asked > 0, asked, 1.0))
+        return data * fits, gradients * fits, optimizer * fits
+
+    def _arrivals(self, wait_begin: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
+
+        A wait that began before the message was sent shows the latency; for another it is that of its link, the median.
+        Where a message travels only once its receive is posted, it is counted from there.
+        """
+        operations, rows = self.operations, self.rows
+        sent_by = operations.sender.copy()
+        joined = operations.program.joined[sent_by]
+        sent_by[joined] += 1  # an overlapped pair sends after its second action
+        sent = rows.end_s[sent_by]
+        there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)[operations.receiver]
+        asked = wait_begin[operations.receiver]
+        start = sent
+        if operations.engine.rendezvous:
+            start = np.maximum(sent, self._posted() if operations.engine.early else asked)
+        seen = np.maximum(there - start, 0.0)
+        shown = asked <= start
+        usual = np.zeros(operations.program.ranks**2)
+        for link in np.unique(operations.link):
+            of_link = operations.link == link
+            known = seen[of_link & shown]
+            usual[link] = np.median(known) if len(known) else np.quantile(seen[of_link], 0.1)
+        latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
+        arrival = np.full(operations.program.size, -np.inf)
+        arrival[operations.receiver] = start + latency
+        return arrival, latency
+
+    def _posted(self) -> FloatArray:
+        """About when the receive of a message was posted: at the end of the action before that ``[messages]``."""
+        operations = self.operations
+        posts = np.flatnonzero(operations.code == Code.POST)
+        following = np.searchsorted(operations.run, posts)  # the first action that runs after it
+        posted = np.full(len(operations.sender), -np.inf)
+        posted[operations.argument[posts]] = self.before[following]
+        return posted
+
+
+def kinds_in(program: Program) -> list[Kind]:
+    """The kinds of action that a program has."""
+    return [kind for kind in Kind if bool((program.kind == kind).any())]

@@ -1,0 +1,57 @@
+"""Costs and runs that several tests use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import FloatArray, Program, spread_costs
+from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.measured import ActionRows
+from scalana.detectors.pipeline.simulate import Links, Setting, replay
+
+
+def uniform(stages: int, f: float = 1.0, b: float = 2.0, i: float = 1.0, w: float = 1.0) -> FloatArray:
+    """The same costs for all stages ``[4, stages]``."""
+    return np.repeat(np.array([[f], [b], [i], [w]]), stages, axis=1)
+
+
+def rows_of(
+    program: Program,
+    costs: FloatArray,
+    engine: str = "ideal",
+    steps: int = 2,
+    latency_s: float = 0.0,
+    host_s: float = 0.0,
+    between_s: float = 0.0,
+    meet: bool = False,
+) -> ActionRows:
+    """What a recorder would see of some steps that really take these costs ``[4, stages(, microbatches)]``."""
+    operations = lower(program, ENGINES[engine])
+    setting = Setting.plain(operations, spread_costs(program, costs), Links.uniform(operations, latency_s))
+    setting.lead_s[operations.run] = host_s
+    parts, ready = [], np.zeros(program.ranks)
+    for step in range(steps):
+        setting.ready_s[:] = ready
+        timeline = replay(operations, setting)
+        waits = operations.receive >= 0
+        wait_begin = np.where(waits, timeline.begin_s[operations.enter], np.nan)
+        wait_end = np.where(waits, timeline.end_s[operations.receive], np.nan)
+        columns = (np.full(program.size, step), program.rank, program.kind, program.stage, program.microbatch)
+        seconds = (timeline.action_begin_s, timeline.action_end_s, wait_begin, wait_end)
+        parts.append((*columns, *seconds, program.joined, _send_waits(program, timeline)))
+        ready = timeline.finish_s + between_s
+        if meet:
+            ready = np.full(program.ranks, ready.max())
+    return ActionRows(*(np.concatenate(column) for column in zip(*parts)))
+
+
+def _send_waits(program: Program, timeline) -> FloatArray:
+    """Waits for a message to be taken that a recorder sees by themselves, at the action after them."""
+    operations = timeline.operations
+    seconds = np.zeros(program.size)
+    for at in np.flatnonzero(operations.code == Code.COMPLETE):
+        after = int(np.searchsorted(operations.run, at))
+        sender = program.rank[operations.sender[operations.argument[at]]]
+        if after < program.size and program.rank[after] == sender and at < operations.enter[after]:
+            seconds[after] += timeline.end_s[at] - timeline.begin_s[at]
+    return seconds
