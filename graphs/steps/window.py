@@ -61,12 +61,14 @@ def _met(timeline: Timeline, inside: BoolArray) -> BoolArray:
 def _calls(
     timeline: Timeline, row: IntArray, inside: BoolArray, begin: FloatArray, end: FloatArray
 ) -> tuple[Calls, Instances]:
-    """The calls that are kept, and the instances that they post to. Calls outside wait for nothing."""
+    """The calls that are kept, and the instances that they post to or wait for. Calls outside wait for nothing."""
     calls, instances = timeline.calls, timeline.instances
     location = calls.location[row].astype(np.int64)
     size = np.where(inside, np.diff(calls.wait_first)[row], 0).astype(np.int64)
     posts = calls.posts[row].astype(np.int64)
-    found = np.unique(posts[posts >= 0])
+    waits = calls.waits[rows_of_ranges(calls.wait_first[row].astype(np.int64), size)].astype(np.int64)
+    # What is waited for may be given by a call that posts to something else: a signal.
+    found = np.unique(np.concatenate((posts[posts >= 0], waits)))
     instance = np.full(len(instances) + 1, -1, np.int64)  # the last for none
     instance[found] = np.arange(len(found))
     members_of = np.diff(instances.first)[found].astype(np.int64)
@@ -90,7 +92,7 @@ def _calls(
         posts=instance[posts],
         first=np.searchsorted(location, np.arange(len(timeline.locations) + 1)).astype(np.int64),
         wait_first=np.concatenate(([0], np.cumsum(size))),
-        waits=instance[calls.waits[rows_of_ranges(calls.wait_first[row].astype(np.int64), size)]],
+        waits=instance[waits],
     )
     kept_instances = Instances(
         operation=instances.operation[found],

@@ -247,6 +247,15 @@ def test_windows_cut_everything_and_lose_nothing(uneven):
     assert sums == pytest.approx([uneven.own.seconds.sum(), uneven.call_s().sum(), find_waits(uneven).total_s])
 
 
+def test_what_is_waited_for_is_in_the_window_even_if_no_call_there_posts_to_it(uneven):
+    """Signals are given by calls that post to something else."""
+    calls = uneven.calls
+    waited = np.flatnonzero(calls.waits == calls.posts[0])
+    calls.posts[calls.posts == calls.posts[0]] = -1
+    part = window(uneven, np.full(RANKS, -1.0), np.full(RANKS, 1e9))
+    assert (part.calls.waits >= 0).all() and len(part.calls.waits) == len(calls.waits) and len(waited)
+
+
 def test_a_window_of_everything_changes_nothing(uneven):
     part = window(uneven, np.full(RANKS, -1.0), np.full(RANKS, 1e9))
     for table in ("calls", "instances", "own", "locations"):
