@@ -11,7 +11,7 @@ from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import window
 
-MOST_EXPLAINED = 5
+MOST_EXPLAINED = 3
 """Steps, the longest, of which it is told who made them slow."""
 LARGE = 0.5
 """Part of what a step is longer than usual that its cause must explain, as seconds that a rank waited."""

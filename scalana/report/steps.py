@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
     from scalana.detectors.when.slow import SlowStep
 
-_MOST_SLOW = 5
+_MOST_SLOW = 3
 """Slow steps that are named in the text."""
 
 _INFERRED = {"communication": "from repeated communication"}
