@@ -12,7 +12,7 @@ from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, no_metrics
 from scalana.graphs.steps.periods import Periods
-from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.steps.window import gap_edges, row_parts
 from scalana.graphs.timeline import Timeline
 
 _RANKS_AT_ONCE = 256
@@ -32,8 +32,8 @@ class Steady:
 def steady_state(timeline: Timeline, waits: WaitStates, periods: Periods, vertices: int) -> Steady:
     """Divide the time of every rank by whether it lies in ``periods``.
 
-    Work between calls that reaches over an edge is divided in proportion to time, each kind alike. Waiting is at the
-    beginning of a call. Cost: linear in calls and rows of own work.
+    Work between calls that reaches over an edge is divided by when it was seen, and where that is not known in
+    proportion to time. Waiting is at the beginning of a call. Cost: linear in calls and rows of own work.
     """
     metrics = no_metrics(vertices, timeline.ranks)
     outside = {name: metrics[name] for name in _OUTSIDE}
@@ -86,33 +86,41 @@ def _of_ranks(
         since, until = edges[0][gaps], edges[1][gaps]
         gap_s = periods.inside_s(locations.rank[of], since, until)
         part = np.clip(gap_s / np.maximum(until - since, 1e-300), 0.0, 1.0)
-        worked, held = _add_own(timeline, rows, gaps.start, of, part, outside)
+        worked, held = _add_own(
+            timeline, rows, of[own.gap[rows] - gaps.start], _parts(timeline, rows, part, gaps.start, periods), outside
+        )
         work, between = work + worked, between + held
         if timeline.unwritten is not None:
             in_calls += float((timeline.unwritten.gap_s[gaps] * part)[locations.is_main[of]].sum())
     return work, between, waiting, in_calls
 
 
+def _parts(timeline: Timeline, rows: slice, of_gap: FloatArray, first_gap: int, periods: Periods) -> FloatArray:
+    """Which part of some rows of own work lies inside, by the parts of the gaps from ``first_gap`` on ``[rows]``."""
+    own = timeline.own
+    seen = slice(*np.searchsorted(own.seen_row, [rows.start, rows.stop]).tolist())
+    gap, since, until = own.gap[own.seen_row[seen]], own.seen_s[seen, 0], own.seen_s[seen, 1]
+    calls = len(timeline.calls)
+    location = np.where(gap < calls, 0, gap - calls)
+    location[gap < calls] = timeline.calls.location[gap[gap < calls]]
+    inside = periods.inside_s(timeline.locations.rank[location], since, until) / (until - since)
+    return row_parts(own, rows, of_gap[own.gap[rows] - first_gap], inside)
+
+
 def _add_own(
-    timeline: Timeline,
-    rows: slice,
-    first_gap: int,
-    location: IntArray,
-    part: FloatArray,
-    outside: dict[str, FloatArray],
+    timeline: Timeline, rows: slice, location: IntArray, inside: FloatArray, outside: dict[str, FloatArray]
 ) -> tuple[float, float]:
     """Add what of some rows of own work lies outside; returns the seconds on a CPU, and all, that lie inside. Location
-    and ``part`` that lies inside are those of gaps from ``first_gap`` on ``[gaps]``."""
+    and the part that lies ``inside`` are those of the rows ``[rows]``."""
     own, locations = timeline.own, timeline.locations
-    gap = own.gap[rows] - first_gap
-    main, inside = locations.is_main[location[gap]], part[gap]
+    main = locations.is_main[location]
     seconds, cpu_s, core_wait_s = own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows]
     worked = float((np.minimum(cpu_s, seconds) * inside)[main].sum())
     held = float((seconds * inside)[main].sum())
     beyond = np.flatnonzero(main & (inside < 1.0))
     out = 1.0 - inside[beyond]
     vertex = timeline.activities.vertex[own.activity[rows][beyond]]
-    rank = locations.rank[location[gap[beyond]]]
+    rank = locations.rank[location[beyond]]
     seconds, cpu_s, core_wait_s = seconds[beyond] * out, cpu_s[beyond] * out, core_wait_s[beyond] * out
     add_to(outside["time_s"], vertex, rank, seconds)
     add_to(outside["core_wait_s"], vertex, rank, core_wait_s)

@@ -13,9 +13,9 @@ from scalana.graphs.timeline import Calls, Instances, Locations, OwnWork, Timeli
 def window(timeline: Timeline, start_s: FloatArray, end_s: FloatArray) -> Timeline:
     """What every rank did from ``start_s`` to ``end_s``, each ``[ranks]``.
 
-    Calls that reach over an edge are cut there, and so is the work between calls, of which as large a part of each
-    kind is kept. What a call waits for is known even where a member came to it before the window, or comes after it:
-    that one then comes at the window's edge.
+    Calls that reach over an edge are cut there, and so is the work between calls (:func:`row_parts`). What a call waits
+    for is known even where a member came to it before the window, or comes after it: that one then comes at the
+    window's edge.
     """
     locations, rank = timeline.locations, timeline.locations.rank
     begin = np.clip(locations.start_s, start_s[rank], end_s[rank])
@@ -137,9 +137,43 @@ def _new_gaps(timeline: Timeline, kept: BoolArray, number: IntArray) -> IntArray
     return np.concatenate((np.where(tail, count + calls.location, following), count + locations))
 
 
+def row_parts(own: OwnWork, rows: slice, of_gap: FloatArray, seen: FloatArray) -> FloatArray:
+    """Which part of some rows of own work lies in a part of the run ``[rows]``.
+
+    Where it is known when in its gap a kind of work was seen, it is what lies there of that time; else as much as of
+    the gap. All in all it is as much of every gap's work as lies there of its time.
+
+    Args:
+        own: Own work.
+        rows: Which of it.
+        of_gap: The part of the gap of each row ``[rows]``.
+        seen: The part of the time in which it was seen, of the rows ``own.seen_row`` among these ``[rows seen]``.
+    """
+    low, high = np.searchsorted(own.seen_row, [rows.start, rows.stop])
+    which = own.seen_row[low:high] - rows.start
+    cut = (of_gap[which] > 0.0) & (of_gap[which] < 1.0)
+    if not cut.any():
+        return of_gap
+    part = of_gap.copy()
+    part[which[cut]] = seen[cut]
+    affected = np.flatnonzero((of_gap > 0.0) & (of_gap < 1.0))
+    _, gap = np.unique(own.gap[rows][affected], return_inverse=True)
+    seconds, share = own.seconds[rows][affected], part[affected]
+    whole, inside = np.bincount(gap, seconds), np.bincount(gap, seconds * share)
+    wanted = np.bincount(gap, seconds * of_gap[affected])
+    less = wanted / np.maximum(inside, 1e-300)
+    more = (whole - wanted) / np.maximum(whole - inside, 1e-300)
+    part[affected] = np.where(inside[gap] >= wanted[gap], share * less[gap], 1.0 - (1.0 - share) * more[gap])
+    return np.clip(part, 0.0, 1.0)
+
+
 def _own(timeline: Timeline, kept: BoolArray, number: IntArray, begin: FloatArray, end: FloatArray) -> OwnWork:
     own = timeline.own
-    part = _gap_parts(timeline, begin, end)[own.gap]
+    location = gap_locations(timeline)[own.gap[own.seen_row]]
+    since, until = own.seen_s[:, 0], own.seen_s[:, 1]
+    seen = np.minimum(until, end[location]) - np.maximum(since, begin[location])
+    of_gap = _gap_parts(timeline, begin, end)[own.gap]
+    part = row_parts(own, slice(0, len(own)), of_gap, np.clip(seen / (until - since), 0.0, 1.0))
     row = np.flatnonzero(part > 0.0)
     gap, part = _new_gaps(timeline, kept, number)[own.gap[row]], part[row]
     order = np.argsort(gap, kind="stable")

@@ -232,9 +232,15 @@ def uneven():
     return simulate(program)[0]
 
 
-def test_windows_cut_everything_and_lose_nothing(uneven):
+@pytest.mark.parametrize("seen", [False, True])
+def test_windows_cut_everything_and_lose_nothing(uneven, seen):
     from scalana.detectors.delays.wait_states import find_waits
 
+    if seen:  # of every other row when it was seen: in the first half of its gap
+        begin, end = gap_edges(uneven)
+        uneven.own.seen_row = np.arange(0, len(uneven.own), 2)
+        gap = uneven.own.gap[uneven.own.seen_row]
+        uneven.own.seen_s = np.stack((begin[gap], (begin[gap] + end[gap]) / 2), axis=1)
     edges = np.linspace(0.0, uneven.locations.end_s.max(), 14)
     sums = np.zeros(3)
     for start, end in zip(edges[:-1], edges[1:], strict=True):
@@ -245,6 +251,17 @@ def test_windows_cut_everything_and_lose_nothing(uneven):
         assert (np.diff(part.own.gap) >= 0).all()
         sums += part.own.seconds.sum(), part.call_s().sum(), find_waits(part).total_s
     assert sums == pytest.approx([uneven.own.seconds.sum(), uneven.call_s().sum(), find_waits(uneven).total_s])
+
+
+def test_work_is_divided_by_when_it_was_seen():
+    """One rank without calls: it starts for 8 s, and computes for 2 s."""
+    timeline, names = simulate([[work(8000, "start"), work(2000)]])
+    timeline.own.seen_row, timeline.own.seen_s = np.arange(2), np.array([[0.0, 8.0], [8.0, 10.0]])
+    part = window(timeline, np.array([7.5]), np.array([9.5]))
+    seconds = dict(zip([names[row] for row in part.own.activity], part.own.seconds, strict=True))
+    assert seconds == {"start": pytest.approx(0.5), "compute": pytest.approx(1.5)}
+    timeline.own.seen_s[1] = [9.0, 10.0]  # where that does not fill the window, more of what lies there is taken
+    assert window(timeline, np.array([7.0]), np.array([9.0])).own.seconds.sum() == pytest.approx(2.0)
 
 
 def test_what_is_waited_for_is_in_the_window_even_if_no_call_there_posts_to_it(uneven):
