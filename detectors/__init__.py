@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.graphs.ppg import PPG
+    from scalana.graphs.steps.steps import Steps
 
 
-def analyze(ppg: PPG) -> Analysis:
+def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     """Return the findings of all detectors, the largest loss first, and where the time went.
 
-    Fills the metric ``wait_s`` of ``ppg``.
+    Fills the metric ``wait_s`` of ``ppg``. ``steps`` are those of the run, where they are known; else they are looked
+    for.
     """
     from scalana.detectors.run import analyze as run_detectors
 
-    return run_detectors(ppg)
+    return run_detectors(ppg, steps)

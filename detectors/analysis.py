@@ -8,7 +8,11 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.regions import RegionTime
+from scalana.detectors.when.slow import SlowStep
+from scalana.detectors.when.steady import Steady
 from scalana.graphs.ppg import PPG
+from scalana.graphs.steps.steps import Steps
 
 
 @dataclass(slots=True)
@@ -23,3 +27,13 @@ class Analysis:
     warnings: list[str] = field(default_factory=list)
     sections: dict[str, object] = field(default_factory=dict)
     """Accounts and the like of detectors, by the name of the part of the report that shows them."""
+    steps: Steps | None = None
+    """None where the run shows no steps."""
+    steady: Steady | None = None
+    """The steady state; None likewise."""
+    slow_steps: list[SlowStep] = field(default_factory=list)
+    """Longest first."""
+    regions: list[RegionTime] = field(default_factory=list)
+    """Empty where the user named none."""
+    window: tuple[int, int] | None = None
+    """First and last step where the analysis is of these alone; :attr:`steps` are only these then."""

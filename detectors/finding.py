@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    pass
+    from scalana.graphs.arrays.types import IntArray
 
 
 @dataclass(slots=True)
@@ -51,3 +51,5 @@ class Finding:
     """Symptom first, root last."""
     evidence: dict[str, object] = field(default_factory=dict)
     advice: str = ""
+    entries: IntArray | None = field(default=None, repr=False, compare=False)
+    """Rows of the blame table that it is made of; None where it is not of waiting."""

@@ -7,13 +7,20 @@ import numpy as np
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.time_split import split_time
+from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
+from scalana.detectors.when.marks import steps_of
+from scalana.detectors.when.regions import Named, region_times
+from scalana.detectors.when.slow import slow_steps
+from scalana.detectors.when.steady import steady_state
+from scalana.detectors.when.told import tell_regions, tell_steps
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import Timeline
 
 CROWDED = 0.05
@@ -24,20 +31,50 @@ SUM_TOLERANCE = 1e-6
 """Relative error that the sum of all blame may have."""
 
 
-def analyze(ppg: PPG) -> Analysis:
+def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
     facts = Facts(ppg)
     _fill_waiting(facts)
     warnings = _warnings(ppg)
-    outcomes = [detector.detect(facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
-    findings = reconciled([(outcome.told, outcome.explained) for outcome in outcomes], ppg.timeline)
+    outcomes = _outcomes(facts)
+    findings = _findings(outcomes, ppg.timeline)
     warnings += _unbalanced(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
     warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
     _count_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
     ordered = sorted(findings, key=lambda finding: -finding.lost_s)
-    return Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
+    analysis = Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
+    _tell_when(analysis, steps if steps is not None else steps_of(ppg))
+    return analysis
+
+
+def _outcomes(facts: Facts) -> list[Outcome]:
+    """What every detector finds that the run has something for."""
+    return [detector.detect(facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
+
+
+def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
+    return reconciled([(outcome.told, outcome.explained) for outcome in outcomes], timeline)
+
+
+def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
+    """Add what regions and steps tell."""
+    ppg, waits, table = analysis.ppg, analysis.waits, analysis.blame
+    analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
+    if analysis.regions:
+        tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
+    if steps is not None:
+        analysis.steps = steps
+        analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))
+        tell_steps(analysis.findings, table, waits, steps, ppg.timeline)
+        analysis.slow_steps = slow_steps(steps, ppg, _findings_of)
+
+
+def _findings_of(part: PPG) -> list[Finding]:
+    """What is found in a part of a run, analysed by itself."""
+    facts = Facts(part)
+    return _findings(_outcomes(facts), part.timeline) if facts.wait_s > 0.0 else []
 
 
 def _fill_waiting(facts: Facts) -> None:

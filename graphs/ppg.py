@@ -26,6 +26,7 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
+from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
@@ -372,6 +373,8 @@ def _own_work(
     in_calls[0] = False
     in_calls = with_callees(data.tree.parent, in_calls)  # of sources that were not found, the library's own functions
     unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(stays) else 0)
+    place_of_path = catalogue.find(places.vertex, places.line)
+    seen: dict[int, Extents] = {}
 
     def gaps(number: int) -> Gaps:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
@@ -386,10 +389,11 @@ def _own_work(
         part, here = located[number], gaps(number)
         samples = samples_of(data, part.portion)
         rows, told = sampled_work(here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls)
+        behind = first_call[-1] + first_location[number] - len(part)
+        to = here.number + np.where(here.number < len(part), first_call[number], behind)
         if here.unwritten_ns is not None:
-            behind = first_call[-1] + first_location[number] - len(part)
-            to = here.number + np.where(here.number < len(part), first_call[number], behind)
             unwritten_s[to] = to_seconds(here.unwritten_ns)
+        seen[number] = extents_of(here, to, samples, part.threads, place_of_path, period_ns)
         return narrowed(rows), told
 
     rows, told = zip(*each(sampled, numbers), strict=True) if located else ((), ())
@@ -410,7 +414,9 @@ def _own_work(
 
     del rows
     before, behind = zip(*each(inferred, numbers), strict=True) if located else ((), ())
-    return (*numbered([*before, *behind], catalogue), unwritten_s)
+    own, activities = numbered([*before, *behind], catalogue)
+    add_extents(own, activities, catalogue, list(seen.values()))
+    return own, activities, unwritten_s
 
 
 def _add_samples(

@@ -135,6 +135,10 @@ class OwnWork:
     """Of these runnable, but waiting for a core ``[rows]``."""
     samples: IntArray
     """Samples behind the row; 0 where the time was inferred from like gaps ``[rows]``."""
+    seen_row: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows in long gaps of which it is known when in the gap they were seen, ascending ``[rows seen]``."""
+    seen_s: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    """Aligned times from which and until which ``[rows seen, 2]``."""
 
     def __post_init__(self) -> None:
         _narrow(self, ROW, "gap", "activity", "samples")

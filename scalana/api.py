@@ -100,6 +100,7 @@ def analyze(
     run: str | os.PathLike[str],
     *,
     launch: int | None = None,
+    steps: tuple[int, int] | None = None,
     scheduler: str | Cluster | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Report:
@@ -109,12 +110,13 @@ def analyze(
         run: The folder that ``scalana run`` or :func:`scalana.profile` made.
         launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
             ``mpirun``); None for the longest.
+        steps: First and last step (both included) to which the analysis is restricted; None for the whole run.
         scheduler: Address of a Dask scheduler whose workers read the records (``pip install 'scalana[dask]'``), or a
             connection to one; None to read them here.
         progress: Called now and then with what is being done, how much of it is done, and how much there is.
 
     Raises:
-        RunDataError: the folder is no run, its records cannot be read, or it has no such launch.
+        RunDataError: the folder is no run, its records cannot be read, or it has no such launch or steps.
         ClusterError: the scheduler or its workers cannot be used.
     """
     path = os.fspath(run)
@@ -147,7 +149,22 @@ def analyze(
             f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
             for path in changed
         ]
-        return Report(detectors.analyze(ppg))
+        return Report(detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps))
+
+
+def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
+    """The analysis of some steps alone."""
+    from scalana import detectors
+    from scalana.detectors.when.marks import steps_of
+    from scalana.detectors.when.part import StepError, part_of
+
+    try:
+        part, steps = part_of(ppg, steps_of(ppg), *window)
+    except StepError as error:
+        raise RunDataError(f"{path}: {error}") from error
+    analysis = detectors.analyze(part, steps)
+    analysis.window = window
+    return analysis
 
 
 @contextmanager

@@ -162,7 +162,7 @@ ROOMS = {
         ("finding", "kinds", "account"),
         ("delays",),
         ("rollup",),
-        ("whatif",),
+        ("whatif", "when"),
         ("noise",),
         ("facts", "analysis", "reconcile"),
         ("detector",),

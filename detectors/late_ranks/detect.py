@@ -275,6 +275,7 @@ def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
 def _finding(candidate: Candidate, excess: StretchExcess | None, run: _Run) -> Finding:
     finding = finding_at(candidate.spot, candidate.ranks, candidate.lost_s, run.psg)
     finding.lost_share = candidate.lost_s / run.total_s
+    finding.entries = candidate.entries
     finding.evidence = describe(candidate, run.table, run.timeline, run.psg, excess)
     return finding
 

@@ -70,8 +70,13 @@ class Candidate:
 
 def shares_of(candidate: Candidate, table: BlameTable) -> np.ndarray:
     """Which rows of the table's shares come to rest on a candidate ``[rows of Shares]``."""
+    return shares_of_entries(candidate.entries, table)
+
+
+def shares_of_entries(entries: IntArray, table: BlameTable) -> np.ndarray:
+    """Which rows of the table's shares come to rest on some of its entries ``[rows of Shares]``."""
     hit = np.zeros(len(table.target) + 1, dtype=bool)  # the last for no entry
-    hit[candidate.entries] = True
+    hit[entries] = True
     return np.asarray(hit[table.share_entry])
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Hop
-from scalana.detectors.rollup.candidates import Candidate, shares_of
+from scalana.detectors.rollup.candidates import Candidate, shares_of_entries
 from scalana.graphs.arrays.segments import sum_by_key, weighted_count
-from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
@@ -30,7 +30,7 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
     groups, shares = table.groups, table.shares
     if not len(groups.group_wait_s):
         return [root]
-    direct, reaching = _reaching(candidate, table)
+    direct, reaching = reaching_entries(candidate.entries, table)
     if reaching.max(initial=0.0) <= 0.0:
         return [root]
     culprit = groups.comparison_culprit[groups.group_comparison]
@@ -73,10 +73,11 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
     return [*hops, root]
 
 
-def _reaching(candidate: Candidate, table: BlameTable) -> tuple[FloatArray, FloatArray]:
-    """Part of each wait group's seconds that comes to rest on the candidate, at once and in all ``[wait groups]``."""
+def reaching_entries(entries: IntArray, table: BlameTable) -> tuple[FloatArray, FloatArray]:
+    """Part of each wait group's seconds that comes to rest on some entries of a blame table, at once and in all
+    ``[wait groups]``."""
     groups, shares = table.groups, table.shares
-    hit = shares_of(candidate, table)
+    hit = shares_of_entries(entries, table)
     count = len(groups.group_wait_s)
     direct = weighted_count(shares.group[hit], shares.share[hit], count)
     reaching = direct.copy()

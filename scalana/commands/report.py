@@ -11,6 +11,21 @@ from scalana.commands.compare import add_scheduler
 from scalana.errors import ClusterError, CommandError, RunDataError
 
 
+def step_range(text: str) -> tuple[int, int]:
+    """First and last of ``A:B``.
+
+    Raises:
+        argparse.ArgumentTypeError: it is something else.
+
+    >>> step_range("20:29")
+    (20, 29)
+    """
+    first, colon, last = text.partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal()) or int(last) < int(first):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of steps: give the first and the last, as in 20:29")
+    return int(first), int(last)
+
+
 class ReportCommand:
     """Print the report of a recorded run."""
 
@@ -19,6 +34,7 @@ examples:
   scalana report scalana-20250131-142233
   scalana report --format json -o report.json scalana-20250131-142233
   scalana report --launch 2 scalana-20250131-142233
+  scalana report --steps 20:29 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
 """
 
@@ -34,6 +50,13 @@ examples:
             type=int,
             help="which launch, from 1 on, of a job that started its ranks several times (default: the longest)",
         )
+        steps = parser.add_mutually_exclusive_group()
+        steps.add_argument(
+            "--step", metavar="N", type=int, help="analyse step N alone (the report of the run says which there are)"
+        )
+        steps.add_argument(
+            "--steps", metavar="A:B", type=step_range, help="analyse the steps from A to B alone, both included"
+        )
         add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
@@ -45,7 +68,13 @@ examples:
         memory.keep_freed()
         try:
             with Progress(sys.stderr) as progress:
-                report = api.analyze(args.folder, launch=args.launch, scheduler=args.scheduler, progress=progress)
+                report = api.analyze(
+                    args.folder,
+                    launch=args.launch,
+                    steps=args.steps if args.step is None else (args.step, args.step),
+                    scheduler=args.scheduler,
+                    progress=progress,
+                )
                 if args.format == "json":
                     text = report.to_json()
                 elif args.format == "sarif":

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from scalana.report import names, sections
+from scalana.report.regions import of_recorded
+from scalana.report.steps import summary
 
 if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding, Hop
+    from scalana.detectors.when.regions import RegionTime
+    from scalana.detectors.when.slow import SlowStep
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"
@@ -23,6 +30,11 @@ DIGITS = 6
 def document(analysis: Analysis) -> dict[str, Any]:
     """The report as dicts, lists, strings, numbers and None, with keys in the order in which they are documented."""
     run = analysis.ppg.run
+    divided = {
+        "steps": _steps(analysis),
+        "time_steady": None if analysis.steady is None else _time(analysis.steady.time),
+        "regions": [_region(region, analysis) for region in analysis.regions] or None,
+    }
     return {
         "schema": SCHEMA,
         "run": {
@@ -37,6 +49,45 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "findings": [finding_entry(finding, run.cwd) for finding in by_loss(analysis.findings)],
         "communication": _communication(run),
         **sections.as_document(analysis),
+        **{name: value for name, value in divided.items() if value is not None},
+    }
+
+
+def _steps(analysis: Analysis) -> dict[str, Any] | None:
+    """The steps, and which of them were slow; None where there are none."""
+    told = summary(analysis)
+    if told is None:
+        return None
+    entry = {name: plain(value) for name, value in asdict(told).items()}
+    entry["slowest"] = [step.number for step in analysis.slow_steps]
+    entry["slow"] = [_slow(step, analysis.ppg.run) for step in analysis.slow_steps if step.cause is not None]
+    if analysis.window is not None:
+        entry["window"] = list(analysis.window)
+    return entry
+
+
+def _slow(step: SlowStep, run: RunInfo) -> dict[str, Any]:
+    """A slow step of which the cause is known."""
+    assert step.cause is not None
+    return {
+        "step": step.number,
+        "seconds": plain(step.seconds),
+        "root": _root(step.cause, run.cwd),
+        "ranks": sorted(int(rank) for rank in step.cause.ranks),
+        "lost_s": plain(step.cause.lost_s),
+    }
+
+
+def _region(region: RegionTime, analysis: Analysis) -> dict[str, Any]:
+    seconds, wait_s = of_recorded(analysis, region)
+    return {
+        "name": region.path[-1],
+        "path": list(region.path),
+        "count": region.count,
+        "least_s": plain(float(seconds.min())),
+        "median_s": plain(float(np.median(seconds))),
+        "most_s": plain(float(seconds.max())),
+        "wait_s": plain(float(wait_s.sum())),
     }
 
 
@@ -94,14 +145,7 @@ def finding_entry(finding: Finding, cwd: str) -> dict[str, Any]:
     """One finding, with files relative to ``cwd`` where they lie below it."""
     return {
         "kind": finding.kind,
-        "root": {
-            "file": names.relative(finding.file, cwd),
-            "line": int(finding.line),
-            "end_line": int(finding.end_line),
-            "function": finding.function,
-            "vertex": int(finding.vertex),
-            "vertex_kind": str(finding.vertex_kind),
-        },
+        "root": _root(finding, cwd),
         "ranks": sorted(int(rank) for rank in finding.ranks),
         "lost_s": plain(finding.lost_s),
         "lost_share": plain(finding.lost_share),
@@ -109,6 +153,17 @@ def finding_entry(finding: Finding, cwd: str) -> dict[str, Any]:
         "path": [_hop(hop, cwd) for hop in finding.path],
         "evidence": _evidence(finding.evidence, cwd),
         "advice": finding.advice,
+    }
+
+
+def _root(finding: Finding, cwd: str) -> dict[str, Any]:
+    return {
+        "file": names.relative(finding.file, cwd),
+        "line": int(finding.line),
+        "end_line": int(finding.end_line),
+        "function": finding.function,
+        "vertex": int(finding.vertex),
+        "vertex_kind": str(finding.vertex_kind),
     }
 
 

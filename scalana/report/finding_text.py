@@ -11,6 +11,7 @@ from scalana.report import names
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
+from scalana.report.steps import when
 
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
@@ -30,7 +31,13 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     """The lines of one finding."""
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
     lines = [headline(number, finding, right, run.cwd, width, paint)]
-    for sentence in (claim(finding, run.ranks), cost(finding, run), slowed(finding, run), behind(finding, run)):
+    for sentence in (
+        claim(finding, run.ranks),
+        when(finding),
+        cost(finding, run),
+        slowed(finding, run),
+        behind(finding, run),
+    ):
         lines += wrap(sentence, width, "  ")
     return [*lines, *context(finding, run, width, paint)]
 

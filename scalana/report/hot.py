@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scalana.graphs.arrays.types import FloatArray
     from scalana.graphs.ppg import PPG
 
 
@@ -34,17 +38,26 @@ class HotPlace:
     most_s: float
 
 
-def hot_places(ppg: PPG) -> list[HotPlace]:
-    """All places that took any time, longest first. O(vertices x ranks)."""
-    time_s = ppg.metrics["time_s"]
-    parts = [ppg.metrics[name] for name in ("stall_s", "core_wait_s", "wait_s", "comm_s")]
+def hot_places(
+    metrics: Mapping[str, FloatArray], ppg: PPG, without: Mapping[str, FloatArray] | None = None
+) -> list[HotPlace]:
+    """All places that took any time, longest first: what ``metrics``, each ``[vertices, ranks]``, say, less what they
+    are ``without``. O(vertices x ranks)."""
+    time_s = metrics["time_s"]
+    parts = ("stall_s", "core_wait_s", "wait_s", "comm_s")
+
+    def of_ranks(name: str, indices: list[int]) -> FloatArray:
+        """Seconds at a place on every rank ``[ranks]``."""
+        seconds = metrics[name][indices].sum(axis=0)
+        return np.maximum(seconds - without[name][indices].sum(axis=0), 0.0) if without is not None else seconds
+
     rows: dict[tuple[str, int, int, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
         rows.setdefault(_place(ppg, int(index)), []).append(int(index))
     places = []
     for (file, line, end_line, name), indices in rows.items():
-        per_rank = time_s[indices].sum(axis=0)
-        stall_s, core_wait_s, wait_s, comm_s = (float(part[indices].sum(axis=0).mean()) for part in parts)
+        per_rank = of_ranks("time_s", indices)
+        stall_s, core_wait_s, wait_s, comm_s = (float(of_ranks(name, indices).mean()) for name in parts)
         time = float(per_rank.mean())
         places.append(
             HotPlace(
@@ -62,6 +75,17 @@ def hot_places(ppg: PPG) -> list[HotPlace]:
             )
         )
     return sorted(places, key=lambda place: (-place.time_s, place.file, place.line))
+
+
+def seconds_by_place(time_s: FloatArray, ppg: PPG) -> list[tuple[str, int, str, float]]:
+    """File, line, name and seconds, mean over ranks, of all places that took any, longest first; ``time_s`` is
+    ``[vertices, ranks]``."""
+    seconds: dict[tuple[str, int, int, str], float] = defaultdict(float)
+    of_vertex = time_s.sum(axis=1) / max(time_s.shape[1], 1)
+    for index in np.flatnonzero(of_vertex > 0.0).tolist():
+        seconds[_place(ppg, index)] += float(of_vertex[index])
+    places = [(file, line, name, amount) for (file, line, _, name), amount in seconds.items()]
+    return sorted(places, key=lambda place: (-place[3], place[0], place[1]))
 
 
 def _place(ppg: PPG, index: int) -> tuple[str, int, int, str]:

@@ -106,6 +106,26 @@ def seconds(value: float) -> str:
     return f"{value * 1e3:.1f} ms"
 
 
+def span(least: float, most: float) -> str:
+    """Two amounts of time, the unit once where both have the same.
+
+    >>> span(0.19, 0.38), span(0.019, 3.8), span(1.0, 12.0)
+    ('190 to 380 ms', '19 ms to 3.80 s', '1.00 to 12.0 s')
+    """
+    low, high = seconds(least), seconds(most)
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
+def amount(value: float) -> str:
+    """Seconds in a cell of a table, without the unit.
+
+    >>> amount(1234.5), amount(123.45), amount(1.5), amount(0.0123)
+    ('1234', '123.5', '1.50', '0.012')
+    """
+    return f"{value:.{0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 0.1 else 3}f}"
+
+
 def rank_seconds(value: float) -> str:
     """Seconds summed over ranks.
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from scalana.report import names, sections
+from scalana.report import names, regions, sections, steps
 from scalana.report.document import by_loss, warnings
 from scalana.report.finding_text import finding_block
-from scalana.report.hot import HotPlace, hot_places
+from scalana.report.hot import HotPlace, hot_places, seconds_by_place
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 
 if TYPE_CHECKING:
-    from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
-    from scalana.graphs.ppg import PPG
 
 MOST_FINDINGS = 5
 """Shown in full; what comes after them is counted, and stands in the JSON report."""
@@ -22,6 +20,10 @@ MOST_FINDINGS = 5
 _MOST_PLACES = 8
 _LEAST_SHARE = 0.005
 """Of the rank-seconds: places below are left out of the table."""
+
+_MOST_OUTSIDE = 3
+_LARGE_OUTSIDE = 0.1
+"""Of the time apart from the steps: places below are not named."""
 
 _PARTS = (
     ("work_s", "work", "█", "green"),
@@ -37,10 +39,11 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
     paint = Paint(color)
     blocks = [
         _header(analysis, width, paint),
-        _time(analysis.time, width, paint),
+        _time(analysis, width, paint),
+        steps.slow(analysis, width),
         _warnings(warnings(analysis), width, paint),
     ]
-    hot = _hot(analysis.ppg, width, paint)
+    hot = _hot(analysis, width, paint)
     findings = by_loss(analysis.findings)
     if findings:
         blocks += [
@@ -50,7 +53,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
         blocks.append(_rest(len(findings) - MOST_FINDINGS, sum(f.lost_s for f in findings[MOST_FINDINGS:])))
     else:
         blocks.append(_nothing(analysis, bool(hot), width, paint))
-    blocks += [*sections.as_text(analysis, width, paint), hot]
+    blocks += [*sections.as_text(analysis, width, paint), regions.table(analysis, width, paint), hot]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -68,6 +71,7 @@ def _header(analysis: Analysis, width: int, paint: Paint) -> list[str]:
         paint(left, "bold") + paint(line, "dim"),
         "  " + paint(command, "bold"),
         *wrap(" · ".join(fact for fact in facts if fact), width, "  "),
+        *steps.head(analysis, width),
     ]
 
 
@@ -79,14 +83,16 @@ def _ending(exit_code: int | None) -> str:
     return f"exit code {exit_code}"
 
 
-def _time(time: TimeSplit, width: int, paint: Paint) -> list[str]:
-    """One line of shares, and the same as a bar."""
+def _time(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """One line of shares, and the same as a bar: of the steady state, where there is one."""
+    time = analysis.time if analysis.steady is None else analysis.steady.time
     total = time.total_s
     if total <= 0:
         return ["  No time was recorded."]
     amounts = [(max(0.0, getattr(time, field)) / total, label, mark, style) for field, label, mark, style in _PARTS]
-    shares = [""]
-    room = width
+    label = "" if analysis.steady is None else "  in the steps:"
+    shares = [paint(label, "dim")]
+    room = width - len(label)
     for share, label, mark, style in amounts:
         if share < 0.0005:
             continue
@@ -123,7 +129,7 @@ def _rest(count: int, lost_s: float) -> list[str]:
 
 def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[str]:
     """No finding is a result too: say so, and what the time went to."""
-    time = analysis.time
+    time = analysis.time if analysis.steady is None else analysis.steady.time
     if time.total_s <= 0:
         return []
     run = analysis.ppg.run
@@ -137,8 +143,9 @@ def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[
             text = "no rank made another one wait."
         else:
             text = (
-                f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time, and no line of "
-                "the program on particular ranks explains a noticeable part of it."
+                f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time"
+                f"{'' if analysis.steady is None else ' in the steps'}, and no line of the program on particular ranks "
+                "explains a noticeable part of it."
             )
         if run.notes or run.missing_ranks:
             first = "Nothing stands out in what was recorded: "
@@ -148,14 +155,17 @@ def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[
     return [paint(first_line[: 2 + len(first)], "green") + first_line[2 + len(first) :], *more]
 
 
-def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
-    """The table of places by time, seconds of an average rank."""
-    places = hot_places(ppg)
-    whole = max(float(ppg.run.seconds or 0.0), sum(place.time_s for place in places))
+def _hot(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """The table of places by time, seconds of an average rank; those of the steady state, where there is one."""
+    ppg, steady = analysis.ppg, analysis.steady
+    places = hot_places(ppg.metrics, ppg, steady.outside if steady is not None else None)
+    whole = float(ppg.run.seconds or 0.0) if steady is None else steady.time.total_s / max(ppg.run.ranks, 1)
+    whole = max(whole, sum(place.time_s for place in places))
     shown = [place for place in places if place.time_s >= _LEAST_SHARE * whole][:_MOST_PLACES]
     if not shown or whole <= 0:
         return []
-    left, line, right = rule("Where the time goes", "seconds of an average rank", width)
+    of = "seconds of an average rank" if steady is None else "in the steps, seconds of an average rank"
+    left, line, right = rule("Where the time goes", of, width)
     parts = "" if width < NARROW else f" {'work':>7} {'stalled':>7} {'waiting':>7} {'transfer':>8}"
     head = f"  {'share':>6}{parts} {'least..most':>13}  place"
     files = names.shortest(names.relative(place.file, ppg.run.cwd) for place in shown)
@@ -164,7 +174,30 @@ def _hot(ppg: PPG, width: int, paint: Paint) -> list[str]:
         where = names.place(files[names.relative(place.file, ppg.run.cwd)], place.line, place.end_line)
         room = width - len(head) + len("place")
         rows.append(_hot_row(place, where, place.time_s / whole, ppg.run.ranks, room, bool(parts), paint))
-    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
+    return [
+        paint(left, "bold") + paint(line + right, "dim"),
+        paint(head, "dim"),
+        *rows,
+        *(_outside(analysis, width) if steady is not None and analysis.window is None else []),
+    ]
+
+
+def _outside(analysis: Analysis, width: int) -> list[str]:
+    """One line for what ranks did in start-up and end, and between steps."""
+    assert analysis.steady is not None
+    ppg = analysis.ppg
+    places = seconds_by_place(analysis.steady.outside["time_s"], ppg)
+    whole = sum(seconds for *_, seconds in places)
+    if whole <= 0.0:
+        return []
+    shown = [place for place in places if place[3] >= _LARGE_OUTSIDE * whole][:_MOST_OUTSIDE]
+    files = names.shortest(names.relative(file, ppg.run.cwd) for file, *_ in shown)
+    parts = [
+        f"{names.place(files[names.relative(file, ppg.run.cwd)], line)} {name}".rstrip() + f" {names.seconds(seconds)}"
+        for file, line, name, seconds in shown
+    ]
+    text = f"apart from the steps: {names.seconds(whole)}" + (", of it " + ", ".join(parts) if parts else "")
+    return wrap(text, width, "    ", "  ")
 
 
 def _hot_row(place: HotPlace, where: str, share: float, ranks: int, room: int, parts: bool, paint: Paint) -> str:
@@ -174,7 +207,7 @@ def _hot_row(place: HotPlace, where: str, share: float, ranks: int, room: int, p
     for value, size, style in columns if parts else ():
         cell = f"{_amount(value, place.time_s):>{size}}"
         cells += " " + (paint(cell, style) if style and cell.strip() != "·" else cell)
-    span = f"{_short(place.least_s)}..{_short(place.most_s)}" if ranks > 1 else ""
+    span = f"{names.amount(place.least_s)}..{names.amount(place.most_s)}" if ranks > 1 else ""
     cells += f" {span:>13}  "
     where = clip_left(where, room)
     return cells + paint(where, "cyan") + clip(f" {place.name}" if place.name else "", max(0, room - len(where)))
@@ -182,16 +215,4 @@ def _hot_row(place: HotPlace, where: str, share: float, ranks: int, room: int, p
 
 def _amount(value: float, of: float) -> str:
     """A cell of the table; a dot for what is nothing beside the row's time."""
-    return _short(value) if value > 0.005 * of else "·"
-
-
-def _short(value: float) -> str:
-    return (
-        f"{value:.0f}"
-        if value >= 1000
-        else f"{value:.1f}"
-        if value >= 100
-        else f"{value:.2f}"
-        if value >= 0.1
-        else f"{value:.3f}"
-    )
+    return names.amount(value) if value > 0.005 * of else "·"

@@ -1,0 +1,59 @@
+"""Steps that took longer than the others, and who made them so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scalana.detectors.finding import Finding
+from scalana.graphs.metrics import no_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.steps.steps import Steps
+from scalana.graphs.steps.window import window
+
+MOST_EXPLAINED = 3
+"""Steps, the longest, of which it is told who made them slow."""
+LARGE = 0.5
+"""Part of what a step is longer than usual that its cause must explain, as seconds that a rank waited."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStep:
+    """A step that stands out."""
+
+    number: int
+    seconds: float
+    cause: Finding | None
+    """What holds most of the waiting in it; None where no line on particular ranks explains how long it took."""
+
+
+def slow_steps(steps: Steps, ppg: PPG, findings_of: Callable[[PPG], list[Finding]]) -> list[SlowStep]:
+    """The steps that stand out from the run's own spread, longest first.
+
+    Each of the longest is analysed by itself, by ``findings_of``: what its ranks did elsewhere says nothing of it. One
+    that is slow on all ranks alike has no cause.
+    """
+    rows = steps.slow().tolist()
+    if not rows:
+        return []
+    length = steps.length_s()
+    start, end = steps.on_all_ranks()
+    usual = sorted(length[steps.steady()].tolist())[(len(length) - steps.warm_up) // 2]
+    slow = []
+    for order, row in enumerate(rows):
+        cause = None
+        if order < MOST_EXPLAINED:
+            timeline = window(ppg.timeline, start[row], end[row])
+            part = PPG(ppg.psg, timeline, no_metrics(len(ppg.psg), timeline.ranks), replace(ppg.run, open_calls=[]))
+            cause = _cause(findings_of(part), ppg.timeline.ranks, float(length[row]) - usual)
+        slow.append(SlowStep(int(steps.number[row]), float(length[row]), cause))
+    return slow
+
+
+def _cause(found: list[Finding], ranks: int, longer_s: float) -> Finding | None:
+    """The largest finding of a step, if it explains how much longer that took."""
+    largest = max(found, key=lambda finding: finding.lost_s, default=None)
+    if largest is None:
+        return None
+    waiting = max(ranks - len(largest.ranks), 1)
+    return largest if largest.lost_s >= LARGE * longer_s * waiting else None

@@ -1,0 +1,133 @@
+"""When the seconds of a finding are lost: in start-up or steps, in which of these, and in which region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.finding import Finding
+from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.when.regions import RegionTime
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.steps.steps import Steps
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
+
+FEW = 5
+"""Steps that are named one by one, if nearly all is lost in them."""
+NEARLY_ALL = 0.9
+"""Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
+CERTAIN = 0.5
+"""Part of the work at a place that must lie in a region for certain."""
+
+
+def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline) -> None:
+    """Add to the evidence of every finding of waiting how much of it is lost in start-up, steady state and end, and in
+    which steps.
+
+    A wait is lost where it ends. Of waits of one kind (a group of the blame table) as large a part is a finding's in
+    every step.
+    """
+    waiting = np.flatnonzero(waits.wait_s > 0.0)
+    location = timeline.calls.location[waiting]
+    rank = timeline.locations.rank[location]
+    released = timeline.calls.enter_s[waiting] + waits.wait_s[waiting]
+    periods = steps.periods()
+    step = periods.row_at(rank, released)
+    start, end = steps.on_all_ranks()
+    steady = steps.steady()
+    early = released <= start[steady][0][rank]
+    late = released > end[-1][rank]
+    group, wait_s = table.groups.group_of_call[waiting], waits.all_s(timeline)[waiting]
+    for finding in findings:
+        if finding.entries is None:
+            continue
+        part = np.append(reaching_entries(finding.entries, table)[1], 0.0)  # the last for no group
+        lost_s = wait_s * part[group]
+        total_s = max(float(lost_s.sum()), 1e-300)
+        phases = [float(lost_s[rows].sum()) for rows in (early, ~early & ~late, late)]
+        finding.evidence["lost_by_phase"] = {
+            name: finding.lost_s * phase / total_s
+            for name, phase in zip(("startup_s", "steady_s", "end_s"), phases, strict=True)
+        }
+        inside = ~early & (step >= steps.warm_up)
+        by_step = weighted_count(step[inside], lost_s[inside], len(steps))[steady]
+        if float(by_step.sum()) > 0.0:
+            finding.evidence["in_steps"] = _in_steps(by_step, steps.number[steady])
+
+
+def _in_steps(lost_s: FloatArray, number: IntArray) -> dict[str, object]:
+    """In how many steps most is lost, of how many, and in which if these are few."""
+    order = np.argsort(-lost_s, kind="stable")
+    reached = np.cumsum(lost_s[order])
+    needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
+    told: dict[str, object] = {"steps": needed, "of": len(lost_s)}
+    if needed <= FEW and needed < NEARLY_ALL * len(lost_s):
+        told["numbers"] = sorted(number[order[:needed]].tolist())
+    return told
+
+
+def tell_regions(
+    findings: list[Finding], table: BlameTable, regions: list[RegionTime], timeline: Timeline, psg: PSG
+) -> None:
+    """Add to the evidence of every finding the region that its place lies in, its nested names joined by slashes.
+
+    The structure says so where the region stands around the place in the source. Else time does: what is worked at the
+    place between two calls must lie in the region for the most part, however the work is arranged between them.
+    """
+    edges: tuple[FloatArray, FloatArray] | None = None
+    for finding in findings:
+        named = _region_around(finding.vertex, psg)
+        inside = [region for region in regions if region.path[-1] == named]
+        if not inside and finding.entries is not None:
+            edges = edges or gap_edges(timeline)
+            inside = _certain(finding, table, regions, timeline, edges)
+        if inside:  # the innermost; of several such the one in which most time is spent
+            best = max(inside, key=lambda region: (len(region.path), float(region.seconds.sum())))
+            finding.evidence["region"] = "/".join(best.path)
+
+
+def _region_around(vertex: int, psg: PSG) -> str:
+    """Name of the innermost region that stands around a vertex in the source; empty where there is none."""
+    found = psg.enclosing(vertex, VertexKind.REGION) if vertex < len(psg) else -1
+    return psg[found].place.name if found >= 0 else ""
+
+
+def _certain(
+    finding: Finding,
+    table: BlameTable,
+    regions: list[RegionTime],
+    timeline: Timeline,
+    edges: tuple[FloatArray, FloatArray],
+) -> list[RegionTime]:
+    """The regions in which most of a finding's work lies for certain."""
+    own = timeline.own
+    activities = [
+        row
+        for kind, row in map(table.numbering.describe, np.unique(table.target[finding.entries]).tolist())
+        if kind == TargetKind.OWN
+    ]
+    rows = np.flatnonzero(np.isin(own.activity, activities))
+    location = gap_locations(timeline)[own.gap[rows]]
+    rank = timeline.locations.rank[location]
+    kept = np.isin(rank, finding.ranks)
+    rows, rank = rows[kept], rank[kept]
+    gap, number = np.unique(own.gap[rows], return_inverse=True)
+    seconds = weighted_count(number, own.seconds[rows], len(gap))
+    of = np.zeros(len(gap), np.int64)
+    of[number] = rank
+    since, until = edges[0][gap], edges[1][gap]
+    total_s = float(seconds.sum())
+    if total_s <= 0.0:
+        return []
+    outside = [(until - since) - region.periods.inside_s(of, since, until) for region in regions]
+    return [
+        region
+        for region, free in zip(regions, outside, strict=True)
+        if float(np.maximum(seconds - free, 0.0).sum()) >= CERTAIN * total_s
+    ]

@@ -1,0 +1,165 @@
+"""The steps of a run, as reports tell of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalana.report import names
+from scalana.report.paint import wrap
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding
+    from scalana.detectors.when.slow import SlowStep
+
+_MOST_SLOW = 3
+"""Slow steps that are named in the text."""
+
+_INFERRED = {"communication": "from repeated communication"}
+"""How to say where steps are from that nobody marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A job as its users think of it. Start-up, steady state, what lies between its steps, and end add up to the
+    seconds of the job."""
+
+    source: str
+    first: int
+    """Number of the first step of all."""
+    count: int
+    """All steps."""
+    warm_up: int
+    """So many of the first steps are start-up."""
+    median_s: float
+    """Of a step of the steady state."""
+    least_s: float
+    most_s: float
+    startup_s: float
+    """From the start of the job, its launcher's time included, to that of the steady state, on average over ranks."""
+    steady_s: float
+    """In steps of the steady state, on average over ranks."""
+    between_s: float
+    """Between these, on average over ranks."""
+    end_s: float
+    """From the last step, on average over ranks, to the end of the last record."""
+
+
+def summary(analysis: Analysis) -> Summary | None:
+    """The numbers of an analysis' steps; None where there are none."""
+    steps = analysis.steps
+    if steps is None:
+        return None
+    start, end = steps.on_all_ranks()
+    length = steps.length_s()[steps.steady()]
+    span = float((end[-1] - start[steps.warm_up]).mean())
+    last = float(analysis.ppg.timeline.locations.end_s.max())
+    end_s = max(last - float(end[-1].mean()), 0.0)
+    steady_s = steps.steady_s()
+    return Summary(
+        source=steps.source,
+        first=int(steps.number[0]),
+        count=len(steps),
+        warm_up=steps.warm_up,
+        median_s=float(np.median(length)),
+        least_s=float(length.min()),
+        most_s=float(length.max()),
+        startup_s=max(analysis.ppg.run.seconds - span - end_s, 0.0),
+        steady_s=steady_s,
+        between_s=max(span - steady_s, 0.0),
+        end_s=end_s,
+    )
+
+
+def head(analysis: Analysis, width: int) -> list[str]:
+    """One line: start-up, so many steps of so long each, the end."""
+    told = summary(analysis)
+    if told is None:
+        return []
+    steady = told.count - told.warm_up
+    word = "step" if steady == 1 else "steps"
+    if told.warm_up:
+        word = f"more {word}"
+    length = f"{steady} {word} of {names.seconds(told.median_s)}"
+    if names.seconds(told.least_s) != names.seconds(told.most_s):
+        length += f" ({names.span(told.least_s, told.most_s)})"
+    if analysis.window is not None:
+        first, last = analysis.window
+        parts = [f"step {first} alone" if first == last else f"steps {first} to {last} alone", length]
+    else:
+        start_up = f"start-up {names.seconds(told.startup_s)}"
+        if told.warm_up:
+            start_up += " with the first " + ("step" if told.warm_up == 1 else f"{told.warm_up} steps")
+        parts = [start_up, length]
+        if told.between_s > 0.01 * told.steady_s:
+            parts.append(f"{names.seconds(told.between_s)} between")
+        parts.append(f"end {names.seconds(told.end_s)}")
+    if told.source in _INFERRED:
+        parts.append(_INFERRED[told.source])
+    return wrap(" · ".join(parts), width, "  ")
+
+
+def slow(analysis: Analysis, width: int) -> list[str]:
+    """One line: which steps were slow, and who made them so."""
+    if not analysis.slow_steps:
+        return []
+    shown = analysis.slow_steps[:_MOST_SLOW]
+    causes: dict[str, list[SlowStep]] = {}
+    for step in shown:
+        causes.setdefault(_cause(step, analysis), []).append(step)
+    texts = []
+    for cause, of in causes.items():
+        told = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
+        texts.append(f"{told}: {cause}" if cause else told)
+    more = len(analysis.slow_steps) - len(shown)
+    if more:
+        texts.append(f"and {more} more")
+    word = "slow step: " if len(analysis.slow_steps) == 1 else "slow steps: "
+    return wrap(word + "; ".join(texts), width, "    ", "  ")
+
+
+def _cause(step: SlowStep, analysis: Analysis) -> str:
+    cause = step.cause
+    if cause is None:
+        return ""
+    run = analysis.ppg.run
+    where = names.place(names.near(cause.file, run.cwd), cause.line)
+    return f"{names.ranks(cause.ranks, run.ranks)}, {where} {cause.function}".rstrip()
+
+
+def when(finding: Finding) -> str:
+    """In which region and steps a finding's seconds are lost, as a sentence; empty where nothing is known of either."""
+    evidence = finding.evidence
+    parts = [f"in region {evidence['region']}"] if evidence.get("region") else []
+    phases, steps = evidence.get("lost_by_phase"), evidence.get("in_steps")
+    if isinstance(phases, dict):
+        largest = max(phases, key=lambda name: phases[name])
+        if largest != "steady_s":
+            parts.append({"startup_s": "in start-up", "end_s": "after the last step"}[largest])
+        elif isinstance(steps, dict):
+            parts.append(_in_steps(steps))
+            parts += _a_step(finding, phases, steps)
+    return f"It happens {', '.join(parts)}." if parts else ""
+
+
+NEARLY_EVERY = 0.6
+"""Part of the steps that hold nine tenths of what is lost, from which it happens in nearly every step: where the same
+is lost in each, these are nine tenths of the steps, and two thirds where it varies as waiting times do."""
+
+
+def _in_steps(steps: dict[str, object]) -> str:
+    numbers, some, every = steps.get("numbers"), int(str(steps["steps"])), int(str(steps["of"]))
+    if isinstance(numbers, list):
+        return ("in step " if len(numbers) == 1 else "in steps ") + ", ".join(map(str, numbers))
+    return "in nearly every step" if some >= NEARLY_EVERY * every else f"mostly in {some} of {every} steps"
+
+
+def _a_step(finding: Finding, phases: dict[str, float], steps: dict[str, object]) -> list[str]:
+    """What mending a finding saves of each step, where it happens in nearly all."""
+    if steps.get("numbers") or int(str(steps["steps"])) < NEARLY_EVERY * int(str(steps["of"])) or finding.saving_s <= 0:
+        return []
+    share = phases["steady_s"] / max(sum(phases.values()), 1e-300)
+    return [f"and takes {names.seconds(finding.saving_s * share / int(str(steps['of'])))} of each"]
