@@ -236,7 +236,7 @@ def build_ppg(
         add_totals(metrics, data, counted, total_vertex)
     if timeline.unwritten is not None:
         add_unwritten(metrics, timeline, sums)
-    add_spans(metrics, spans)
+    add_spans(metrics, spans, data, places)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)

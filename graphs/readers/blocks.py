@@ -21,14 +21,16 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.native_frames import Frames, Module, native_offsets, with_sources
-from scalana.graphs.readers.parts import Totals, UnwrittenTime
+from scalana.graphs.readers.parts import SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.readers.spans import Moved, merged
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
-TABLES = ("paths", "communicators", "threads", "samples", "events", "unwritten", "totals", "names", "lanes", "spans",
-          "attributes")  # fmt: skip
+TABLES = (
+    "paths", "communicators", "threads", "samples", "events", "unwritten", "totals",
+    "names", "lanes", "spans", "attributes", "span_totals",
+)  # fmt: skip
 """What every process has a number of rows of."""
 
 
@@ -159,10 +161,11 @@ def merge(blocks: Sequence[Block]) -> Collected:
     )
     first = {name: np.concatenate(([0], np.cumsum(column))) for name, column in rows.items()}
 
-    samples, threads, totals, unwritten = (
+    samples, threads, totals, unwritten, span_totals = (
         _room(kind, int(rows[name].sum()))
         for kind, name in (
             (Samples, "samples"), (Threads, "threads"), (Totals, "totals"), (UnwrittenTime, "unwritten"),
+            (SpanTotals, "span_totals"),
         )
     )  # fmt: skip
     events = _room(Events, sum(len(block.columns.events) for block in blocks))
@@ -185,6 +188,7 @@ def merge(blocks: Sequence[Block]) -> Collected:
         )  # fmt: skip
         _put(totals, at["totals"], columns.totals, process=to_process, path=to_path)
         _put(unwritten, at["unwritten"], columns.unwritten, thread=at["threads"])
+        _put(span_totals, at["span_totals"], columns.span_totals, process=to_process, path=to_path)
         moved.append(
             Moved(
                 columns.spans,
@@ -215,6 +219,7 @@ def merge(blocks: Sequence[Block]) -> Collected:
         samples=narrowed(samples),
         events=narrowed(events),
         unwritten=unwritten,
+        span_totals=span_totals,
         spans=merged(moved, rows, names),
         totals=totals,
         rows=rows,

@@ -18,7 +18,7 @@ from scalana.graphs.arrays.shards import Portion, chunks, each, portions
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
-from scalana.graphs.readers.parts import Communicators, Part, Totals, UnwrittenTime
+from scalana.graphs.readers.parts import Communicators, Part, SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
 from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.readers.spans import SpanTable, linked, stacked_spans
@@ -78,6 +78,7 @@ class Gathered:
     """Rows of ``events`` that were under way when the record stopped."""
     unwritten: UnwrittenTime
     spans: SpanTable
+    span_totals: SpanTotals
     totals: Totals
     communicators: list[Communicator]
     hosts: list[str]
@@ -116,6 +117,7 @@ class Collected:
     events: Events
     unwritten: UnwrittenTime
     spans: SpanTable
+    span_totals: SpanTotals
     totals: Totals
     rows: dict[str, IntArray]
     """How many rows of each table a process has ``[processes]``; ``paths`` and ``communicators`` are those that it
@@ -170,6 +172,7 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         "samples": [len(part.record.samples) for part in parts],
         "events": [len(part.record.events) if own[part.number] else 0 for part in parts],
         "unwritten": [len(part.record.unwritten) for part in parts],
+        "span_totals": [len(part.record.span_totals) for part in parts],
         "totals": [len(part.record.totals) if own[part.number] else 0 for part in parts],
     }
     spans, span_rows = stacked_spans(parts, thread_first, ranks)
@@ -191,6 +194,7 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
             [part.unwritten(thread_first) for part in parts if len(part.record.unwritten)], UnwrittenTime
         ),
         spans=spans,
+        span_totals=concatenate([part.span_totals() for part in parts if len(part.record.span_totals)], SpanTotals),
         totals=concatenate([part.totals() for part in speaking if len(part.record.totals)], Totals),
         rows=rows | span_rows | {name: np.array(column, np.int64) for name, column in counts.items()},
     )
@@ -250,6 +254,7 @@ def on_one_axis(collected: Collected) -> Gathered:
         open_events=np.arange(int(collected.rows["events"].sum()), len(events)),
         unwritten=unwritten,
         spans=spans,
+        span_totals=collected.span_totals,
         totals=collected.totals,
         communicators=[
             Communicator(name, tuple(np.frombuffer(members, np.int32).tolist()))

@@ -61,6 +61,27 @@ class UnwrittenTime:
         return len(self.thread)
 
 
+@dataclass(slots=True)
+class SpanTotals:
+    """Exact sums of the spans of processes that did not write all of them."""
+
+    process: IntArray
+    """``[rows]``"""
+    path: IntArray
+    """Run-wide call path ``[rows]``."""
+    type: IntArray
+    """Number in ``SPAN_TYPES`` ``[rows]``."""
+    spans: IntArray
+    """``[rows]``"""
+    wall_ns: IntArray
+    """``[rows]``"""
+    cpu_ns: IntArray
+    """As far as it is known ``[rows]``."""
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+
 class Communicators(dict[tuple[str, bytes], int]):
     """Row of each communicator, by its name and the bytes of its ranks."""
 
@@ -158,6 +179,18 @@ class Part:
             thread=as_integers(columns.thread) + thread_first[self.number],
             start_ns=start,
             end_ns=start + as_integers(columns.duration_ns),
+            cpu_ns=as_integers(columns.cpu_ns),
+        )
+
+    def span_totals(self) -> SpanTotals:
+        """The table of this process; the same place on several lanes has several rows."""
+        columns = self.record.span_totals
+        return SpanTotals(
+            process=np.full(len(columns), self.number, np.int64),
+            path=self.of_paths(columns.path),
+            type=as_integers(columns.type),
+            spans=as_integers(columns.spans),
+            wall_ns=as_integers(columns.wall_ns),
             cpu_ns=as_integers(columns.cpu_ns),
         )
 

@@ -10,6 +10,7 @@ from scalana.graphs.arrays.shards import chunks
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.metrics import add_to
+from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.parts import Ints
 from scalana.graphs.readers.spans import SpanTable
 from scalana.graphs.spans.columns import Spans
@@ -26,11 +27,18 @@ def place_spans(table: SpanTable, places: Places, call_of_event: npt.NDArray[np.
     return Spans(table, vertex, call)
 
 
-def add_spans(metrics: dict[str, FloatArray], spans: Spans) -> None:
+def add_spans(metrics: dict[str, FloatArray], spans: Spans, data: Gathered, places: Places) -> None:
     """Add the spans to the metrics ``span_s`` and ``spans`` at the vertices where they began, each ``[vertices,
-    ranks]``."""
-    table = spans.table
+    ranks]``. Of processes that did not write all of theirs, their exact totals are what counts."""
+    table, lanes, totals, rank = spans.table, spans.lanes, data.span_totals, data.rank
+    whole = np.ones(len(rank), np.bool_)
+    whole[totals.process] = False
     for rows in chunks(len(spans)):
-        vertex, rank = spans.vertex[rows], spans.lanes.rank[table.lane[rows]]
-        add_to(metrics["span_s"], vertex, rank, to_seconds(table.end_ns[rows] - table.start_ns[rows]))
-        add_to(metrics["spans"], vertex, rank, np.ones(len(vertex)))
+        process = lanes.process[table.lane[rows]]
+        counts = whole[process]
+        seconds = to_seconds(table.end_ns[rows] - table.start_ns[rows])
+        add_to(metrics["span_s"], spans.vertex[rows], rank[process], np.where(counts, seconds, 0))
+        add_to(metrics["spans"], spans.vertex[rows], rank[process], counts.astype(np.float64))
+    vertex = places.vertex[totals.path]
+    add_to(metrics["span_s"], vertex, rank[totals.process], to_seconds(totals.wall_ns))
+    add_to(metrics["spans"], vertex, rank[totals.process], totals.spans.astype(np.float64))

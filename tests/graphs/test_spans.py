@@ -36,6 +36,8 @@ def write(folder: Path, ranks: int = 3) -> None:
                 SPAN_TYPE["kernel"], "gemm", at, 2 * MS, lane=stream, event=2 * step + 2, path=rank.path("mask")
             )
             writer.span(SPAN_TYPE["step"], "step", at, 40 * MS, step=step, cpu_ns=5 * MS)
+            if ranks == 5 and number % 3 == 1:
+                writer.span_total(SPAN_TYPE["kernel"], "gemm", step + 1, MS, lane=stream, path=path)
         rank.end()
 
 
@@ -77,6 +79,21 @@ def test_columns_lanes_attributes_and_vertices(tmp_path: Path) -> None:
     assert [region.type for region in ppg.regions] == ["step"] * 9
 
 
+def test_spans_that_were_left_out_count_by_their_sums(tmp_path: Path) -> None:
+    for rank in make_ranks(tmp_path, 2):
+        rank.work("mask", 20)
+        path = rank.path("load")
+        rank.writer.span(SPAN_TYPE["phase"], "a", 1000 * MS, MS, path=path)
+        if rank.rank:
+            rank.writer.span_total(SPAN_TYPE["phase"], "a", 9, 30 * MS, path=path)
+            rank.writer.span_total(SPAN_TYPE["phase"], "b", 1, 2 * MS, path=path)
+        rank.end()
+    ppg = build(tmp_path)
+    (vertex,) = set(ppg.spans.vertex.tolist())
+    assert ppg.metrics["spans"][vertex].tolist() == [1, 10] and ppg.metrics["spans"].sum() == 11
+    assert ppg.metrics["span_s"][vertex].tolist() == pytest.approx([0.001, 0.032])
+
+
 def test_an_unknown_type_is_an_error() -> None:
     from scalana.graphs.spans.columns import Spans
 
@@ -98,7 +115,12 @@ def test_blocks_hold_the_same_spans(tmp_path: Path) -> None:
         parts.append(pickle.loads(pickle.dumps(blocks.collect_block(held, share, {}))))
     merged = blocks.merge(parts)
     assert merged.spans.names == whole.spans.names and len(whole.spans) == 45
-    for mine, theirs in ((merged.spans, whole.spans), (merged.spans.lanes, whole.spans.lanes)):
+    assert len(whole.span_totals) == 2
+    for mine, theirs in (
+        (merged.spans, whole.spans),
+        (merged.spans.lanes, whole.spans.lanes),
+        (merged.span_totals, whole.span_totals),
+    ):
         for column in dataclasses.fields(theirs):
             values = getattr(theirs, column.name)
             if isinstance(values, np.ndarray):
