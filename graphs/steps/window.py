@@ -25,6 +25,8 @@ def window(timeline: Timeline, start_s: FloatArray, end_s: FloatArray) -> Timeli
     row = np.flatnonzero(kept)
     number = np.cumsum(kept) - 1  # of the calls that are kept
     calls, instances = _calls(timeline, row, inside[row], begin, end)
+    of = timeline.steps[:, 0].astype(np.int64)
+    marked = (timeline.steps[:, 2] > begin[of]) & (timeline.steps[:, 1] < end[of])
     return Timeline(
         ranks=timeline.ranks,
         locations=Locations(rank, locations.is_main, begin, end),
@@ -33,6 +35,8 @@ def window(timeline: Timeline, start_s: FloatArray, end_s: FloatArray) -> Timeli
         own=_own(timeline, kept, number, begin, end),
         activities=timeline.activities,
         period_s=timeline.period_s,
+        steps=timeline.steps[marked],
+        step_number=timeline.step_number[marked],
         unwritten=_unwritten(timeline, row, kept, number, begin, end),
     )
 

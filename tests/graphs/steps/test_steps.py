@@ -264,6 +264,13 @@ def test_work_is_divided_by_when_it_was_seen():
     assert window(timeline, np.array([7.0]), np.array([9.0])).own.seconds.sum() == pytest.approx(2.0)
 
 
+def test_marked_steps_of_a_window_are_those_that_lie_in_it(uneven):
+    uneven.steps = np.array([[rank, n / 10, (n + 1) / 10] for rank in ALL for n in range(3)])
+    uneven.step_number = np.tile(np.arange(3), RANKS)
+    part = window(uneven, np.full(RANKS, 0.1), np.full(RANKS, 0.15))
+    assert part.step_number.tolist() == [1] * RANKS and part.steps[:, 0].tolist() == ALL
+
+
 def test_what_is_waited_for_is_in_the_window_even_if_no_call_there_posts_to_it(uneven):
     """Signals are given by calls that post to something else."""
     calls = uneven.calls
