@@ -14,6 +14,9 @@ from scalana.detectors.pipeline.actions import BoolArray, FloatArray, IntArray, 
 from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operations, lower
 from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 
+MOST_ACTIONS = 500_000
+"""Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
+
 
 @dataclass(frozen=True)
 class ActionRows:
@@ -155,8 +158,8 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     kept, notes = _complete_steps(rows, numbers)
     if not len(kept):
         raise OrderError("no step of the pipeline is recorded in full" + (f": {notes[0]}" if notes else ""))
-    chosen = np.isin(rows.step, numbers[kept])
-    rows = rows.take(chosen)
+    kept = _longest_run(rows, numbers, kept, notes)
+    rows = rows.take(np.isin(rows.step, numbers[kept]))
     rows = rows.take(np.lexsort((rows.begin_s, rows.step, rows.rank)))
     step = np.searchsorted(numbers[kept], rows.step)
     size = np.array([rows.microbatch[step == k].max() + 1 for k in range(len(kept))])
@@ -178,6 +181,19 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
         notes.append(f"the order could not run as {engine.name} does it, sends are taken not to wait: {error}")
         operations = lower(program, ENGINES["ideal"], meet)
     return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
+
+
+def _longest_run(rows: ActionRows, numbers: IntArray, kept: IntArray, notes: list[str]) -> IntArray:
+    """The last of the longest runs of steps that follow each other, and of it the last ones that are not too many."""
+    apart = (np.diff(kept) > 1) | (np.diff(numbers[kept]) > 1)
+    runs = np.split(kept, np.flatnonzero(apart) + 1)
+    longest = max(reversed(runs), key=len)
+    sizes = np.array([(rows.step == numbers[k]).sum() for k in longest])
+    fits = max(int((np.cumsum(sizes[::-1]) <= MOST_ACTIONS).sum()), 1)
+    if fits < len(kept):
+        last = longest[-fits:]
+        notes.append(f"of {len(kept)} complete steps, {numbers[last[0]]} to {numbers[last[-1]]} are looked at")
+    return longest[-fits:]
 
 
 def _meetings(rows: ActionRows, step: IntArray, enter_s: FloatArray) -> IntArray:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalana.detectors.pipeline import measured as measured_module
 from scalana.detectors.pipeline.actions import OrderError
 from scalana.detectors.pipeline.attribution import SHARES, Attribution, attribute, shapley
 from scalana.detectors.pipeline.causes import Cause, Switches
@@ -137,6 +138,21 @@ def test_an_incomplete_step_is_left_out_and_told() -> None:
     assert recognise(measured.first_step()) == "ZBV"
     with pytest.raises(OrderError, match="no step of the pipeline is recorded in full"):
         read_rows(lacking.take(lacking.step == 1), ENGINES["ideal"])
+
+
+def test_steps_that_do_not_follow_each_other_are_not_put_together() -> None:
+    rows = rows_of(BY_NAME["1F1B"].program(2, 4), uniform(2), steps=5)
+    lacking = rows.take(rows.step != 1)
+    measured = read_rows(lacking, ENGINES["ideal"])
+    assert measured.steps.tolist() == [2, 3, 4]
+    assert measured.notes == ("of 4 complete steps, 2 to 4 are looked at",)
+    assert measured.step_s == pytest.approx(15)
+
+
+def test_long_records_are_looked_at_from_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured_module, "MOST_ACTIONS", 40)
+    measured = read_rows(rows_of(BY_NAME["1F1B"].program(2, 4), uniform(2), steps=5), ENGINES["ideal"])
+    assert measured.steps.tolist() == [3, 4]
 
 
 def test_an_order_that_does_not_fit_the_engine_is_replayed_without_blocking_sends() -> None:
