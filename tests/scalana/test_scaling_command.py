@@ -167,5 +167,5 @@ def test_diff_json_follows_its_schema(pair: tuple[str, str]) -> None:
 
 def test_findings_are_the_same_in_all_schemas() -> None:
     for name in ("scaling", "diff"):
-        for definition in ("finding", "hop"):
+        for definition in ("finding", "root", "hop"):
             assert schema(name)["$defs"][definition] == schema("report")["$defs"][definition]
