@@ -142,8 +142,9 @@ def log(level: int, what: str) -> None:
 
 def logger() -> None:
     for _ in range(STEPS):
-        log(1, "step")
-        for cell in range(400 if rank == 0 else 1):
+        for message in range(20):
+            log(1, f"message {message}")
+        for cell in range(400 if rank == 0 else 0):
             log(1, f"cell {cell}")  # <- log: 0
         dist.barrier()
 
