@@ -333,7 +333,8 @@ class _Reading:
     def _arrivals(self, wait_begin: FloatArray) -> tuple[FloatArray, FloatArray]:
         """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
 
-        A wait that began before the message was sent shows the latency; for another it is that of its link, the median.
+        A wait that began before the message was sent shows the latency; for another it is that of its link, the median
+        (of all links, where nobody ever waited for this one), if it could be that long.
         Where a message travels only once its receive is posted, it is counted from there.
         """
         operations, rows = self.operations, self.rows
@@ -349,10 +350,11 @@ class _Reading:
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
         usual = np.zeros(operations.program.ranks**2)
+        elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
             of_link = operations.link == link
             known = seen[of_link & shown]
-            usual[link] = np.median(known) if len(known) else np.quantile(seen[of_link], 0.1)
+            usual[link] = np.median(known) if len(known) else elsewhere
         latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
         arrival = np.full(operations.program.size, -np.inf)
         arrival[operations.receiver] = start + latency

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.pipeline.actions import FloatArray, IntArray
 from scalana.detectors.pipeline.lowering import Code, CodeArray, RowArray
 from scalana.detectors.pipeline.simulate import Setting, Timeline
 
+ShareArray = npt.NDArray[np.float32]
+"""Shares of waits: there is a row for every wait of a run."""
+
 _SHORT = 0.05
-"""An action whose wait was a smaller part of it than this had not waited."""
+"""A rank that waited for a smaller part of the time than this was busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,60 +137,69 @@ def _walk(
 
 
 @numba.njit(cache=True)
-def _hand_out(
-    operation: int,
+def _spread(
+    released: int,
+    since: float,
     seconds: float,
     first: IntArray,
     code: CodeArray,
     argument: RowArray,
     stage: IntArray,
     rank_of: RowArray,
-    sent: IntArray,
-    posted: IntArray,
-    last_there: IntArray,
     begin_s: FloatArray,
     end_s: FloatArray,
     lead_s: FloatArray,
-    into: FloatArray,
+    number: RowArray,
+    roots: ShareArray,
+    into: ShareArray,
 ) -> None:
-    """Hand the seconds of a wait to its root. ``operation`` is the wait, or the last operation of who was waited
-    for."""
+    """Hand out the seconds of a wait that began at ``since`` by what the rank did that released it.
+
+    Going back from the operation that released it: what was computed is its stage's; the time from the begin of a wait
+    to where the walk stands goes where the seconds of that wait went: what the rank did after it, it did late for
+    that.
+    """
     columns = len(into)
-    left = seconds
-    i = operation
-    while left > 0:
-        j = i
-        if code[i] == 5 and end_s[i] > begin_s[i]:
-            j = last_there[argument[i]]
-        elif code[i] >= 3 and end_s[i] > begin_s[i]:
-            x = argument[i]
-            j = sent[x]
-            if posted[x] >= 0 and end_s[posted[x]] > end_s[j]:
-                j = posted[x]
-            part = min(left, max(end_s[i] - max(end_s[j], begin_s[i]), 0.0))
-            into[columns - 3] += part
-            left -= part
-        # Back to the action before, then to the wait that it began with.
-        last, run = first[rank_of[j]], -1
-        k = j if code[j] < 5 else j - 1
-        while k >= last:
-            part = min(left, lead_s[k])
-            into[columns - 2] += part
-            left -= part
-            if code[k] == 0 and run >= 0:
-                k = last - 1
-                break
-            if code[k] == 0:
-                run = k
-            elif code[k] >= 3:
-                waited = end_s[k] - begin_s[k]
-                if waited > 0 and (run < 0 or waited > _SHORT * (end_s[run] - begin_s[run])):
-                    break
-            k -= 1
-        if k < last:
-            into[columns - 1 if run < 0 else stage[argument[run]]] += left
-            return
-        i = k
+    last = first[rank_of[released]]
+    until = end_s[released]
+    window = until - since
+    k, at = released, until
+    own = np.zeros(columns, np.float32)
+    while k >= last and end_s[k] > since and window > 0:
+        waited = end_s[k] - max(begin_s[k], since) if code[k] >= 3 else 0.0
+        if waited > _SHORT * window and number[k] >= 0:
+            part = np.float32(seconds * (at - max(begin_s[k], since)) / window)
+            for column in range(columns):
+                into[column] += part * roots[number[k], column]
+            own[:] = 0
+            at = max(begin_s[k], since)
+        elif code[k] == 0:
+            own[stage[argument[k]]] += end_s[k] - max(begin_s[k], since)
+        host = min(begin_s[k], at) - max(begin_s[k] - lead_s[k], since)
+        if host > 0:
+            own[columns - 2] += host
+        k -= 1
+    # What is left was work of the rank itself, before its first wait in that time.
+    rest = seconds * (at - since) / window if window > 0 else seconds
+    total = own.sum()
+    # An action that it was in when this wait began, and that had waited itself just before, was late for that.
+    k_run = k + 1
+    while k >= last and (code[k] == 1 or code[k] == 2):
+        k -= 1
+    before = end_s[k] - begin_s[k] if k >= last and code[k] >= 3 and number[k] >= 0 else 0.0
+    if total > 0 and code[k_run] == 0 and before > _SHORT * (end_s[k_run] - begin_s[k_run]):
+        begun = min(end_s[k_run], at) - max(begin_s[k_run], since)
+        computing = stage[argument[k_run]]
+        own[computing] = max(own[computing] - begun, 0.0)
+        for column in range(columns):
+            into[column] += np.float32(rest * begun / total) * roots[number[k], column]
+        into += np.float32(rest) * own / total
+    elif total > 0:
+        into += np.float32(rest) * own / total
+    else:
+        while released >= last and code[released] != 0:
+            released -= 1
+        into[columns - 1 if released < last else stage[argument[released]]] += rest
 
 
 @numba.njit(cache=True)
@@ -219,19 +232,37 @@ def _walk_all(
         first[last + 1] - 1, last, final - tail_s[last], 0.0, first, code, argument, stage, rank_of, sent, posted,
         last_there, begin_s, end_s, lead_s, critical,
     )  # fmt: skip
+    # Waits in the order of their ends: what a wait is rooted in is known before another one leads to it.
+    waits = np.flatnonzero((code >= 3) & (end_s > begin_s))
+    waits = waits[np.argsort(end_s[waits], kind="mergesort")]
+    number = np.full(len(code), -1, np.int32)
+    roots = np.zeros((len(waits), stages + 3), np.float32)
+    for n in range(len(waits)):
+        i = waits[n]
+        x = argument[i]
+        j = last_there[x] - 1 if code[i] == 5 else sent[x]
+        if code[i] < 5 and posted[x] >= 0 and end_s[posted[x]] > end_s[j]:
+            j = posted[x]
+        length = end_s[i] - begin_s[i]
+        travelled = min(length, max(end_s[i] - max(end_s[j], begin_s[i]), 0.0)) if code[i] < 5 else 0.0
+        roots[n, stages] += travelled / length
+        _spread(
+            j, begin_s[i], (length - travelled) / length, first, code, argument, stage, rank_of, begin_s, end_s, lead_s,
+            number, roots, roots[n],
+        )  # fmt: skip
+        number[i] = n
+        waiting[rank_of[i]] += length * roots[n]
+    idle_roots = np.zeros(stages + 3, np.float32)
     for rank in range(ranks):
-        for i in range(first[rank], first[rank + 1]):
-            if code[i] >= 3 and end_s[i] > begin_s[i]:
-                _hand_out(
-                    i, end_s[i] - begin_s[i], first, code, argument, stage, rank_of, sent, posted, last_there,
-                    begin_s, end_s, lead_s, waiting[rank],
-                )  # fmt: skip
         idle = final - finish_s[rank]
         if idle > 0:
             of_tail = min(idle, tail_s[last])
             waiting[rank, stages + 1] += of_tail
-            _hand_out(
-                first[last + 1] - 1, idle - of_tail, first, code, argument, stage, rank_of, sent, posted, last_there,
-                begin_s, end_s, lead_s, waiting[rank],
-            )  # fmt: skip
+            if idle > of_tail:
+                idle_roots[:] = 0
+                _spread(
+                    first[last + 1] - 1, finish_s[rank], 1.0, first, code, argument, stage, rank_of, begin_s, end_s,
+                    lead_s, number, roots, idle_roots,
+                )  # fmt: skip
+                waiting[rank] += (idle - of_tail) * idle_roots
     return waiting, critical

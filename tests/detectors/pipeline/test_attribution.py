@@ -61,6 +61,19 @@ def test_a_slow_stage_is_imbalance_and_the_root() -> None:
     assert found.stages[3].root_share > 0.9
 
 
+@pytest.mark.parametrize("name", ["GPipe", "Interleaved1F1B", "InterleavedZeroBubble", "ZBV", "DualPipeV"])
+def test_the_slow_rank_is_the_root_in_every_schedule(name: str) -> None:
+    program = BY_NAME[name].program(4, 8, 2)
+    costs = uniform(program.stages, 20 * MS, 40 * MS, 20 * MS, 20 * MS)
+    slow = np.flatnonzero(program.rank_of_stage == 2)
+    costs[:, slow] *= 1.75
+    found = attribute(read_rows(rows_of(program, costs, meet=True), ENGINES["ideal"]))
+    root = np.bincount(program.rank_of_stage, [stage.root_share for stage in found.stages])
+    assert root.argmax() == 2 and root[2] > 0.7
+    assert found.shares["imbalance"] > 0.08
+    assert sum(found.shares[share] for share in SHARES[3:]) == pytest.approx(0, abs=1e-6)
+
+
 def test_latency_is_of_the_link() -> None:
     found = of(BALANCED, steps=1, latency_s=10 * MS)
     assert found.shares["link"] == pytest.approx((found.step_s - 660 * MS) / found.step_s)
