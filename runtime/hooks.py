@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 HOOKS = (
     ("torch.distributed.distributed_c10d", "scalana.runtime.torch.init", "patch"),
     ("torch.distributed.launcher.api", "scalana.runtime.torch.launcher", "launcher_imported"),
+    ("torch.optim.optimizer", "scalana.runtime.torch.optimizers", "record_steps"),
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
+    ("torch.distributed.pipelining.stage", "scalana.runtime.pipeline.torch_pipelining", "patch_stage"),
+    ("torch.distributed.pipelining.schedules", "scalana.runtime.pipeline.torch_pipelining", "patch_schedules"),
 )
 """Module that the program imports; module of ours, and its function that is called with the other, once."""
 

@@ -11,6 +11,7 @@ from scalana.version import __version__
 
 TYPE_CHECKING = False  # of typing, which takes longer to import than all of this
 if TYPE_CHECKING:
+    from scalana import pipeline
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
     from scalana.runtime.profile import profile
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "analyze",
     "diff",
+    "pipeline",
     "profile",
     "region",
     "scaling",
@@ -43,6 +45,7 @@ _HOMES = {
     "span": "scalana.runtime.spans",
     "step": "scalana.runtime.steps",
 }
+_MODULES = ("pipeline",)
 
 # In a checkout the sibling folders (runtime, graphs, ...) stand beside this package; installed, they are inside it.
 _beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -55,10 +58,12 @@ del _beside
 
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
-    if home is None:
+    if home is None and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if home is None:
+        return import_module(f"scalana.{name}")
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -1,0 +1,169 @@
+"""Seconds of single layers inside the actions of stages, in some runs: see :func:`.runs.times_layers`.
+
+Hooks of modules see a layer's forward. Its backward is what lies between the moment when the gradients of its outputs
+are there and the moment when those of its inputs are, which hooks of these tensors see: that changes no graph, as
+hooks around the backward of modules would. The engine of autograd runs later parts of the graph first, so nothing of
+another layer lies in between in a chain of layers. All hooks of modules go when the run is over.
+
+Not timed are layers that are compiled (a hook would have them compiled anew), and the part W of a backward that is
+split, which goes through the graph by its parameters (but for stage 0, whose W is the whole backward).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from scalana.runtime import session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
+"""Modules whose items are layers, rather than they themselves."""
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
+MOST_LAYERS = 1024
+
+
+class Pass:
+    """One way of a microbatch through a layer: when its backward began and ended, ns, 0 where it is not known."""
+
+    __slots__ = ("began", "ended", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.began = self.ended = 0
+
+
+class Layers:
+    """The timing of the layers of some stages, during one run."""
+
+    def __init__(self, stages: Any) -> None:
+        core = session.core
+        self.core = core
+        self.type = core.span_types.index("module")
+        self.keys = {key: core.intern(key) for key in ("stage", "microbatch", "action")}
+        self.action = ("", -1, -1)
+        """Kind, stage and microbatch of what runs now."""
+        self.entered: list[tuple[Any, int]] = []
+        """Layers whose forward runs now, and when it began."""
+        self.backward: list[Pass] | None = None
+        """What the backward that runs now has met; ``None`` while there is none."""
+        self.handles: list[Any] = []
+        try:
+            for stage in stages:
+                for name, layer in layers_of(stage.submod):
+                    self.handles.append(layer.register_forward_pre_hook(self._entering()))
+                    self.handles.append(layer.register_forward_hook(self._leaving(name), with_kwargs=True))
+        except BaseException:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        """Take all hooks off."""
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+        self.backward = None
+
+    def begin(self, kind: str, stage: int, microbatch: int) -> None:
+        """An action begins."""
+        self.action = (kind, stage, microbatch)
+        self.entered.clear()
+        self.backward = [] if kind in "BI" or (kind == "W" and stage == 0) else None
+
+    def end(self) -> None:
+        """The action is over, and with it what is left of its backward."""
+        met, self.backward = self.backward, None
+        now = self.core.now()
+        for one in met or ():
+            self._write(one.name, one.began, one.ended or now)
+        self.action = ("", -1, -1)
+
+    def _write(self, name: str, began: int, ended: int) -> None:
+        kind, stage, microbatch = self.action
+        keys = self.keys
+        attributes = (keys["stage"], stage, keys["microbatch"], microbatch, keys["action"], kind)
+        self.core.span(self.type, 0, self.core.intern(name), began, ended, -1, 0, attributes)
+
+    # ---- hooks ----
+
+    def _entering(self) -> Callable[..., None]:
+        def entering(layer: Any, args: Any) -> None:
+            if self.action[0] == "F":  # not where a checkpoint computes anew in the backward
+                self.entered.append((layer, self.core.now()))
+
+        return entering
+
+    def _leaving(self, name: str) -> Callable[..., None]:
+        def leaving(layer: Any, args: Any, named: Any, output: Any) -> None:
+            if self.action[0] != "F" or not self.entered or self.entered[-1][0] is not layer:
+                return
+            _, began = self.entered.pop()
+            try:
+                self._write(name, began, self.core.now())
+                self._follow(Pass(name), (args, named), output)
+            except Exception as failure:
+                session.note(f"pipeline: a layer was not timed: {failure!r}")
+
+        return leaving
+
+    def _follow(self, one: Pass, inputs: Any, outputs: Any) -> None:
+        """See the backward of one pass by the gradients around it."""
+
+        def begins(_: Any) -> None:
+            met = self.backward
+            if met is not None and not one.began:
+                one.began = self.core.now()
+                met.append(one)
+
+        def ends(_: Any) -> None:
+            if self.backward is not None and one.began:
+                one.ended = self.core.now()
+
+        for tensor in tensors_in(inputs):
+            if tensor.requires_grad and not tensor.is_leaf:  # what is a leaf is kept, and would keep the hook
+                tensor.register_hook(ends)
+        for tensor in tensors_in(outputs):
+            if tensor.requires_grad and not tensor.is_leaf:
+                tensor.register_hook(begins)
+
+
+def layers_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """The layers of a stage, by their names in it: its children, and the items of those that only hold others."""
+    prefix = ""
+    while type(module).__name__ in WRAPPERS:
+        module, prefix = module.module, f"{prefix}module."
+    if is_compiled(module):
+        return
+    found = 0
+    for name, child in module.named_children():
+        inner = [(name, child)] if type(child).__name__ not in CONTAINERS else _items(name, child)
+        for path, layer in inner:
+            if not is_compiled(layer) and found < MOST_LAYERS:
+                found += 1
+                yield prefix + path, layer
+
+
+def _items(name: str, container: Any) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, child in container.named_children():
+        path = f"{name}.{key}"
+        found += [(path, child)] if type(child).__name__ not in CONTAINERS else _items(path, child)
+    return found
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether a module runs as what ``torch.compile`` made of it, or is a script."""
+    compiled = getattr(module, "_compiled_call_impl", None) is not None
+    return compiled or type(module).__name__ in ("OptimizedModule", "RecursiveScriptModule")
+
+
+def tensors_in(values: Any, depth: int = 3) -> Iterator[Any]:
+    """The tensors in tuples, lists and dictionaries of them."""
+    if isinstance(values, sys.modules["torch"].Tensor):
+        yield values
+    elif depth and isinstance(values, (tuple, list, dict)):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from tensors_in(value, depth - 1)

@@ -1,0 +1,39 @@
+"""Puts wrappers around functions of a library, and says which it did not find."""
+
+from __future__ import annotations
+
+import functools
+
+from scalana.runtime import session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+
+class Patches:
+    """Wrappers around what one library has."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self._noted: set[str] = set()
+
+    def wrap(self, owner: Any, name: str, make: Callable[[Function], Function], recorded: str) -> None:
+        """Replace ``owner.name`` by what ``make`` makes of it; note that ``recorded`` is not, where there is none."""
+        original = getattr(owner, name, None)
+        if not callable(original):
+            whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
+            session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
+            return
+        wrapper = make(original)
+        functools.update_wrapper(wrapper, original)
+        setattr(owner, name, wrapper)
+
+    def failed(self, what: str, failure: BaseException) -> None:
+        """Note, once for each kind, that something could not be recorded."""
+        if what not in self._noted:
+            self._noted.add(what)
+            session.note(f"{self.library}: {what}: {type(failure).__name__}: {failure}")
