@@ -18,6 +18,7 @@ from scalana.detectors.noise.task_farms import Pool, find_pools
 from scalana.detectors.whatif.replay import Replay, prepare
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.actions import Pipeline, find_pipelines
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -62,7 +63,14 @@ class Facts:
             return bool(self.run.open_calls)
         if need is Need.STEPS:
             return len(self.timeline.steps) > 0
+        if need is Need.ACTIONS:
+            return bool(self.pipelines)
         return False
+
+    @cached_property
+    def pipelines(self) -> list[Pipeline]:
+        """What the pipelines of the run did."""
+        return find_pipelines(self.ppg.spans)
 
     @cached_property
     def dependencies(self) -> Dependencies:

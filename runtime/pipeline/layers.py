@@ -50,6 +50,8 @@ class Layers:
         """Layers whose forward runs now, and when it began."""
         self.backward: list[Pass] | None = None
         """What the backward that runs now has met; ``None`` while there is none."""
+        self.over: list[Pass] | None = None
+        """The same of the one that has just ended."""
         self.handles: list[Any] = []
         try:
             for stage in stages:
@@ -75,11 +77,16 @@ class Layers:
 
     def end(self) -> None:
         """The action is over, and with it what is left of its backward."""
-        met, self.backward = self.backward, None
         now = self.core.now()
-        for one in met or ():
-            self._write(one.name, one.began, one.ended or now)
-        self.action = ("", -1, -1)
+        self.over, self.backward = self.backward, None
+        for one in self.over or ():
+            one.ended = one.ended or now
+
+    def write(self) -> None:
+        """Write what was met in the backward that is over: after the action's own end, as it takes its time."""
+        for one in self.over or ():
+            self._write(one.name, one.began, one.ended)
+        self.action, self.over = ("", -1, -1), None
 
     def _write(self, name: str, began: int, ended: int) -> None:
         kind, stage, microbatch = self.action

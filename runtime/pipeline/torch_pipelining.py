@@ -89,12 +89,14 @@ def _action(kind: str) -> Callable[[Function], Function]:
                 return original(self, *args, **named)
             finally:
                 if mark is not None:
+                    if timed is not None:
+                        timed.end()
                     if run.pairs and name == "F" and (stage, microbatch) in run.pairs:
                         mark.end(microbatch=microbatch, joined=1)
                     else:
                         mark.end(microbatch=microbatch)
                     if timed is not None:
-                        timed.end()
+                        timed.write()
 
         return action
 

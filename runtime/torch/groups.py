@@ -86,8 +86,10 @@ class Groups:
             group = self._kept[key] = Group(name, ranks)
         self._define(group, process_group.rank())
 
+        forget = _core.forget_group  # the module's names are gone before the last groups
+
         def gone(_: Any) -> None:
-            _core.forget_group(place)
+            forget(place)
 
         self._watched[place] = weakref.ref(process_group, gone)
         _core.know_group(place, group.key, group.id, group.ranks)

@@ -16,9 +16,11 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage, schedules
 
 WIDTH, MICROBATCHES, STEPS = 8, 4, 3
-NAMES = ["GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV", "CSV"]
-CSV = {2: "0F0,0F1,3F0,3I0,3F1,0F2,3B1,0I0,0W0,3W0,3F2,0B1,3B2,0F3,0B2,3F3,3B3,0B3\n1F0,2F0,1F1,2F1,2B0,1I0,1F2,2F2,1W0,"
-          "2B1,1B1,2B2,1F3,1B2,2F3,2B3,1B3\n"}  # fmt: skip
+NAMES = ("GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV", "CSV")
+CSV = """0F0,0F1,3F0,3I0,3F1,0F2,3B1,0I0,0W0,3W0,3F2,0B1,3B2,0F3,0B2,3F3,3B3,0B3
+1F0,2F0,1F1,2F1,2B0,1I0,1F2,2F2,1W0,2B1,1B1,2B2,1F3,1B2,2F3,2B3,1B3
+"""
+"""For two ranks."""
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
@@ -65,7 +67,7 @@ def build(name):
     if name == "CSV":
         schedule = schedules._PipelineScheduleRuntime(stages, MICROBATCHES, loss_fn=loss)
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-            file.write(CSV[ranks])
+            file.write(CSV)
             file.flush()
             schedule._load_csv(file.name)
         return schedule, stages

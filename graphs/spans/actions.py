@@ -1,0 +1,302 @@
+"""What the pipelines of a run did: forwards and backwards of stages as columns, a set for each pipeline.
+
+``runtime/pipeline/spans.py`` has the table of the spans that this reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.layer_costs import LayerCosts, layer_costs
+from scalana.graphs.spans.nearest import latest, matching
+from scalana.graphs.spans.pipeline_runs import Placed, RunTable, containing, place_in_runs
+
+KINDS = ("F", "B", "I", "W")
+"""Forward; whole backward; gradients of the input, of the weights. Their places here are the codes of actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """Actions of one pipeline, sorted by rank and begin; seconds on the axis of the run, ``[actions]`` all."""
+
+    step: IntArray
+    """Number of the run of the schedule, the same on all ranks."""
+    rank: IntArray
+    """Place in :attr:`Pipeline.ranks`."""
+    kind: IntArray
+    """Place in :data:`KINDS`."""
+    stage: IntArray
+    microbatch: IntArray
+    chunk: IntArray
+    """Place of the stage among those of its rank."""
+    begin_s: FloatArray
+    """When computing began, after the wait for input."""
+    end_s: FloatArray
+    """The end; of a forward of the last stage that of the loss."""
+    cpu_s: FloatArray
+    """CPU time of its thread, NaN where it is not known; without the loss."""
+    wait_begin_s: FloatArray
+    """When the rank began to wait for the input; NaN where no wait was seen."""
+    wait_end_s: FloatArray
+    """NaN where no wait was seen."""
+    joined: BoolArray
+    """Whether the next action of the rank belongs to this one."""
+    send_wait_s: FloatArray
+    """Seconds before the action, since the one before, in which the rank waited for its own messages alone."""
+    span: IntArray
+    """Row in the spans of the run."""
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def take(self, chosen: IntArray | BoolArray) -> Actions:
+        """Some of them."""
+        return Actions(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRuns:
+    """The runs of a pipeline's schedule, in order."""
+
+    number: IntArray
+    """As :attr:`Actions.step` has it ``[runs]``."""
+    trains: BoolArray
+    """Whether it has backward passes ``[runs]``."""
+    infers: BoolArray
+    """Whether shapes were found out in it, which is no work of training ``[runs]``."""
+    enter_s: FloatArray
+    """When a rank entered it; NaN where that is not known ``[runs, ranks]``."""
+    leave_s: FloatArray
+    """NaN where that is not known ``[runs, ranks]``."""
+    data_s: FloatArray
+    """Loading of data between the run before and this one ``[runs, ranks]``."""
+    gradients_s: FloatArray
+    """Reducing and scaling gradients after the last action ``[runs, ranks]``."""
+    optimizer_s: FloatArray
+    """Steps of optimizers after it, before the next run ``[runs, ranks]``."""
+
+    def take(self, chosen: BoolArray) -> ScheduleRuns:
+        """Some of them."""
+        return ScheduleRuns(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One pipeline: one schedule on one set of ranks."""
+
+    engine: str
+    """What runs it: ``torch``; empty where only its actions are known."""
+    schedule: str
+    """As the engine calls it, empty where it does not tell."""
+    ranks: tuple[int, ...]
+    """World ranks, in the order of the pipeline."""
+    stages: int
+    microbatches: int
+    actions: Actions
+    runs: ScheduleRuns
+    layers: LayerCosts | None
+    """Seconds of single layers, where some were timed."""
+
+    def training(self) -> tuple[Actions, ScheduleRuns]:
+        """What is worth a look: runs that train (all, if none does), without those that find out shapes."""
+        chosen = self.runs.trains & ~self.runs.infers
+        chosen = chosen if chosen.any() else ~self.runs.infers
+        return self.actions.take(np.isin(self.actions.step, self.runs.number[chosen])), self.runs.take(chosen)
+
+
+def find_pipelines(spans: Spans) -> list[Pipeline]:
+    """All pipelines of a run, by their first ranks. Actions that tell no stage or microbatch are left out."""
+    code = _codes(spans)
+    rows = np.flatnonzero(code >= 0)
+    if not (code[rows] < len(KINDS)).any():
+        return []
+    stage, microbatch = spans.integers("stage"), spans.integers("microbatch")
+    rows = rows[(stage[rows] >= 0) & ((microbatch[rows] >= 0) | (code[rows] == _REDUCE_GRAD))]
+    runs, placed = place_in_runs(spans, rows, code[rows] < len(KINDS))
+    columns = _Columns(spans, runs, placed, code[placed.row], stage[placed.row], microbatch[placed.row])
+    everything = columns.actions()
+    pipeline = runs.pipeline[columns.run_of(everything)]
+    found = []
+    for number in np.unique(pipeline).tolist():
+        one = columns.pipeline(number, everything.take(pipeline == number))
+        found.append(one)
+    return sorted(found, key=lambda one: one.ranks)
+
+
+_OTHERS = ("LOSS", "REDUCE_GRAD")
+_LOSS, _REDUCE_GRAD = range(len(KINDS), len(KINDS) + 2)
+_WAITS = ("RECV_F", "RECV_B", "SEND_F", "SEND_B")
+_FIRST_WAIT, _FIRST_SEND = _REDUCE_GRAD + 1, _REDUCE_GRAD + 3
+
+
+def _codes(spans: Spans) -> IntArray:
+    """What each span is of a pipeline: a place in KINDS, _OTHERS and _WAITS together, -1 nothing ``[spans]``."""
+    code = np.full(len(spans), -1, np.int64)
+    for place, name in enumerate((*KINDS, *_OTHERS, *_WAITS)):
+        code[spans.rows("wait" if name in _WAITS else "action", name)] = place
+    return code
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The spans of all pipelines."""
+
+    spans: Spans
+    runs: RunTable
+    placed: Placed
+    code: IntArray
+    """``[rows]``, as the following"""
+    stage: IntArray
+    microbatch: IntArray
+
+    def start_ns(self) -> IntArray:
+        return self.spans.table.start_ns[self.placed.row].astype(np.int64)
+
+    def end_ns(self) -> IntArray:
+        return self.spans.table.end_ns[self.placed.row].astype(np.int64)
+
+    def run_of(self, actions: Actions) -> IntArray:
+        """The row in the table of runs of each action."""
+        run = np.full(len(self.spans), -1, np.int64)
+        run[self.placed.row] = self.placed.run
+        return run[actions.span]
+
+    def actions(self) -> Actions:
+        """All actions; ranks and steps are those of the job and of its runs."""
+        spans, run, start, end = self.spans, self.placed.run, self.start_ns(), self.end_ns()
+        chosen = np.flatnonzero(self.code < len(KINDS))
+        chosen = chosen[np.lexsort((start[chosen], run[chosen], self.runs.rank[run[chosen]]))]
+        row, kind = self.placed.row[chosen], self.code[chosen]
+        stops = end[chosen].copy()
+        backward = (kind != 0).astype(np.int64)
+        key = (run[chosen], backward, self.stage[chosen], self.microbatch[chosen])
+
+        losses = np.flatnonzero(self.code == _LOSS)
+        loss = matching(
+            (run[losses], np.zeros(len(losses), np.int64), self.stage[losses], self.microbatch[losses]), key
+        )
+        stops = np.where(loss >= 0, np.maximum(stops, end[losses[loss]] if len(losses) else 0), stops)
+
+        received = np.flatnonzero((self.code >= _FIRST_WAIT) & (self.code < _FIRST_SEND))
+        of = (run[received], self.code[received] - _FIRST_WAIT, self.stage[received], self.microbatch[received])
+        wait = np.where(kind == KINDS.index("W"), -1, matching(of, key))
+        waits = [np.full(len(chosen), np.nan) for _ in range(2)]
+        seen = wait >= 0
+        for into, moments in zip(waits, (start, end), strict=True):
+            into[seen] = to_seconds(moments[received[wait[seen]]])
+
+        sends = np.flatnonzero(self.code >= _FIRST_SEND)
+        following = latest(run[chosen], -start[chosen], run[sends], -start[sends])
+        sent = np.zeros(len(chosen))
+        np.add.at(sent, following[following >= 0], to_seconds(end[sends] - start[sends])[following >= 0])
+        return Actions(
+            step=self.runs.number[run[chosen]],
+            rank=self.runs.rank[run[chosen]],
+            kind=kind,
+            stage=self.stage[chosen],
+            microbatch=self.microbatch[chosen],
+            chunk=np.maximum(spans.integers("chunk")[row], 0),
+            begin_s=to_seconds(start[chosen]),
+            end_s=to_seconds(stops),
+            cpu_s=spans.cpu_s(row),
+            wait_begin_s=waits[0],
+            wait_end_s=waits[1],
+            joined=spans.integers("joined")[row] == 1,
+            send_wait_s=sent,
+            span=row,
+        )
+
+    def pipeline(self, number: int, actions: Actions) -> Pipeline:
+        """One of the pipelines, whose actions still have ranks of the job."""
+        spans = self.spans
+        runs = np.flatnonzero(self.runs.pipeline == number)
+        described = self.runs.span[runs[self.runs.span[runs] >= 0]][:1]
+        ranks = self._ranks(runs, described)
+        place = np.full(max(int(self.runs.rank.max(initial=-1)), *ranks) + 2, -1, np.int64)
+        place[list(ranks)] = np.arange(len(ranks))
+        actions = replace(actions, rank=place[actions.rank])
+        actions = actions.take(np.lexsort((actions.begin_s, actions.rank)))
+
+        def told(key: str) -> str:
+            text = spans.texts(key)[described]
+            return spans.names[int(text[0])] if len(text) and text[0] >= 0 else ""
+
+        def count(key: str, seen: IntArray) -> int:
+            value = spans.integers(key)[described]
+            return int(value[0]) if len(value) and value[0] > 0 else int(seen.max()) + 1
+
+        return Pipeline(
+            told("engine"),
+            told("schedule"),
+            ranks,
+            count("stages", actions.stage),
+            count("microbatches", actions.microbatch),
+            actions,
+            self._schedule_runs(runs, place, len(ranks), actions),
+            layer_costs(spans, self.runs, runs, actions.stage),
+        )
+
+    def _ranks(self, runs: IntArray, described: IntArray) -> tuple[int, ...]:
+        """World ranks of a pipeline: those that it was made with, or those that were seen."""
+        text = self.spans.texts("ranks")[described]
+        if len(text) and text[0] >= 0:
+            return tuple(int(rank) for rank in self.spans.names[int(text[0])].split(","))
+        return tuple(np.unique(self.runs.rank[runs]).tolist())
+
+    def _schedule_runs(self, runs: IntArray, place: IntArray, ranks: int, actions: Actions) -> ScheduleRuns:
+        spans, table = self.spans, self.runs
+        numbers, row = np.unique(table.number[runs], return_inverse=True)
+        at = row.reshape(-1), place[table.rank[runs]]
+        recorded = table.span[runs] >= 0
+        shape = (len(numbers), ranks)
+        enter, leave = np.full(shape, np.nan), np.full(shape, np.nan)
+        inner = at[0][recorded], at[1][recorded]
+        enter[inner], leave[inner] = (
+            to_seconds(table.start_ns[runs[recorded]]),
+            to_seconds(table.end_ns[runs[recorded]]),
+        )
+        trains, infers = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
+        of_span = table.span[runs[recorded]]
+        np.logical_or.at(trains, inner[0], spans.integers("trains")[of_span] != 0)
+        np.logical_or.at(infers, inner[0], spans.integers("infers")[of_span] == 1)
+        if not recorded.any():
+            np.logical_or.at(trains, np.searchsorted(numbers, actions.step), actions.kind > 0)
+        beside = [np.zeros(shape) for _ in range(3)]
+        index = np.full(len(table) + 1, -1, np.int64)
+        index[runs] = np.arange(len(runs))
+        for into, (rows, run) in zip(beside, (self._data(), self._gradients(), self._optimizer()), strict=True):
+            own = index[run]
+            rows, own = rows[own >= 0], own[own >= 0]
+            length = to_seconds(spans.table.end_ns[rows].astype(np.int64) - spans.table.start_ns[rows])
+            np.add.at(into, (at[0][own], at[1][own]), length)
+        return ScheduleRuns(numbers, trains, infers, enter, leave, *beside)
+
+    def _data(self) -> tuple[IntArray, IntArray]:
+        """Loading of data, and the run before which it was, -1 for none."""
+        rows, process, start = self._outside("data")
+        run = latest(self.runs.process, -self.runs.start_ns, process, -start)
+        return rows, run
+
+    def _optimizer(self) -> tuple[IntArray, IntArray]:
+        """Steps of optimizers, and the run after which they were."""
+        rows, process, start = self._outside("optimizer")
+        return rows, latest(self.runs.process, self.runs.start_ns, process, start)
+
+    def _outside(self, kind: str) -> tuple[IntArray, IntArray, IntArray]:
+        rows = self.spans.rows(kind)
+        process, start = self.spans.process[rows], self.spans.table.start_ns[rows].astype(np.int64)
+        outside = containing(self.runs, process, start) < 0
+        return rows[outside], process[outside], start[outside]
+
+    def _gradients(self) -> tuple[IntArray, IntArray]:
+        """Reductions of gradients after the last action of their run, and the run."""
+        last = np.full(len(self.runs), np.iinfo(np.int64).min)
+        compute = self.code < len(KINDS)
+        np.maximum.at(last, self.placed.run[compute], self.end_ns()[compute])
+        chosen = (self.code == _REDUCE_GRAD) & (self.start_ns() >= last[self.placed.run])
+        return self.placed.row[chosen], self.placed.run[chosen]
