@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
-from scalana.graphs.spans.layer_costs import LayerCosts, layer_costs
+from scalana.graphs.spans.layer_costs import LayerCosts, TimedLayers, layer_costs, timed_layers
 from scalana.graphs.spans.nearest import latest, matching
 from scalana.graphs.spans.pipeline_runs import Placed, RunTable, containing, place_in_runs
 
@@ -120,12 +121,21 @@ def find_pipelines(spans: Spans) -> list[Pipeline]:
     runs, placed = place_in_runs(spans, rows, code[rows] < len(KINDS))
     columns = _Columns(spans, runs, placed, code[placed.row], stage[placed.row], microbatch[placed.row])
     everything = columns.actions()
-    pipeline = runs.pipeline[columns.run_of(everything)]
-    found = []
-    for number in np.unique(pipeline).tolist():
-        one = columns.pipeline(number, everything.take(pipeline == number))
-        found.append(one)
+    beside = columns.data(), columns.gradients(), columns.optimizer()
+    of_action = runs.pipeline[columns.run_of(everything)]
+    layers = timed_layers(spans, runs)
+    of_layer = runs.pipeline[layers.run]
+    numbers = np.unique(of_action)
+    parts = zip(numbers.tolist(), _split(of_action, numbers), _split(of_layer, numbers), strict=True)
+    found = [columns.pipeline(number, everything.take(own), beside, layers.take(timed)) for number, own, timed in parts]
     return sorted(found, key=lambda one: one.ranks)
+
+
+def _split(group: IntArray, groups: IntArray) -> list[IntArray]:
+    """The rows of each of some groups, ascending."""
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.append(groups, groups[-1] + 1))
+    return [order[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
 _OTHERS = ("LOSS", "REDUCE_GRAD")
@@ -140,6 +150,10 @@ def _codes(spans: Spans) -> IntArray:
     for place, name in enumerate((*KINDS, *_OTHERS, *_WAITS)):
         code[spans.rows("wait" if name in _WAITS else "action", name)] = place
     return code
+
+
+Beside = tuple[tuple[FloatArray, IntArray], ...]
+"""Seconds beside the actions, and their rows in the table of runs: data, gradients, optimizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +225,7 @@ class _Columns:
             span=row,
         )
 
-    def pipeline(self, number: int, actions: Actions) -> Pipeline:
+    def pipeline(self, number: int, actions: Actions, beside: Beside, layers: TimedLayers) -> Pipeline:
         """One of the pipelines, whose actions still have ranks of the job."""
         spans = self.spans
         runs = np.flatnonzero(self.runs.pipeline == number)
@@ -237,8 +251,8 @@ class _Columns:
             count("stages", actions.stage),
             count("microbatches", actions.microbatch),
             actions,
-            self._schedule_runs(runs, place, len(ranks), actions),
-            layer_costs(spans, self.runs, runs, actions.stage),
+            self._schedule_runs(runs, place, len(ranks), actions, beside),
+            layer_costs(spans, layers, int(actions.stage.max()) + 1),
         )
 
     def _ranks(self, runs: IntArray, described: IntArray) -> tuple[int, ...]:
@@ -248,7 +262,9 @@ class _Columns:
             return tuple(int(rank) for rank in self.spans.names[int(text[0])].split(","))
         return tuple(np.unique(self.runs.rank[runs]).tolist())
 
-    def _schedule_runs(self, runs: IntArray, place: IntArray, ranks: int, actions: Actions) -> ScheduleRuns:
+    def _schedule_runs(
+        self, runs: IntArray, place: IntArray, ranks: int, actions: Actions, beside: Beside
+    ) -> ScheduleRuns:
         spans, table = self.spans, self.runs
         numbers, row = np.unique(table.number[runs], return_inverse=True)
         at = row.reshape(-1), place[table.rank[runs]]
@@ -266,26 +282,30 @@ class _Columns:
         np.logical_or.at(infers, inner[0], spans.integers("infers")[of_span] == 1)
         if not recorded.any():
             np.logical_or.at(trains, np.searchsorted(numbers, actions.step), actions.kind > 0)
-        beside = [np.zeros(shape) for _ in range(3)]
-        index = np.full(len(table) + 1, -1, np.int64)
-        index[runs] = np.arange(len(runs))
-        for into, (rows, run) in zip(beside, (self._data(), self._gradients(), self._optimizer()), strict=True):
-            own = index[run]
-            rows, own = rows[own >= 0], own[own >= 0]
-            length = to_seconds(spans.table.end_ns[rows].astype(np.int64) - spans.table.start_ns[rows])
-            np.add.at(into, (at[0][own], at[1][own]), length)
-        return ScheduleRuns(numbers, trains, infers, enter, leave, *beside)
+        seconds = [np.zeros(shape) for _ in beside]
+        for into, (length, run) in zip(seconds, beside, strict=True):
+            own = np.flatnonzero(np.isin(run, runs))
+            of = np.searchsorted(runs, run[own])
+            np.add.at(into, (at[0][of], at[1][of]), length[own])
+        return ScheduleRuns(numbers, trains, infers, enter, leave, *seconds)
 
-    def _data(self) -> tuple[IntArray, IntArray]:
-        """Loading of data, and the run before which it was, -1 for none."""
+    def data(self) -> tuple[FloatArray, IntArray]:
+        """Seconds of loading data, each time, and the run before which it was, -1 for none."""
         rows, process, start = self._outside("data")
-        run = latest(self.runs.process, -self.runs.start_ns, process, -start)
-        return rows, run
+        return self._seconds(rows), latest(self.runs.process, -self.runs.start_ns, process, -start)
 
-    def _optimizer(self) -> tuple[IntArray, IntArray]:
-        """Steps of optimizers, and the run after which they were."""
+    def optimizer(self) -> tuple[FloatArray, IntArray]:
+        """Seconds of the steps of optimizers, and the run after which each was."""
         rows, process, start = self._outside("optimizer")
-        return rows, latest(self.runs.process, self.runs.start_ns, process, start)
+        return self._seconds(rows), latest(self.runs.process, self.runs.start_ns, process, start)
+
+    def gradients(self) -> tuple[FloatArray, IntArray]:
+        """Seconds of reductions of gradients after the last action of their run, and the run."""
+        last = np.full(len(self.runs), np.iinfo(np.int64).min)
+        compute = self.code < len(KINDS)
+        np.maximum.at(last, self.placed.run[compute], self.end_ns()[compute])
+        chosen = (self.code == _REDUCE_GRAD) & (self.start_ns() >= last[self.placed.run])
+        return self._seconds(self.placed.row[chosen]), self.placed.run[chosen]
 
     def _outside(self, kind: str) -> tuple[IntArray, IntArray, IntArray]:
         rows = self.spans.rows(kind)
@@ -293,10 +313,5 @@ class _Columns:
         outside = containing(self.runs, process, start) < 0
         return rows[outside], process[outside], start[outside]
 
-    def _gradients(self) -> tuple[IntArray, IntArray]:
-        """Reductions of gradients after the last action of their run, and the run."""
-        last = np.full(len(self.runs), np.iinfo(np.int64).min)
-        compute = self.code < len(KINDS)
-        np.maximum.at(last, self.placed.run[compute], self.end_ns()[compute])
-        chosen = (self.code == _REDUCE_GRAD) & (self.start_ns() >= last[self.placed.run])
-        return self.placed.row[chosen], self.placed.run[chosen]
+    def _seconds(self, rows: IntArray) -> FloatArray:
+        return self.spans.end_s(rows) - self.spans.start_s(rows)

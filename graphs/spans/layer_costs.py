@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import numbered_keys
 from scalana.graphs.spans.pipeline_runs import RunTable, containing
@@ -28,33 +27,47 @@ class LayerCosts:
     """The first layer of every stage, and the number of layers ``[stages + 1]``."""
 
 
-def layer_costs(spans: Spans, runs: RunTable, chosen: IntArray, stages: IntArray) -> LayerCosts | None:
-    """The layers of a pipeline; None unless some of every stage were timed.
+@dataclass(frozen=True, slots=True)
+class TimedLayers:
+    """Layers of stages that were timed, each time ``[times]`` all."""
 
-    Args:
-        spans: all spans.
-        runs: all runs.
-        chosen: those of the pipeline.
-        stages: stages that it has, any number of times.
-    """
+    row: IntArray
+    """In the spans."""
+    run: IntArray
+    """In the table of runs."""
+    kind: IntArray
+    """Action that it is part of: a place in F, B, I, W."""
+    stage: IntArray
+    microbatch: IntArray
+
+    def take(self, chosen: IntArray | BoolArray) -> TimedLayers:
+        """Some of them."""
+        return TimedLayers(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+
+def timed_layers(spans: Spans, runs: RunTable) -> TimedLayers:
+    """All layers that were timed in runs of pipelines."""
     rows = spans.rows("module")
     action = spans.texts("action")[rows]
     kind = np.full(len(rows), -1, np.int64)
     for code, name in enumerate(_ACTIONS):
         kind[(action >= 0) & (action == spans.number(name))] = code
-    stage, microbatch = spans.integers("stage")[rows], spans.integers("microbatch")[rows]
     run = containing(runs, spans.process[rows], spans.table.start_ns[rows].astype(np.int64))
-    known = (kind >= 0) & (stage >= 0) & (microbatch >= 0) & np.isin(run, chosen)
-    rows, kind, stage, microbatch, run = (c[known] for c in (rows, kind, stage, microbatch, run))
-    if not np.array_equal(np.unique(stage), np.arange(int(stages.max(initial=0)) + 1)):
+    stage, microbatch = spans.integers("stage")[rows], spans.integers("microbatch")[rows]
+    every = TimedLayers(rows, run, kind, stage, microbatch)
+    return every.take((kind >= 0) & (stage >= 0) & (microbatch >= 0) & (run >= 0))
+
+
+def layer_costs(spans: Spans, timed: TimedLayers, stages: int) -> LayerCosts | None:
+    """The layers of a pipeline of so many stages from when they were timed; None unless some of every stage were."""
+    rows, run, kind, stage, microbatch = (getattr(timed, column.name) for column in fields(timed))
+    if not np.array_equal(np.unique(stage), np.arange(stages)):
         return None
     layer, first = _layers(spans, rows, stage)
     key = numbered_keys(run, microbatch, layer, kind)
     one, where = np.unique(key, return_inverse=True)
     total = np.zeros(len(one))
-    np.add.at(
-        total, where.reshape(-1), to_seconds(spans.table.end_ns[rows].astype(np.int64) - spans.table.start_ns[rows])
-    )
+    np.add.at(total, where.reshape(-1), spans.end_s(rows) - spans.start_s(rows))
     told = np.zeros(len(one), np.int64)
     told[where.reshape(-1)] = layer * len(_ACTIONS) + kind
     cost = np.zeros((len(first), len(_ACTIONS)))

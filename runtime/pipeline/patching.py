@@ -37,3 +37,10 @@ class Patches:
         if what not in self._noted:
             self._noted.add(what)
             session.note(f"{self.library}: {what}: {type(failure).__name__}: {failure}")
+
+    def tried(self, what: str, function: Callable[[], None]) -> None:
+        """Call something that must not disturb the program, whatever becomes of it."""
+        try:
+            function()
+        except Exception as failure:
+            self.failed(what, failure)

@@ -141,16 +141,17 @@ def test_what_a_run_says_of_itself(two_ranks: Job) -> None:
 
 def test_messages_are_posted_for_a_stage_and_a_microbatch(two_ranks: Job) -> None:
     spans = two_ranks.spans
-    per_step = {"SEND_F": (1, MICROBATCHES), "SEND_B": (1, MICROBATCHES), "RECV_F": (1, MICROBATCHES)}
     runs = [row for row in spans.rows("action", "RUN").tolist() if spans.attributes(row)["schedule"] == "GPipe"]
-    for name, (edges, count) in per_step.items():
+    start, end, process = spans.table.start_ns, spans.table.end_ns, spans.process
+    for name in ("SEND_F", "RECV_F", "SEND_B", "RECV_B"):
         rows = spans.rows("transfer", name)
-        inside = sum(
-            ((spans.table.start_ns[rows] >= spans.table.start_ns[run]) & (spans.table.end_ns[rows] <= spans.table.end_ns[run])
-             & (spans.process[rows] == spans.process[run])).sum()
-            for run in runs
-        )  # fmt: skip
-        assert inside == STEPS * edges * count
+        inner = [
+            (process[rows] == process[run]) & (start[rows] >= start[run]) & (end[rows] <= end[run]) for run in runs
+        ]
+        of_run = [rows[inside] for inside in inner]
+        assert sum(map(len, of_run)) == STEPS * MICROBATCHES
+        microbatches = [tuple(sorted(spans.integers("microbatch")[inside].tolist())) for inside in of_run]
+        assert set(microbatches) == {(), tuple(range(MICROBATCHES))}, "one of the ranks has them all"
     posted, waited = (len(spans.rows(kind, "RECV_F")) for kind in ("transfer", "wait"))
     assert posted == waited
 
