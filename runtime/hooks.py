@@ -20,6 +20,9 @@ HOOKS = (
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
     ("torch.distributed.pipelining.stage", "scalana.runtime.pipeline.torch_pipelining", "patch_stage"),
     ("torch.distributed.pipelining.schedules", "scalana.runtime.pipeline.torch_pipelining", "patch_schedules"),
+    ("megatron.core.pipeline_parallel.schedules", "scalana.runtime.pipeline.megatron", "patch_schedules"),
+    ("megatron.core.pipeline_parallel.p2p_communication", "scalana.runtime.pipeline.megatron", "patch_messages"),
+    ("megatron.core.distributed.finalize_model_grads", "scalana.runtime.pipeline.megatron", "patch_gradients"),
 )
 """Module that the program imports; module of ours, and its function that is called with the other, once."""
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
 """Modules whose items are layers, rather than they themselves."""
-WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
+LISTS = CONTAINERS[:2]
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "Float16Module")
 MOST_LAYERS = 1024
 
 
@@ -138,27 +139,42 @@ class Layers:
 
 
 def layers_of(module: Any) -> Iterator[tuple[str, Any]]:
-    """The layers of a stage, by their names in it: its children, and the items of those that only hold others."""
+    """The layers of a stage, by their names in it: its children, and the items of those that only hold others.
+
+    A child that holds a list of modules (the decoder in a model, the model in what adds a head to it) is not one layer:
+    its children are. What is in a list is one.
+    """
     prefix = ""
     while type(module).__name__ in WRAPPERS:
         module, prefix = module.module, f"{prefix}module."
+    found = 0
+    for path, layer in _inside(prefix, module):
+        if found < MOST_LAYERS:
+            found += 1
+            yield path, layer
+
+
+def _inside(prefix: str, module: Any) -> Iterator[tuple[str, Any]]:
+    """Layers among the children of a module that is none itself."""
     if is_compiled(module):
         return
-    found = 0
     for name, child in module.named_children():
-        inner = [(name, child)] if type(child).__name__ not in CONTAINERS else _items(name, child)
-        for path, layer in inner:
-            if not is_compiled(layer) and found < MOST_LAYERS:
-                found += 1
-                yield prefix + path, layer
+        path = prefix + name
+        if type(child).__name__ in CONTAINERS:
+            yield from _items(f"{path}.", child)
+        elif any(type(inner).__name__ in LISTS for inner in child.children()):
+            yield from _inside(f"{path}.", child)
+        elif not is_compiled(child):
+            yield path, child
 
 
-def _items(name: str, container: Any) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+def _items(prefix: str, container: Any) -> Iterator[tuple[str, Any]]:
     for key, child in container.named_children():
-        path = f"{name}.{key}"
-        found += [(path, child)] if type(child).__name__ not in CONTAINERS else _items(path, child)
-    return found
+        path = prefix + key
+        if type(child).__name__ in CONTAINERS:
+            yield from _items(f"{path}.", child)
+        elif not is_compiled(child):
+            yield path, child
 
 
 def is_compiled(module: Any) -> bool:

@@ -1,0 +1,276 @@
+"""Record the pipelines of Megatron-core: 1F1B and interleaved 1F1B.
+
+Its schedules are functions that call ``forward_step``, ``backward_step`` and ``P2PCommunicator._communicate`` by their
+names in the module, where wrappers take their place. A backward is told neither its microbatch nor its chunk: it is
+known by the output of the forward that it is of. A message is told nothing at all: it is known by who is handed the
+tensor that it brought.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from scalana.runtime import session
+from scalana.runtime.pipeline.layers import Layers
+from scalana.runtime.pipeline.patching import Patches
+from scalana.runtime.pipeline.runs import Plan, Run, runs, times_layers
+from scalana.runtime.spans import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+_patches = Patches("megatron.core.pipeline_parallel")
+
+
+class Schedule:
+    """Stands for a schedule, which has no object of its own: one for each function, group and number of chunks."""
+
+    def __init__(self, size: int, place: int) -> None:
+        self.size, self.place = size, place
+        self.outputs: dict[int, tuple[int, int]] = {}
+        """Stage and microbatch whose forward gave an object."""
+        self.received: dict[int, tuple[int, int, int]] = {}
+        """When the wait for a tensor began and ended, ns, and how many messages were sent in it."""
+        self.last = (0, 0)
+        """Stage and microbatch of the action before."""
+
+    def forget(self) -> None:
+        """A run is over: its objects are gone."""
+        self.outputs.clear()
+        self.received.clear()
+
+
+class _Stage:
+    """A chunk of the model, as :class:`Layers` asks for it."""
+
+    def __init__(self, submod: Any) -> None:
+        self.submod = submod
+
+
+_schedules: dict[tuple[str, tuple[int, ...], int], Schedule] = {}
+
+
+def patch_schedules(module: Any) -> None:
+    """Wrap what schedules are and what they call; ``module`` is ``megatron.core.pipeline_parallel.schedules``."""
+    wrap = _patches.wrap
+    wrap(module, "forward_backward_pipelining_without_interleaving", _run("1F1B"), "runs of 1F1B")
+    wrap(module, "forward_backward_pipelining_with_interleaving", _run("Interleaved1F1B"), "runs of interleaved 1F1B")
+    wrap(module, "forward_step", _forward, "actions of kind F")
+    wrap(module, "backward_step", _backward, "actions of kind B")
+
+
+def patch_messages(module: Any) -> None:
+    """Wrap the sending and receiving; ``module`` is ``megatron.core.pipeline_parallel.p2p_communication``."""
+    owner = getattr(module, "P2PCommunicator", None)
+    if owner is None:
+        session.note(f"{_patches.library}: P2PCommunicator is not where it was: waits for messages are not recorded")
+    else:
+        _patches.wrap(owner, "_communicate", _communicate, "waits for messages")
+
+
+def patch_gradients(module: Any) -> None:
+    """Wrap the reduction of gradients; ``module`` is ``megatron.core.distributed.finalize_model_grads``."""
+    _patches.wrap(module, "finalize_model_grads", _finalize, "reductions of gradients")
+
+
+# ---- runs ----
+
+
+def _run(name: str) -> Callable[[Function], Function]:
+    def make(original: Function) -> Function:
+        def run(*args: Any, **named: Any) -> Any:
+            current = _enter(name, named) if session.core is not None else None
+            if current is None:
+                return original(*args, **named)
+            try:
+                return original(*args, **named)
+            finally:
+                _patches.tried("the end of a run was not recorded", lambda: _leave(current))
+
+        return run
+
+    return make
+
+
+def _enter(name: str, named: dict[str, Any]) -> Run | None:
+    try:
+        chunks = named["model"] if isinstance(named["model"], list) else [named["model"]]
+        distributed = sys.modules["torch.distributed"].distributed_c10d
+        group = _group(named)
+        ranks = tuple(int(rank) for rank in distributed.get_process_group_ranks(group))
+        schedule = _schedules.get((name, ranks, len(chunks)))
+        if schedule is None:
+            size, place = len(ranks), distributed.get_rank(group)
+            schedule = _schedules[name, ranks, len(chunks)] = Schedule(size, place)
+            held = [chunk * size + place for chunk in range(len(chunks))]
+            plan = Plan((), {stage: chunk for chunk, stage in enumerate(held)}, list(ranks))
+            plan.attributes.update(
+                engine="megatron", schedule=name, stages=size * len(chunks), held=",".join(map(str, held))
+            )
+            runs.learn(schedule, plan)
+        known = runs.plan(schedule)
+        assert known is not None
+        known.attributes["microbatches"] = named.get("num_microbatches")
+        run = runs.enter(schedule, known, not named.get("forward_only", False))
+        if times_layers(run.number):
+            _patches.tried("layers are not timed", lambda: _time_layers(run, chunks))
+        return run
+    except Exception as failure:
+        _patches.failed("a run of a schedule was not recorded", failure)
+        return None
+
+
+def _time_layers(run: Run, chunks: list[Any]) -> None:
+    run.timed = Layers([_Stage(chunk) for chunk in chunks])
+
+
+def _leave(run: Run) -> None:
+    if run.timed is not None:
+        run.timed.detach()
+    run.schedule.forget()
+    runs.leave(run)
+
+
+def _group(named: dict[str, Any]) -> Any:
+    communicator, collection = named.get("p2p_communicator"), named.get("pg_collection")
+    if communicator is not None:
+        return communicator.pp_group
+    if collection is not None and getattr(collection, "pp", None) is not None:
+        return collection.pp
+    return sys.modules["megatron.core.parallel_state"].get_pipeline_model_parallel_group()
+
+
+# ---- actions ----
+
+
+def _one(tensors: Any) -> Any:
+    return tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+
+
+def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> span:
+    """An action begins, and with it is known what the wait for its input was for."""
+    run = runs.current
+    schedule: Schedule = run.schedule
+    schedule.last = (stage, microbatch)
+    wait = schedule.received.pop(id(_one(needed)), None)
+    if wait is not None:
+        _write_wait("RECV_F" if kind == "F" else "RECV_B", stage, microbatch, wait)
+    if run.timed is not None:
+        run.timed.begin(kind, stage, microbatch)
+    mark = run.marks[kind, "action", stage]
+    mark.__enter__()
+    return mark
+
+
+def _end(mark: span, microbatch: int) -> None:
+    timed = runs.current.timed
+    if timed is not None:
+        _patches.tried("layers are not timed", timed.end)
+    mark.end(microbatch=microbatch)
+    if timed is not None:
+        _patches.tried("layers are not timed", timed.write)
+
+
+def _forward(original: Function) -> Function:
+    def forward_step(*args: Any, **named: Any) -> Any:
+        mark = None
+        schedule = runs.current.schedule
+        if session.core is not None and isinstance(schedule, Schedule):
+            try:
+                needed = named.get("input_tensor", args[4] if len(args) > 4 else None)
+                microbatch = named["current_microbatch"]
+                stage = (named.get("vp_stage") or 0) * schedule.size + schedule.place
+                mark = _begin("F", stage, microbatch, needed)
+            except Exception as failure:
+                _patches.failed("an action of kind F was not recorded", failure)
+        if mark is None:
+            return original(*args, **named)
+        try:
+            result = original(*args, **named)
+            schedule.outputs[id(_one(_one(result)))] = (stage, microbatch)
+            return result
+        finally:
+            _end(mark, microbatch)
+
+    return forward_step
+
+
+def _backward(original: Function) -> Function:
+    def backward_step(*args: Any, **named: Any) -> Any:
+        mark = None
+        schedule = runs.current.schedule
+        if session.core is not None and isinstance(schedule, Schedule):
+            try:
+                output = named.get("output_tensor", args[1] if len(args) > 1 else None)
+                needed = named.get("output_tensor_grad", args[2] if len(args) > 2 else None)
+                stage, microbatch = schedule.outputs.pop(id(_one(output)))
+                mark = _begin("B", stage, microbatch, needed)
+            except Exception as failure:
+                _patches.failed("an action of kind B was not recorded", failure)
+        if mark is None:
+            return original(*args, **named)
+        try:
+            return original(*args, **named)
+        finally:
+            _end(mark, microbatch)
+
+    return backward_step
+
+
+def _finalize(original: Function) -> Function:
+    def finalize_model_grads(*args: Any, **named: Any) -> Any:
+        schedule = runs.current.schedule
+        if session.core is None or not isinstance(schedule, Schedule):
+            return original(*args, **named)
+        with span("REDUCE_GRAD", "action", None, stage=schedule.place):
+            return original(*args, **named)
+
+    return finalize_model_grads
+
+
+# ---- messages ----
+
+
+def _write_wait(name: str, stage: int, microbatch: int, wait: tuple[int, int, int]) -> None:
+    core = session.core
+    began, ended, sends = wait
+    attributes = [core.intern("stage"), stage, core.intern("microbatch"), microbatch]
+    if sends:
+        attributes += [core.intern("sends"), sends]
+    kind = core.span_types.index("wait")
+    core.span(kind, 0, core.intern(name), began, ended, -1, 0, tuple(attributes))
+
+
+def _communicate(original: Function) -> Function:
+    def communicate(*args: Any, **named: Any) -> Any:
+        core, schedule = session.core, runs.current.schedule
+        if core is None or not isinstance(schedule, Schedule):
+            return original(*args, **named)
+        began = core.now()
+        result = original(*args, **named)
+        ended = core.now()
+        try:
+            _communicated(schedule, named, result, began, ended)
+        except Exception as failure:
+            _patches.failed("a wait for a message was not recorded", failure)
+        return result
+
+    return communicate
+
+
+def _communicated(schedule: Schedule, named: dict[str, Any], result: Any, began: int, ended: int) -> None:
+    if not named.get("wait_on_reqs", True):
+        session.note(f"{_patches.library}: waits for messages that overlap with computing are not recorded")
+        return
+    sent = [
+        name for name, key in (("SEND_F", "tensor_send_next"), ("SEND_B", "tensor_send_prev")) if named[key] is not None
+    ]
+    received = [tensor for tensor in result[:2] if tensor is not None]
+    for tensor in received:
+        schedule.received[id(tensor)] = (began, ended, len(sent))
+    if sent and not received:
+        _write_wait(sent[0], *schedule.last, (began, ended, 0))
