@@ -161,7 +161,7 @@ def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> span:
         _write_wait("RECV_F" if kind == "F" else "RECV_B", stage, microbatch, wait)
     if run.timed is not None:
         run.timed.begin(kind, stage, microbatch)
-    mark = run.marks[kind, "action", stage]
+    mark = run.marks[kind, stage]
     mark.__enter__()
     return mark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from scalana.runtime import session
-from scalana.runtime.pipeline.spans import rank_list
+from scalana.runtime.pipeline.spans import kind_of, rank_list
 from scalana.runtime.spans import span
 from scalana.runtime.steps import SCHEDULE
 
@@ -20,29 +20,33 @@ FIRST_TIMED = (1, 2)
 TIMED_OF = 8
 
 
-class Marks(dict[tuple[str, str, int], span]):
-    """Spans that are entered again and again: of a name, a type and a stage. The microbatch is told at their ends."""
+class Marks(dict[tuple[str, int], span]):
+    """Spans that are entered again and again: of a name and a stage. The microbatch is told at their ends."""
 
-    def __init__(self, chunk: dict[int, int]) -> None:
+    def __init__(self, chunk: dict[int, int], kind: str = "") -> None:
         super().__init__()
-        self.chunk = chunk
+        self.chunk, self.kind = chunk, kind
 
-    def __missing__(self, key: tuple[str, str, int]) -> span:
-        name, kind, stage = key
-        made = self[key] = span(name, kind, None, stage=stage, chunk=self.chunk.get(stage, 0))
+    def __missing__(self, key: tuple[str, int]) -> span:
+        name, stage = key
+        kind = self.kind or kind_of(name)
+        chunk = self.chunk.get(stage, 0) if kind == "action" else None
+        made = self[key] = span(name, kind, None, stage=stage, chunk=chunk)
         return made
 
 
 class Plan:
     """What does not change from one run of a schedule to the next."""
 
-    __slots__ = ("attributes", "marks", "order", "pairs", "ranks", "stages")
+    __slots__ = ("attributes", "marks", "order", "pairs", "posts", "ranks", "stages")
 
     def __init__(self, stages: Sequence[Any], chunk: dict[int, int], ranks: list[int]) -> None:
         self.stages = stages
         """Objects of this rank's stages."""
         self.marks = Marks(chunk)
-        """Made with the place on this rank of each of its stages, by their numbers in the pipeline."""
+        """Of actions and waits. ``chunk`` is the place on this rank of each of its stages, by number."""
+        self.posts = Marks(chunk, "transfer")
+        """Of the posting of messages."""
         self.ranks = ranks
         """Of the job, in the order of the pipeline; empty where they are not known."""
         self.attributes: dict[str, Any] = {}
@@ -55,11 +59,11 @@ class Plan:
 class Run:
     """A run of a schedule that is under way, or what stands for none."""
 
-    __slots__ = ("infers", "marks", "number", "pairs", "plan", "schedule", "span", "timed", "trains")
+    __slots__ = ("infers", "marks", "number", "pairs", "plan", "posts", "schedule", "span", "timed", "trains")
 
     def __init__(self, schedule: Any, plan: Plan, number: int, mark: Any) -> None:
         self.schedule, self.plan, self.number, self.span = schedule, plan, number, mark
-        self.marks, self.pairs = plan.marks, plan.pairs
+        self.marks, self.posts, self.pairs = plan.marks, plan.posts, plan.pairs
         self.trains = True
         """Whether it has backward passes."""
         self.infers = False

@@ -56,9 +56,9 @@ def patch_stage(module: Any) -> None:
             wrap(owner, method, _tagging(f"{direction}_{letter}"), f"messages of kind {direction}_{letter}")
 
 
-def _microbatch(args: tuple[Any, ...], named: dict[str, Any]) -> int:
-    """The first argument of all methods, whatever it is called."""
-    number: int = args[0] if args else next(value for key, value in named.items() if key.endswith("chunk_id"))
+def _by_name(named: dict[str, Any]) -> int:
+    """The microbatch: the first argument of all methods, where it came by its name."""
+    number: int = next(value for key, value in named.items() if key.endswith("chunk_id"))
     return number
 
 
@@ -69,18 +69,20 @@ def _action(kind: str) -> Callable[[Function], Function]:
         def action(self: Any, *args: Any, **named: Any) -> Any:
             if session.core is None:
                 return original(self, *args, **named)
-            mark = timed = None
+            mark = None
             try:
-                stage, microbatch, run, name = self.stage_index, _microbatch(args, named), runs.current, kind
+                microbatch = args[0] if args else _by_name(named)
+                stage, run, name = self.stage_index, runs.current, kind
                 if name != "F":
                     if not run.trains:
                         return original(self, *args, **named)  # which does nothing
-                    if name == "B" and not named.get("full_backward", args[2] if len(args) > 2 else True):
+                    if name == "B" and not (
+                        named["full_backward"] if "full_backward" in named else len(args) < 3 or args[2]
+                    ):
                         name = "I"
-                timed = run.timed
-                if timed is not None:
-                    timed.begin(name, stage, microbatch)
-                mark = run.marks[name, "action", stage]
+                if run.timed is not None:
+                    run.timed.begin(name, stage, microbatch)
+                mark = run.marks[name, stage]
                 mark.__enter__()
             except Exception as failure:
                 mark = None
@@ -89,6 +91,7 @@ def _action(kind: str) -> Callable[[Function], Function]:
                 return original(self, *args, **named)
             finally:
                 if mark is not None:
+                    timed = run.timed
                     if timed is not None:
                         _patches.tried("layers are not timed", timed.end)
                     if run.pairs and name == "F" and (stage, microbatch) in run.pairs:
@@ -122,7 +125,7 @@ def _tagging(name: str) -> Callable[[Function], Function]:
             ops = original(self, *args, **named)
             if ops and session.core is not None:
                 try:
-                    tag = (name, self.stage_index, _microbatch(args, named))
+                    tag = (name, self.stage_index, args[0] if args else _by_name(named))
                     for op in ops:
                         op._scalana_tag = tag
                 except Exception as failure:
@@ -137,26 +140,28 @@ def _tagging(name: str) -> Callable[[Function], Function]:
 def _tags(ops: Any) -> list[Tag]:
     """What some messages are, each stage and microbatch once."""
     tags: list[Tag] = []
+    last = None
     for op in ops:
         tag = getattr(op, "_scalana_tag", None)
-        if tag is not None and tag not in tags:
+        if tag is not last and tag is not None:  # the tensors of one message have one tag
             tags.append(tag)
+            last = tag
     return tags
 
 
 def _batch(original: Function) -> Function:
     def _batch_p2p(p2p_ops: Any, *args: Any, **named: Any) -> Any:
-        tags = _tags(p2p_ops) if session.core is not None else ()
+        tags = _tags(p2p_ops) if p2p_ops and session.core is not None else ()
         if not tags:
             return original(p2p_ops, *args, **named)
-        marks = runs.current.marks
+        posts = runs.current.posts
         for name, stage, _ in tags:
-            marks[name, "transfer", stage].__enter__()
+            posts[name, stage].__enter__()
         try:
             works = original(p2p_ops, *args, **named)
         finally:
             for name, stage, microbatch in tags:
-                marks[name, "transfer", stage].end(microbatch=microbatch)
+                posts[name, stage].end(microbatch=microbatch)
         if type(works) is list and works:
             works = _Works(works)
             works.tags = tags
@@ -176,7 +181,7 @@ def _wait(original: Function) -> Function:
             if tag[0][0] == "R" != name[0]:
                 name, stage, microbatch = tag
             sends += 1
-        wait = runs.current.marks[name, "wait", stage]
+        wait = runs.current.marks[name, stage]
         wait.__enter__()
         try:
             return original(work, *args, **named)

@@ -43,9 +43,10 @@ config = ModelParallelConfig(
 )
 config.finalize_model_grads_func = finalize_model_grads
 config.hidden_size, config.moe_router_load_balancing_type = WIDTH, "none"
-for name in ("fine_grained_activation_offloading", "mtp_standalone", "has_cond_embedder", "qk_layernorm", "mtp_num_layers",
-             "moe_router_enable_expert_bias", "calculate_per_token_loss", "num_moe_experts"):  # fmt: skip
-    setattr(config, name, None)  # of a transformer's configuration
+OF_TRANSFORMERS = """fine_grained_activation_offloading mtp_standalone has_cond_embedder qk_layernorm mtp_num_layers
+    moe_router_enable_expert_bias calculate_per_token_loss num_moe_experts"""
+for name in OF_TRANSFORMERS.split():
+    setattr(config, name, None)
 
 
 class Decoder(nn.Module):
