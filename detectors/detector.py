@@ -15,7 +15,7 @@ class Outcome:
     """What a detector found."""
 
     told: list[Told] = field(default_factory=list)
-    explained: Extent | None = None
+    explained: list[Extent] = field(default_factory=list)
     """What of the run is explained even where it gives no finding: a schedule's own bubble is no one's fault."""
     waiting_s: float = 0.0
     """Rank-seconds of waiting that wait states do not count: in calls that never returned."""

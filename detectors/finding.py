@@ -51,5 +51,7 @@ class Finding:
     """Symptom first, root last."""
     evidence: dict[str, object] = field(default_factory=dict)
     advice: str = ""
+    where: dict[str, object] = field(default_factory=dict)
+    """What a person would change beside file and line: ``stage`` and ``module`` of a pipeline."""
     entries: IntArray | None = field(default=None, repr=False, compare=False)
     """Rows of the blame table that it is made of; None where it is not of waiting."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 OF_WAITING = "of waiting"
 OF_LONGER_WORK = "that others could have worked less"
+OF_IDLING = "in which ranks of the pipeline are idle"
 OF_LOSS = "more than with ideal scaling"
 
 
@@ -46,6 +47,8 @@ class Kind:
     """What the seconds of ``lost_s`` are."""
     predicts: bool = True
     """Whether a saving can be predicted at all."""
+    mended: str = "without it"
+    """When the run would be as much shorter as is predicted."""
 
 
 KINDS = (
@@ -135,6 +138,88 @@ KINDS = (
         ),
         spends=False,
         arrival="does not come",
+    ),
+    Kind(
+        "pipeline-imbalance",
+        "a stage of a pipeline has more to do for a microbatch than the others; `saving_s` is that of a new split",
+        "A stage of a pipeline has more to do than the others.",
+        (
+            Claim(
+                "Stage {count:stage} ({ranks}) takes {seconds:stage_s} for a microbatch, a stage {seconds:mean_s} on "
+                "average: the others wait for it",
+                ("stage_s", "mean_s"),
+            ),
+            Claim("{Ranks} {has|have} more to do in the pipeline than the others"),
+        ),
+        advice="Give this stage fewer layers, or make them cheaper.",
+        arrival="takes longest",
+        unit=OF_IDLING,
+        predicts=False,
+        mended="with the layers split anew",
+    ),
+    Kind(
+        "pipeline-straggler",
+        "a stage of a pipeline takes longer for some microbatches than it usually does",
+        "A stage of a pipeline takes longer for some microbatches.",
+        (
+            Claim(
+                "{Ranks} {takes|take} {seconds:long_s} instead of {seconds:usual_s} at {text:which}: all wait",
+                ("long_s", "usual_s", "which"),
+            ),
+            Claim("{Ranks} {takes|take} longer for some microbatches, and the pipeline waits"),
+        ),
+        advice="Look at what is done here for these microbatches and not for others.",
+        arrival="takes longer",
+        unit=OF_IDLING,
+    ),
+    Kind(
+        "pipeline-link",
+        "messages between stages of a pipeline take long",
+        "Messages between stages of a pipeline take long.",
+        (
+            Claim(
+                "Messages {text:link} take {seconds:latency_s}, others {seconds:others_s}: the pipeline waits for them",
+                ("link", "latency_s", "others_s"),
+            ),
+            Claim("Messages between stages take {seconds:latency_s}, and the pipeline waits for them", ("latency_s",)),
+            Claim("Messages between stages take long"),
+        ),
+        advice="Look at this connection, at the size of what is sent, and at which ranks are neighbours on it.",
+        unit=OF_IDLING,
+    ),
+    Kind(
+        "pipeline-host",
+        "a rank of a pipeline does other things between its actions, or loads data, while the pipeline waits",
+        "A rank of a pipeline holds it up between its actions.",
+        (
+            Claim(
+                "{Ranks} {loads|load} input data for {seconds:data_s} before each step, and the pipeline waits",
+                ("data_s",),
+            ),
+            Claim(
+                "{Ranks} {spends|spend} {seconds:host_s} of each step between actions, and the pipeline waits",
+                ("host_s",),
+            ),
+            Claim("{Ranks} {holds|hold} the pipeline up between actions"),
+        ),
+        advice="Move this out of the schedule, or onto another thread: every microbatch waits for it.",
+        arrival="is busy with it",
+        unit=OF_IDLING,
+    ),
+    Kind(
+        "pipeline-schedule",
+        "another schedule would leave ranks of a pipeline idle for less time, with no more memory; no rank is to blame",
+        "Another schedule of the pipeline is faster.",
+        (
+            Claim(
+                "The schedule itself leaves ranks idle for {seconds:idle_s} of a step of {seconds:step_s}; "
+                "{text:other} needs no more memory for activations and takes {seconds:other_s}",
+                ("idle_s", "step_s", "other", "other_s"),
+            ),
+            Claim("The schedule itself leaves ranks idle"),
+        ),
+        unit=OF_IDLING,
+        mended="with that schedule",
     ),
 )
 """Of findings in one run."""

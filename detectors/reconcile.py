@@ -37,8 +37,16 @@ class Told:
     extent: Extent
 
 
-def extent_of(finding: Finding, timeline: Timeline, psg: PSG) -> Extent:
-    """What a finding at a place speaks of: what its ranks did at that vertex and below it, or the call there."""
+def extent_of(finding: Finding, timeline: Timeline, psg: PSG, target: IntArray | None = None) -> Extent:
+    """What a finding at a place speaks of: what its ranks did at that vertex and below it, or the call there.
+
+    Args:
+        finding: the finding.
+        timeline: of the run.
+        psg: structure of the program.
+        target: of the entries of the blame table, where the finding is made of some: its seconds may lie elsewhere than
+            below its place, which may be a line that calls what they lie in.
+    """
     vertex, none = finding.vertex, np.zeros(0, np.int64)
     ranks = tuple(finding.ranks)
     if vertex < 0:
@@ -49,10 +57,13 @@ def extent_of(finding: Finding, timeline: Timeline, psg: PSG) -> Extent:
     there = np.isin(timeline.activities.vertex, below)
     if finding.line == finding.end_line and psg[vertex].kind is VertexKind.COMP:
         there &= timeline.activities.line == finding.line
+    if target is not None and finding.entries is not None:
+        own = target[finding.entries]
+        there[own[own < len(there)]] = True
     return Extent(ranks, np.flatnonzero(there), none)
 
 
-def reconciled(outcomes: list[tuple[list[Told], Extent | None]], timeline: Timeline) -> list[Finding]:
+def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeline) -> list[Finding]:
     """The findings of detectors, those that know more first, without what one of these has explained before.
 
     Args:
@@ -71,9 +82,7 @@ def reconciled(outcomes: list[tuple[list[Told], Extent | None]], timeline: Timel
                 each.finding.lost_share *= 1.0 - part
                 each.finding.saving_s *= 1.0 - part
             findings.append(each.finding)
-        explained += [each.extent for each in told]
-        if besides is not None:
-            explained.append(besides)
+        explained += [each.extent for each in told] + besides
     return findings
 
 

@@ -34,4 +34,5 @@ class LateRanks:
         findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms)
         findings = name_rivals(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         findings = without_turns(findings, timeline, facts.run)
-        return Outcome([Told(finding, extent_of(finding, timeline, psg)) for finding in findings])
+        target = facts.blame.target
+        return Outcome([Told(finding, extent_of(finding, timeline, psg, target)) for finding in findings])

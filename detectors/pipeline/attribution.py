@@ -48,11 +48,11 @@ class StageLoad:
     stage: int
     rank: int
     forward_s: float
-    """Usual seconds of a microbatch."""
+    """Usual seconds of a microbatch, as the following; where some microbatches are split, of an average one."""
     backward_s: float
-    """Usual seconds of B, or of I where the backward is split."""
+    """Of B, and of I where the backward is split."""
     weight_s: float
-    """Usual seconds of W; 0 where the backward is not split."""
+    """Of W; 0 where the backward is not split."""
     load: float
     """What it usually takes for a microbatch over the mean of all stages."""
     rank_load: float
@@ -82,6 +82,8 @@ class Attribution:
     """A step of the same order without any cause: computing, fill and drain."""
     stages: tuple[StageLoad, ...]
     roots: Roots
+    usual_s: FloatArray
+    """Usual seconds of an action by kind and stage, 0 where there is none ``[4, stages]``."""
 
     @property
     def shares(self) -> dict[str, float]:
@@ -160,6 +162,7 @@ def attribute(measured: Measured) -> Attribution:
         balanced_s=step_s(0),
         stages=_stage_loads(measured, switches, roots, _more_than_balanced(switches, roots)),
         roots=roots,
+        usual_s=switches.parts.usual_s,
     )
 
 
@@ -181,7 +184,9 @@ def _more_than_balanced(switches: Switches, roots: Roots) -> FloatArray:
 def _stage_loads(measured: Measured, switches: Switches, roots: Roots, share: FloatArray) -> tuple[StageLoad, ...]:
     program, parts = measured.program, switches.parts
     rank = program.rank_of_stage
-    forward, whole, inputs, weights = parts.usual_s
+    taken = np.zeros((4, program.stages))
+    np.add.at(taken, (program.kind, program.stage), parts.usual_s[program.kind, program.stage])
+    forward, whole, inputs, weights = taken / program.microbatches
     work = np.zeros(program.stages)
     np.add.at(work, program.stage, parts.usual_s[program.kind, program.stage])
     load = work / work.mean()

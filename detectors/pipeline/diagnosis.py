@@ -13,7 +13,7 @@ from scalana.detectors.pipeline.lowering import Engine
 from scalana.detectors.pipeline.measured import ActionRows, Between, Measured, read_rows
 from scalana.detectors.pipeline.partition import stage_costs
 from scalana.detectors.pipeline.schedules import recognise
-from scalana.detectors.pipeline.whatif import Model, Planner, Prediction, without_causes
+from scalana.detectors.pipeline.whatif import Model, Planner, Prediction, avoidable_by_schedule, held, without_causes
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,15 @@ class Diagnosis:
     """What changes would bring, the fastest first, the bound last; none where the replay is not to be trusted."""
     wall: str
     """The layer that alone costs more than the mean of a rank; "" if there is none, or layers are not known."""
+    held: float = float("nan")
+    """The most that a rank holds as it is, as :attr:`Prediction.peak_activations`; NaN where nothing is predicted."""
+    avoidable: tuple[float, Prediction | None] = (0.0, None)
+    """What the best other schedule saves of a step at no more memory beyond a new cut, and that schedule."""
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether the backward was split into I and W in what was measured."""
+        return bool((self.measured.program.kind == Kind.W).any())
 
     def section(self, engine: str, ranks: list[int]) -> dict[str, object]:
         """The entry of ``pipeline`` in a JSON report; ``ranks`` are the job's."""
@@ -104,16 +113,21 @@ def diagnose(
     first = measured.first_step()
     scaled = None if layers is None else scale_layers(found, layers)
     predictions: list[Prediction] = []
-    wall = ""
+    wall, most_held = "", float("nan")
+    avoidable: tuple[float, Prediction | None] = (0.0, None)
     if found.trusted:
         predictions = without_causes(Switches(measured))
         planner = Planner(_model(measured, found, scaled), engine)
         cut = np.arange(first.stages + 1) if scaled is None else scaled.cut
         predictions += _changes(planner, measured, found, cut, known=scaled is not None)
+        if scaled is not None:  # then a new cut says what there is to gain
+            predictions = [one for one in predictions if one.change != "equal-load"]
+        most_held = held(first, cut)
+        avoidable = avoidable_by_schedule(planner, first, cut)
         heaviest = planner.wall()
         wall = "" if heaviest is None or scaled is None else scaled.names[heaviest]
     order = sorted(predictions, key=lambda one: (one.change == "bound", one.step_s))
-    return Diagnosis(measured, found, recognise(first), scaled, tuple(order), wall)
+    return Diagnosis(measured, found, recognise(first), scaled, tuple(order), wall, most_held, avoidable)
 
 
 def scale_layers(found: Attribution, layers: Layers) -> Layers:
@@ -134,12 +148,7 @@ def scale_layers(found: Attribution, layers: Layers) -> Layers:
 
 def _stage_usual(found: Attribution) -> FloatArray:
     """Usual seconds by kind and stage ``[4, stages]``: the whole backward as B, or I and W where it is split."""
-    usual = np.zeros((4, len(found.stages)))
-    for stage in found.stages:
-        usual[Kind.F, stage.stage] = stage.forward_s
-        usual[Kind.I if stage.weight_s else Kind.B, stage.stage] = stage.backward_s
-        usual[Kind.W, stage.stage] = stage.weight_s
-    return usual
+    return found.usual_s
 
 
 def _model(measured: Measured, found: Attribution, layers: Layers | None) -> Model:

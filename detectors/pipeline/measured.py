@@ -41,6 +41,12 @@ class ActionRows:
     send_wait_s: FloatArray
     """Seconds between the end of the action before and the begin of this one in which the rank waited for its own
     messages to be taken; 0 where it did not or it is part of the wait for input."""
+    sent_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """When what the action made was handed over to be sent, NaN where that was not seen; empty for nowhere."""
+
+    def __post_init__(self) -> None:
+        if len(self.sent_s) != len(self.step):
+            object.__setattr__(self, "sent_s", np.full(len(self.step), np.nan))
 
     @classmethod
     def of(
@@ -278,7 +284,8 @@ class _Reading:
         arrival, latency = self._arrivals(wait_begin)
         ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
         host = np.zeros(operations.size)
-        lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside, 0.0)
+        handing = self._handing_over(host)
+        lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside - handing, 0.0)
         np.add.at(host, operations.enter, lead)
         np.add.at(host, operations.run, np.maximum(rows.begin_s - np.maximum(ready, wait_begin), 0.0))
         late = np.zeros(operations.program.ranks)
@@ -330,6 +337,37 @@ class _Reading:
         fits = np.where(self.opens | (asked <= room), 1.0, room / np.where(asked > 0, asked, 1.0))
         return data * fits, gradients * fits, optimizer * fits
 
+    def _sent(self) -> tuple[IntArray, FloatArray]:
+        """The action after which a message is sent, and when it was, ``[messages]`` each."""
+        operations, rows = self.operations, self.rows
+        sent_by = operations.sender.copy()
+        sent_by[operations.program.joined[sent_by]] += 1  # an overlapped pair sends after its second action
+        end = rows.end_s[sent_by]
+        return sent_by, np.fmax(rows.sent_s[operations.sender], end)
+
+    def _handing_over(self, host: FloatArray) -> FloatArray:
+        """Count what the host does between an action and the sending of what it made, in ``host``.
+
+        Returns how much of that lies before an action ``[actions]``.
+        """
+        operations, rows = self.operations, self.rows
+        sent_by, sent = self._sent()
+        sends = np.flatnonzero(operations.code == Code.SEND)
+        message = operations.argument[sends]
+        took = sent[message] - rows.end_s[sent_by[message]]
+        before = np.zeros(len(rows.step))
+        # Where a rank goes on to its next action at once, it is in nobody's way; two messages go one after the other.
+        room = np.full(len(rows.step), np.inf)
+        room[:-1] = np.where(self.starts[1:], np.inf, rows.begin_s[1:] - rows.end_s[:-1])
+        for send, m, seconds in zip(sends.tolist(), message.tolist(), took.tolist(), strict=True):
+            action = int(sent_by[m])
+            counted = min(max(seconds, 0.0), float(room[action])) if np.isfinite(seconds) else 0.0
+            room[action] -= counted
+            host[send] += counted
+            if action + 1 < len(before):
+                before[action + 1] += 0.0 if self.starts[action + 1] else counted
+        return before
+
     def _arrivals(self, wait_begin: FloatArray) -> tuple[FloatArray, FloatArray]:
         """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
 
@@ -338,10 +376,7 @@ class _Reading:
         Where a message travels only once its receive is posted, it is counted from there.
         """
         operations, rows = self.operations, self.rows
-        sent_by = operations.sender.copy()
-        joined = operations.program.joined[sent_by]
-        sent_by[joined] += 1  # an overlapped pair sends after its second action
-        sent = rows.end_s[sent_by]
+        _, sent = self._sent()
         there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)[operations.receiver]
         asked = wait_begin[operations.receiver]
         start = sent

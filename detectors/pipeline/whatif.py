@@ -171,7 +171,8 @@ class Planner:
         if seconds == np.inf or held(program, cut) > most_held:
             raise OrderError(f"{schedule.name} needs more than {most_held:g} layers times microbatches on a rank")
         text = schedule.name if schedule.chunks else f"{schedule.name}, {chunks} chunks"
-        return self._prediction("schedule", f"{text}, {cut_text(cut)}", program, cut, seconds)
+        layers = f", {cut_text(cut)}" if self.model.layers > program.stages else ""
+        return self._prediction("schedule", text + layers, program, cut, seconds)
 
     def schedules(
         self, microbatches: int, chunks: tuple[int, ...] = (2,), most_held: float = np.inf

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
-from scalana.report.document import finding_entry, plain
+from scalana.report.document import finding_entry
+from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.runs.costs import RunCosts

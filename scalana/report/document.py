@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from scalana.report import names, sections
 from scalana.report.regions import of_recorded
 from scalana.report.steps import summary
+from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"
-
-DIGITS = 6
-"""After the decimal point: microseconds, finer than any clock behind them."""
 
 
 def document(analysis: Analysis) -> dict[str, Any]:
@@ -102,25 +99,6 @@ def warnings(analysis: Analysis) -> list[str]:
     return list(dict.fromkeys([*run.warnings, *run.notes, *analysis.warnings]))
 
 
-def plain(value: Any) -> Any:
-    """A value of an analysis as JSON knows it: numpy scalars and arrays unwrapped, seconds rounded, NaN as None."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return round(value, DIGITS) if math.isfinite(value) else None
-    if isinstance(value, (set, frozenset)):
-        return [plain(item) for item in sorted(value)]
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return str(value)
-
-
 def _time(time: TimeSplit) -> dict[str, Any]:
     return {
         "work_s": plain(time.work_s),
@@ -164,6 +142,7 @@ def _root(finding: Finding, cwd: str) -> dict[str, Any]:
         "function": finding.function,
         "vertex": int(finding.vertex),
         "vertex_kind": str(finding.vertex_kind),
+        **plain(finding.where),
     }
 
 

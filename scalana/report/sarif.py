@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.claims import claim
-from scalana.report.document import by_loss, plain, warnings
+from scalana.report.document import by_loss, warnings
 from scalana.report.finding_text import cost
+from scalana.report.values import plain
 from scalana.version import __version__
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from scalana.report.document import finding_entry, plain
+from scalana.report.document import finding_entry
+from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size

@@ -52,12 +52,12 @@ def test_windows_are_of_time(timeline):
 def test_the_earlier_detector_has_the_word(timeline):
     late, slow = finding([1]), finding([1])
     whole = Extent((1,))
-    assert reconciled([([Told(late, whole)], None), ([Told(slow, whole)], None)], timeline) == [late]
-    assert reconciled([([Told(slow, whole)], None), ([Told(late, whole)], None)], timeline) == [slow]
+    assert reconciled([([Told(late, whole)], []), ([Told(slow, whole)], [])], timeline) == [late]
+    assert reconciled([([Told(slow, whole)], []), ([Told(late, whole)], [])], timeline) == [slow]
 
 
 def test_what_is_explained_without_a_finding_is_no_ones_fault(timeline):
-    assert reconciled([([], Extent((0, 1, 2, 3))), ([Told(finding([1]), Extent((1,)))], None)], timeline) == []
+    assert reconciled([([], [Extent((0, 1, 2, 3))]), ([Told(finding([1]), Extent((1,)))], [])], timeline) == []
 
 
 def test_a_finding_that_is_explained_in_part_costs_the_rest(timeline):
@@ -69,7 +69,7 @@ def test_a_finding_that_is_explained_in_part_costs_the_rest(timeline):
     least = min(activities, key=lambda a: covered(told.extent, [Extent((int(rank),), np.array([a]), NONE)], timeline))
     part = covered(told.extent, [Extent((int(rank),), np.array([least]), NONE)], timeline)
     assert 0.0 <= part < 0.5
-    (left,) = reconciled([([], Extent((int(rank),), np.array([least]), NONE)), ([told], None)], timeline)
+    (left,) = reconciled([([], [Extent((int(rank),), np.array([least]), NONE)]), ([told], [])], timeline)
     assert left.lost_s == pytest.approx(4.0 * (1.0 - part))
 
 
@@ -81,7 +81,7 @@ class Silent:
 
     def detect(self, facts):
         everyone = tuple(range(facts.timeline.ranks))
-        return Outcome(explained=Extent(everyone), sections={"silent": 1})
+        return Outcome(explained=[Extent(everyone)], sections={"silent": 1})
 
 
 def test_an_analysis_asks_whoever_is_registered(monkeypatch):

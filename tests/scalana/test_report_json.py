@@ -12,7 +12,8 @@ import pytest
 
 from scalana.report import json as json_report
 from scalana.report import sarif
-from scalana.report.document import document, plain
+from scalana.report.document import document
+from scalana.report.values import plain
 from tests.scalana.examples import balanced, late_rank
 
 ROOT = Path(__file__).resolve().parents[2]

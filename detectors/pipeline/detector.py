@@ -1,0 +1,79 @@
+"""Pipelines, as a detector: which cause, in which stage, layer and line, and what would change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.detector import Outcome
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.pipeline.actions import FloatArray, OrderError
+from scalana.detectors.pipeline.culprits import Culprit, find_culprits
+from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
+from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
+from scalana.detectors.pipeline.places import Places
+from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
+from scalana.detectors.pipeline.tell import Telling
+from scalana.detectors.reconcile import Extent
+
+SECTION = "pipeline"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline of a run, as reports need it."""
+
+    recorded: Recorded
+    diagnosis: Diagnosis
+    culprits: tuple[Culprit, ...]
+
+
+class Pipelines:
+    """See :mod:`scalana.detectors.pipeline`."""
+
+    kinds = tuple(BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "schedule"))
+    needs = frozenset({Need.ACTIONS})
+
+    def detect(self, facts: Facts) -> Outcome:
+        """Diagnose every pipeline. What ranks do within its steps is explained, whatever is found there."""
+        outcome = Outcome()
+        found = []
+        for pipeline in facts.pipelines:
+            recorded = read_pipeline(pipeline, facts.ppg.spans, facts.timeline)
+            if recorded is None:
+                continue
+            outcome.explained += extents(recorded)
+            try:
+                diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
+            except OrderError:
+                continue
+            culprits = find_culprits(diagnosis)
+            places = Places(facts.timeline, facts.psg, facts.blame)
+            telling = Telling(recorded, diagnosis, places, facts.wait_s)
+            outcome.told += [telling.told(culprit) for culprit in culprits]
+            outcome.told += telling.schedule()
+            found.append(Pipeline(recorded, diagnosis, tuple(culprits)))
+        if found:
+            outcome.sections[SECTION] = found
+        return outcome
+
+
+def engine_of(recorded: Recorded) -> Engine:
+    """How the engine of a pipeline sends and receives."""
+    if recorded.engine == "torch":
+        return torch_engine(recorded.schedule)
+    if recorded.engine == "megatron" and len(np.unique(recorded.rows.stage)) > len(recorded.ranks):
+        return ENGINES["megatron-interleaved"]
+    return ENGINES.get(recorded.engine, ENGINES["ideal"])
+
+
+def extents(recorded: Recorded) -> list[Extent]:
+    """What each rank does from when it enters a step until it leaves it."""
+    return [Extent((rank,), windows_s=_windows(recorded, place)) for place, rank in enumerate(recorded.ranks)]
+
+
+def _windows(recorded: Recorded, place: int) -> FloatArray:
+    windows = recorded.windows_s[:, place]
+    return np.asarray(windows[~np.isnan(windows).any(axis=1)])

@@ -1,0 +1,81 @@
+"""Where in the program the work of a culprit is: what its rank does in its actions more than others do in theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.leaf import leaf_of
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.metrics import gap_locations
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+
+Place = tuple[Candidate, dict[str, object] | None]
+"""A place in the program, and the function below it in which the time is spent."""
+
+
+class Places:
+    """Looks for places in one run."""
+
+    def __init__(self, timeline: Timeline, psg: PSG, table: BlameTable) -> None:
+        self.timeline, self.psg, self.table = timeline, psg, table
+        self.rank = timeline.locations.rank[gap_locations(timeline)]
+        self.begin_s, self.end_s = gap_edges(timeline)
+
+    def work_in(self, windows: Mapping[int, FloatArray]) -> FloatArray:
+        """Seconds of every activity in the windows of ranks, each in order without overlap ``[windows, 2]``.
+
+        Own work is known by the burst between two calls; of one that lies in a window in part, that part counts.
+        """
+        own = self.timeline.own
+        inside = np.zeros(len(self.begin_s))
+        for rank, of_rank in windows.items():
+            here = np.flatnonzero(self.rank == rank)
+            if not len(of_rank) or not len(here):
+                continue
+            length = of_rank[:, 1] - of_rank[:, 0]
+            level = np.repeat(np.concatenate([[0.0], np.cumsum(length)]), 2)[1:-1]
+            covered = np.interp(self.end_s[here], of_rank.ravel(), level)
+            covered -= np.interp(self.begin_s[here], of_rank.ravel(), level)
+            inside[here] = covered / np.maximum(self.end_s[here] - self.begin_s[here], 1e-12)
+        return weighted_count(own.activity, own.seconds * inside[own.gap], len(self.timeline.activities))
+
+    def more(self, rank: int, here_s: FloatArray, usual_s: FloatArray) -> Place | None:
+        """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none."""
+        over = np.maximum(here_s - usual_s, 0.0)
+        target = np.flatnonzero(over > 0.0)
+        if not len(target):
+            return None
+        order = target[np.argsort(-over[target], kind="stable")]
+        # The first location of a rank is its main thread.
+        main = int(np.searchsorted(self.timeline.locations.rank, rank))
+        location = np.full(len(order), main)
+        blamed = replace(self.table, location=location, target=order, seconds=over[order])
+        for candidate in join_entries(blamed, self.timeline, self.psg):
+            return candidate, leaf_of(candidate, blamed, self.timeline, self.psg)
+        return None
+
+
+def windows_of(begin_s: FloatArray, end_s: FloatArray, chosen: BoolArray) -> FloatArray:
+    """Some actions of one rank as windows in order ``[windows, 2]``."""
+    pairs = np.stack([begin_s[chosen], end_s[chosen]], axis=1)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    pairs[1:, 0] = np.maximum(pairs[1:, 0], pairs[:-1, 1])
+    return pairs
+
+
+def between(windows_s: FloatArray, outer_s: FloatArray) -> FloatArray:
+    """What of some outer windows is in none of the inner ones, each in order ``[windows, 2]``."""
+    edges = [np.zeros((0, 2))]
+    for begin, end in outer_s:
+        inner = windows_s[(windows_s[:, 1] > begin) & (windows_s[:, 0] < end)]
+        edges.append(np.stack([np.concatenate([[begin], inner[:, 1]]), np.concatenate([inner[:, 0], [end]])], axis=1))
+    found = np.concatenate(edges)
+    return np.asarray(found[found[:, 1] > found[:, 0]])

@@ -1,0 +1,125 @@
+"""Pipelines as a run recorded them, in the terms of the diagnosis: actions, what lies between steps, layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import BoolArray, FloatArray
+from scalana.detectors.pipeline.diagnosis import Layers
+from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.nearest import latest, numbered_keys
+from scalana.graphs.timeline import Timeline
+
+_TOLERANCE_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One pipeline of a run."""
+
+    engine: str
+    """`torch`, `megatron`, `deepspeed`; `messages` where it was inferred from its communication."""
+    schedule: str
+    """What the engine calls it; "" if that is not known."""
+    ranks: tuple[int, ...]
+    """World ranks, in the order of the pipeline."""
+    rows: ActionRows
+    between: Between
+    windows_s: FloatArray
+    """When every rank entered and left each run of the schedule, those of the start too; NaN where it did not
+    ``[runs, ranks, 2]``."""
+    vertex: int
+    """Where the program calls the schedule, -1 if that is not known."""
+    layers: Layers | None
+    """None where layers were not timed."""
+
+    @property
+    def inferred(self) -> bool:
+        """Whether stages and microbatches were inferred from messages."""
+        return self.engine == "messages"
+
+
+def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recorded | None:
+    """A pipeline with the runs of its schedule that lie in the timeline, which may be of a part of the run.
+
+    None where no step is left in which the ranks train.
+    """
+    actions, runs = pipeline.training()
+    inside = _inside(runs, pipeline.ranks, timeline)
+    runs = runs.take(inside)
+    actions = actions.take(np.isin(actions.step, runs.number))
+    if not len(actions) or len(np.unique(actions.rank)) < len(pipeline.ranks):
+        return None
+    vertex = spans.vertex[actions.span].astype(np.int64)
+    layers = pipeline.layers
+    every = pipeline.runs
+    return Recorded(
+        engine=pipeline.engine,
+        schedule=pipeline.schedule,
+        ranks=pipeline.ranks,
+        rows=_rows(actions, pipeline, spans),
+        between=Between(runs.enter_s, runs.data_s, runs.gradients_s, runs.optimizer_s),
+        windows_s=_windows(every, pipeline.actions),
+        vertex=int(np.bincount(vertex[vertex >= 0]).argmax()) if (vertex >= 0).any() else -1,
+        layers=None if layers is None else Layers(layers.names, layers.cost_s, layers.cut),
+    )
+
+
+def _inside(runs: ScheduleRuns, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:
+    """Which runs all ranks enter and leave while they are in the timeline ``[runs]``."""
+    edges = np.full((2, max(timeline.ranks, *(rank + 1 for rank in ranks))), np.nan)
+    main = np.flatnonzero(timeline.locations.is_main)
+    edges[:, timeline.locations.rank[main]] = timeline.locations.start_s[main], timeline.locations.end_s[main]
+    begin, end = edges[:, list(ranks)]
+    outside = (runs.enter_s < begin - _TOLERANCE_S) | (runs.leave_s > end + _TOLERANCE_S)
+    return np.asarray(~outside.any(axis=1))
+
+
+def _rows(actions: Actions, pipeline: Pipeline, spans: Spans) -> ActionRows:
+    return ActionRows(
+        actions.step,
+        actions.rank,
+        actions.kind,
+        actions.stage,
+        actions.microbatch,
+        actions.begin_s,
+        actions.end_s,
+        actions.wait_begin_s,
+        actions.wait_end_s,
+        actions.joined,
+        actions.send_wait_s,
+        _sent(actions, pipeline, spans),
+    )
+
+
+def _sent(actions: Actions, pipeline: Pipeline, spans: Spans) -> FloatArray:
+    """When what an action made was handed over, NaN where that was not seen ``[actions]``."""
+    sent = np.full(len(actions), np.nan)
+    world = np.asarray(pipeline.ranks)[actions.rank]
+    backward = np.minimum(actions.kind, 1)
+    for code, name in enumerate(("SEND_F", "SEND_B")):
+        rows = spans.rows("transfer", name)
+        rows = rows[spans.integers("stage")[rows] >= 0]
+        mine = np.flatnonzero((backward == code) & (actions.kind < 3))
+        columns = [world[mine], actions.stage[mine], actions.microbatch[mine]]
+        others = [spans.rank[rows], spans.integers("stage")[rows], np.maximum(spans.integers("microbatch")[rows], 0)]
+        key = numbered_keys(*(np.concatenate(pair) for pair in zip(columns, others, strict=True)))
+        last = np.rint(actions.end_s[mine] * 1e9).astype(np.int64)
+        start = spans.table.start_ns[rows].astype(np.int64) + 1000
+        of = latest(key[: len(mine)], last, key[len(mine) :], start)
+        sent[mine[of[of >= 0]]] = spans.end_s(rows)[of >= 0]
+    return sent
+
+
+def _windows(runs: ScheduleRuns, actions: Actions) -> FloatArray:
+    """When every rank entered and left each run, from its actions where that is not known ``[runs, ranks, 2]``."""
+    windows = np.stack([runs.enter_s, runs.leave_s], axis=2)
+    row = np.searchsorted(runs.number, actions.step)
+    seen = np.full(windows.shape, np.nan)
+    np.fmin.at(seen[:, :, 0], (row, actions.rank), actions.begin_s)
+    np.fmax.at(seen[:, :, 1], (row, actions.rank), actions.end_s)
+    return np.where(np.isnan(windows), seen, windows)

@@ -1,0 +1,94 @@
+"""Who is behind a cause: told from modelled steps with one planted cause each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.culprits import Culprit, find_culprits
+from scalana.detectors.pipeline.diagnosis import Diagnosis, Layers, diagnose
+from scalana.detectors.pipeline.lowering import ENGINES
+from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.pipeline.step_waits import LINK, usual_step, waits_of_step
+from tests.detectors.pipeline.examples import rows_of, uniform
+
+MS = 1e-3
+ONE_F_ONE_B = BY_NAME["1F1B"].program(4, 8)
+
+
+def usual() -> np.ndarray:
+    return uniform(4, 20 * MS, 40 * MS, 0, 0)
+
+
+def diagnosed(costs: np.ndarray, layers: Layers | None = None, **options: float) -> Diagnosis:
+    rows = rows_of(ONE_F_ONE_B, costs, "torch-1f1b", steps=3, meet=True, **options)
+    return diagnose(rows, ENGINES["torch-1f1b"], layers=layers)
+
+
+def only(diagnosis: Diagnosis) -> Culprit:
+    (culprit,) = find_culprits(diagnosis)
+    return culprit
+
+
+def test_a_balanced_pipeline_has_no_culprit() -> None:
+    assert find_culprits(diagnosed(usual())) == []
+
+
+def test_the_heavy_stage_is_behind_imbalance_and_a_new_split_is_what_it_saves() -> None:
+    costs = usual()
+    costs[:, 3] *= 1.75
+    layers = np.zeros((4, 17))
+    layers[:2] = 25
+    layers[:2, 16] = 75
+    known = Layers((*(f"layers.{i}" for i in range(16)), "lm_head"), layers, np.array([0, 4, 8, 12, 17]))
+    found = only(diagnosed(costs, known))
+    assert (found.cause, found.ranks, found.stages) == ("imbalance", (3,), (3,))
+    assert found.evidence["split"] == "5/5/5/2"
+    assert found.saving_s == pytest.approx((1020 - 795) * MS)
+
+
+def test_a_single_layer_that_is_the_wall_promises_nothing() -> None:
+    costs = usual()
+    costs[:, 1] *= 2
+    layers = Layers(("a", "b", "c", "d"), usual(), np.arange(5))
+    found = only(diagnosed(costs, layers))
+    assert found.ranks == (1,) and found.saving_s == 0.0 and found.evidence["wall"] == "b"
+
+
+def test_a_straggler_is_told_with_its_microbatches() -> None:
+    costs = np.repeat(usual()[:, :, None], 8, axis=2)
+    costs[:, 1, ::3] *= 2.5
+    found = only(diagnosed(costs))
+    assert (found.cause, found.ranks, found.stages) == ("straggler", (1,), (1,))
+    assert found.evidence["microbatches"] == [0, 3, 6] and found.evidence["which"] == "every third microbatch"
+    assert found.saving_s > 100 * MS
+
+
+def test_links_that_are_all_slow_blame_no_rank_in_particular() -> None:
+    found = only(diagnosed(usual(), latency_s=10 * MS))
+    assert found.cause == "link" and found.ranks == (0, 1, 2, 3) and found.stages == ()
+    assert found.evidence["latency_s"] == pytest.approx(10 * MS)
+
+
+def test_microbatches_that_are_long_on_all_stages_have_no_culprit() -> None:
+    costs = np.repeat(usual()[:, :, None], 8, axis=2)
+    costs[:, :, ::3] *= 1.5
+    assert find_culprits(diagnosed(costs)) == []
+
+
+def test_waits_lead_to_the_stage_that_did_not_wait() -> None:
+    costs = usual()
+    costs[:, 3] *= 1.75
+    measured = diagnosed(costs).measured
+    step = waits_of_step(measured, usual_step(measured))
+    program = measured.program
+    steady = (step.wait_s > 0) & (program.rank[step.actions] < 3) & (program.kind[step.actions] == Kind.B)
+    assert steady.sum() > 15 and set(step.root[steady].tolist()) == {3}
+    assert float(step.begin_s.min()) == 0.0 and (step.wait_s[program.rank[step.actions] == 3][1:] == 0).all()
+
+
+def test_a_wait_for_a_message_on_its_way_is_the_links() -> None:
+    measured = diagnosed(usual(), latency_s=200 * MS).measured
+    step = waits_of_step(measured, 1)
+    assert LINK in step.root.tolist()
