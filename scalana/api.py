@@ -86,6 +86,12 @@ class Report:
 
         return sarif.render(self.analysis)
 
+    def to_timeline(self) -> str | None:
+        """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
+        from scalana.report.pipeline_timeline import timeline
+
+        return timeline(self.analysis)
+
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The report for people, in at most ``width`` columns, with ANSI colours if ``color``."""
         from scalana.report import text

@@ -27,7 +27,7 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 _INFO = "run.json"
-_REPORTS = {"text": "report.txt", "json": "report.json"}
+_REPORTS = {"text": "report.txt", "json": "report.json", "timeline": "timeline.svg"}
 
 
 def info_file(folder: Folder) -> str:
@@ -36,7 +36,7 @@ def info_file(folder: Folder) -> str:
 
 
 def report_file(folder: Folder, form: str) -> str:
-    """Where the report of a form, ``text`` or ``json``, is kept."""
+    """Where the report of a form, ``text``, ``json`` or ``timeline``, is kept."""
     return os.path.join(folder, _REPORTS[form])
 
 

@@ -58,6 +58,7 @@ examples:
             "--steps", metavar="A:B", type=step_range, help="analyse the steps from A to B alone, both included"
         )
         add_scheduler(parser)
+        parser.add_argument("--timeline", metavar="FILE", help="write a step of the run's pipeline to FILE, as SVG")
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -75,6 +76,7 @@ examples:
                     scheduler=args.scheduler,
                     progress=progress,
                 )
+                drawing = report.to_timeline() if args.timeline else None
                 if args.format == "json":
                     text = report.to_json()
                 elif args.format == "sarif":
@@ -89,5 +91,9 @@ examples:
             if os.environ.get("SCALANA_DEBUG"):
                 raise
             raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
+        if args.timeline:
+            if drawing is None:
+                raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline of its steps")
+            console.deliver(drawing, args.timeline)
         console.deliver(text, args.output)
         return 0

@@ -145,7 +145,9 @@ def _report(folder: str, form: str) -> None:
     with Progress(sys.stderr) as progress:
         report = api.analyze(folder, progress=progress)
         text, data = report.to_text(), report.to_json()
-    for kept, content in (("text", text), ("json", data)):
+    for kept, content in (("text", text), ("json", data), ("timeline", report.to_timeline())):
+        if content is None:
+            continue
         _or_complain(layout.report_file(folder, kept), partial(_write_text, content=content))
     if form == "json":
         console.write(data, sys.stdout)

@@ -1,0 +1,182 @@
+"""Pipelines, as reports tell of them: where a step goes, what each stage does, and what changes would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from scalana.report import names
+from scalana.report.paint import NARROW, Paint, clip, rule, wrap
+from scalana.report.values import plain
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.pipeline.attribution import StageLoad
+    from scalana.detectors.pipeline.detector import Pipeline
+
+_MOST_STAGES = 16
+_MOST_SCHEDULES = 3
+_SMALL = 0.0005
+"""Of a step: what is less is not told by itself."""
+_BAR = 24
+_WORTH = 0.01
+"""Of a step: a change that brings less is not told."""
+
+MEANINGS = {
+    "compute": "forwards and backwards, average rank",
+    "schedule": "fill and drain, in a balanced step too",
+    "imbalance": "stages have different amounts to do",
+    "straggler": "some microbatches take longer",
+    "link": "messages on their way",
+    "host": "between actions, outside of waits",
+    "data": "loading of input",
+    "gradients": "reducing gradients over replicas",
+    "optimizer": "steps of the optimizer",
+    "unexplained": "what the replay does not reproduce",
+}
+"""What the shares of a step are, in words."""
+
+
+def text(pipelines: Sequence[Pipeline], analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """The block of all pipelines of a run."""
+    lines: list[str] = []
+    for pipeline in pipelines:
+        lines += ([""] if lines else []) + _one(pipeline, analysis.ppg.run.ranks, width, paint)
+    return lines
+
+
+def document(pipelines: Sequence[Pipeline], analysis: Analysis) -> list[dict[str, Any]]:
+    """One entry a pipeline."""
+    return [
+        plain(one.diagnosis.section(one.recorded.engine, list(one.recorded.ranks)))
+        | {"inferred": one.recorded.inferred}
+        for one in pipelines
+    ]
+
+
+def _one(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
+    recorded, diagnosis = pipeline.recorded, pipeline.diagnosis
+    found, program = diagnosis.attribution, diagnosis.measured.program
+    name = diagnosis.schedule or recorded.schedule or "an order of its own"
+    engine = "hand-written" if recorded.inferred else recorded.engine
+    left, line, right = rule("Pipeline", f"{engine} {name}".strip(), width)
+    held = program.stages // max(program.ranks, 1)
+    counts = sorted(set(diagnosis.measured.microbatches.tolist()))
+    microbatches = " to ".join(str(count) for count in (counts if len(counts) == 1 else [counts[0], counts[-1]]))
+    facts = [
+        f"{names.ranks(recorded.ranks, ranks)} x {held} {'stage' if held == 1 else 'stages'}",
+        f"{microbatches} microbatches",
+        f"{len(diagnosis.measured.steps)} steps of {names.seconds(found.step_s)}",
+        f"replayed {names.seconds(found.replay_s)} ({found.replay_error:+.1%})".replace("%", " %"),
+    ]
+    lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(" · ".join(facts), width, "  ")]
+    if recorded.inferred:
+        lines += wrap("Stages and microbatches are inferred from the messages between the ranks.", width, "  ")
+    for note in diagnosis.measured.notes:
+        lines += wrap(f"{note}.", width, "  ")
+    lines += ["", *_shares(pipeline, ranks, width, paint), "", *_stages(pipeline, width, paint)]
+    if not found.trusted:
+        says = "The replay is too far from what was measured for advice: nothing is predicted."
+        return [*lines, "", *wrap(says, width, "  ")]
+    changes = _changes(pipeline, width, paint)
+    return lines + (["", *changes] if changes else [])
+
+
+def _shares(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
+    """Where a step goes; all rows add up to it."""
+    found = pipeline.diagnosis.attribution
+    blamed = {culprit.cause: _blamed(pipeline, culprit.cause) for culprit in pipeline.culprits}
+    shown = {name: share for name, share in found.shares.items() if abs(share) >= _SMALL}
+    rest = 1.0 - sum(shown.values())
+    if abs(rest) >= _SMALL:
+        shown["other"] = rest
+    lines = []
+    for name, share in shown.items():
+        seconds = names.seconds(share * found.step_s)
+        fixed = f"  {name:<12}{names.percent(share):>7}{seconds:>9}  "
+        bar = "█" * round(max(share, 0.0) * _BAR)
+        room = width - len(fixed) - _BAR - 2
+        told = blamed.get(name) or MEANINGS.get(name, "")
+        style = "red" if name in blamed else "dim"
+        cells = fixed + (paint(f"{bar:<{_BAR}}", "blue") + "  " if width >= NARROW else "")
+        room = room if width >= NARROW else room + _BAR + 2
+        lines.append((cells + paint(clip(("← " if name in blamed else "") + told, room), style)).rstrip())
+    return lines
+
+
+def _blamed(pipeline: Pipeline, cause: str) -> str:
+    """Who or what is behind a cause, short."""
+    culprit = next(one for one in pipeline.culprits if one.cause == cause)
+    world = [pipeline.recorded.ranks[rank] for rank in culprit.ranks]
+    if cause == "link" and isinstance(links := culprit.evidence.get("links"), list):
+        return ", ".join(f"from rank {pipeline.recorded.ranks[a]} to {pipeline.recorded.ranks[b]}" for a, b in links)
+    if culprit.stages:
+        stages = ", ".join(map(str, sorted(culprit.stages)))
+        word = "stage" if len(culprit.stages) == 1 else "stages"
+        return f"{word} {stages} on {names.ranks(world, len(pipeline.recorded.ranks))}"
+    return names.ranks(world, len(pipeline.recorded.ranks))
+
+
+def _stages(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
+    """The table of stages; of many, those with the largest share in what others wait for."""
+    recorded, found = pipeline.recorded, pipeline.diagnosis.attribution
+    split = pipeline.diagnosis.splits_backward
+    head = f"  {'stage':>5} {'rank':>5} {'forward':>9} {'backward':>9}"
+    head += (f" {'weights':>9}" if split else "") + f" {'load':>6} {'root':>6} {'critical':>8}"
+    layers = pipeline.diagnosis.layers
+    rows = sorted(found.stages, key=lambda stage: (-stage.root_share, -stage.load))[:_MOST_STAGES]
+    lines = [paint(head + ("  layers" if layers is not None else ""), "dim")]
+    for stage in sorted(rows, key=lambda stage: stage.stage):
+        cells = f"  {stage.stage:>5} {recorded.ranks[stage.rank]:>5} {names.seconds(stage.forward_s):>9}"
+        cells += f" {names.seconds(stage.backward_s):>9}"
+        cells += f" {names.seconds(stage.weight_s):>9}" if split else ""
+        cells += f" {stage.load:>6.2f} {names.percent(stage.root_share):>6} {names.percent(stage.critical_share):>8}"
+        lines.append(cells + paint(clip(_layers(pipeline, stage), max(width - len(cells), 0)), "dim"))
+    if len(rows) < len(found.stages):
+        lines.append(paint(f"  and {len(found.stages) - len(rows)} more stages: see the JSON report", "dim"))
+    return lines
+
+
+def _layers(pipeline: Pipeline, stage: StageLoad) -> str:
+    layers = pipeline.diagnosis.layers
+    if layers is None:
+        return ""
+    first, end = int(layers.cut[stage.stage]), int(layers.cut[stage.stage + 1])
+    cost = layers.cost_s[:, first:end].sum(axis=0)
+    worst = int(cost.argmax())
+    if end - first == 1:
+        return f"  {layers.names[first]}"
+    return f"  {end - first}, most {layers.names[first + worst]} {names.seconds(float(cost[worst]))}"
+
+
+def _changes(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
+    """What changes would bring, in the engine's own words."""
+    from scalana.detectors.pipeline.flags import in_words_of
+
+    diagnosis = pipeline.diagnosis
+    now_s = diagnosis.attribution.step_s
+    worth = [one for one in diagnosis.predictions if one.step_s <= (1 - _WORTH) * now_s or one.change == "bound"]
+    schedules = [one for one in worth if one.change == "schedule"]
+    shown = [one for one in worth if one not in schedules[_MOST_SCHEDULES:]]
+    if not shown:
+        return []
+    lines = [paint(f"  {'what if':<12} {'step':>9} {'faster':>7} {'memory':>7}  change", "dim")]
+    lines.append(f"  {'as it is':<12} {names.seconds(now_s):>9} {'1.00 x':>7} {diagnosis.held:>7.0f}")
+    for one in shown:
+        memory = "" if one.change == "bound" else f"{one.peak_activations:.0f}"
+        cells = f"  {_WORDS.get(one.change, one.change):<12} {names.seconds(one.step_s):>9}"
+        cells += f" {f'{now_s / one.step_s:.2f} x':>7} {memory:>7}  "
+        words = in_words_of(pipeline.recorded.engine, one, diagnosis.layers)
+        lines += wrap(one.text + (f": {words}" if words else ""), width, " " * len(cells), cells)
+    says = "Memory is the most activations that a rank holds, in microbatches times layers (stages, without layers)."
+    return [*lines, *(paint(line, "dim") for line in wrap(says, width, "  "))]
+
+
+_WORDS = {
+    "repartition": "new split",
+    "no-straggler": "straggler",
+    "equal-lengths": "lengths",
+    "zero-latency": "network",
+    "no-host-gaps": "host",
+    "equal-load": "equal load",
+}
