@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.importers.collectives import Call
 from scalana.importers.rank_calls import Host
 from scalana.importers.trace import Kind
@@ -20,6 +21,8 @@ from scalana.runtime.record.writer import RecordWriter
 
 _NOTICED_NS = 10_000
 """A wait that is shorter is none."""
+_WOKEN_NS = 200_000
+"""So long before the end that a thread of a library notes, the one that waits may be woken."""
 
 
 class Rank(Protocol):
@@ -37,43 +40,42 @@ class Rank(Protocol):
 
 
 class Waits:
-    """When threads of the program were busy."""
+    """When threads of the program were busy, and until when each has waited already."""
 
     def __init__(self, host: Host, calls: list[Call]) -> None:
-        self._host = host
-        self._starts, self._ends = {}, {}
+        self.host = host
+        self.until: dict[int, int] = {}
+        self._busy: dict[int, tuple[IntArray, IntArray]] = {}
         busy = (host.kind == Kind.OPERATOR) | (host.kind == Kind.RUNTIME) | (host.kind == Kind.ANNOTATION)
         for track in {int(host.track[call.host]) for call in calls if call.host >= 0}:
-            rows = host.order.get(track, np.zeros(0, np.int64))
-            rows = rows[busy[rows]]
-            self._starts[track] = np.sort(host.start_ns[rows])
-            outer = rows[(host.kind[rows] == Kind.OPERATOR)]
-            self._ends[track] = outer[np.argsort(host.start_ns[outer])]
-        self.waited_until: dict[int, int] = {}
+            rows = host.order[track][busy[host.order[track]]]
+            ends = np.where(host.kind[rows] == Kind.ANNOTATION, host.start_ns[rows], host.end_ns[rows])
+            self._busy[track] = host.start_ns[rows], np.maximum.accumulate(ends)
 
-    def next_start(self, track: int, after_ns: int) -> int:
-        """When a thread begins something after a moment; far away if never."""
-        starts = self._starts[track]
-        at = int(np.searchsorted(starts, after_ns))
-        return int(starts[at]) if at < len(starts) else 1 << 62
+    def before(self, track: int, begun_ns: int, end_ns: int) -> tuple[int, int]:
+        """Where a thread began nothing, from when on and until when, up to the end of what it began at a moment.
 
-    def idle_before(self, track: int, moment_ns: int) -> int:
-        """Since when a thread has been in no operator at a moment; the moment itself if it is in one."""
-        host, rows = self._host, self._ends[track]
-        at = int(np.searchsorted(host.start_ns[rows], moment_ns))
-        latest = int(host.end_ns[rows[:at]].max(initial=0))
-        return min(latest, moment_ns)
+        A thread that is woken may go on before the one that wakes it has noted the end.
+        """
+        starts, ends = self._busy[track]
+        slack = max(_WOKEN_NS, (end_ns - begun_ns) // 20)
+        at = int(np.searchsorted(starts, max(end_ns - slack, begun_ns + 1)))
+        since = max(int(ends[at - 1]) if at else begun_ns, begun_ns)
+        return since, min(int(starts[at]) if at < len(starts) else end_ns, end_ns)
 
 
 def write_call(writer: RecordWriter, rank: Rank, waits: Waits, call: Call, event: int, group: int) -> bool:
     """Write one call, and the wait for it if there is one; whether it was written."""
-    host, row = waits._host, call.host
+    host, row = waits.host, call.host
     on_device = int(host.kind[call.device]) == Kind.KERNEL
     track = int(host.track[row]) if row >= 0 else -1
     thread, path = rank.thread.get(track, 0), rank.path_of_call(row)
     begin, end = (int(host.start_ns[row]), int(host.end_ns[row])) if row >= 0 else (call.start_ns, call.start_ns)
-    blocks = not on_device and row >= 0 and waits.next_start(track, end) >= call.end_ns
-    leave = max(end, call.end_ns) if blocks else end
+    blocks, since, leave = False, end, end
+    if not on_device and row >= 0:
+        since, until = waits.before(track, end, call.end_ns)
+        blocks = since <= end
+        leave = max(until, end) if blocks else end
     writer.event(
         event,
         call.operation,
@@ -89,19 +91,19 @@ def write_call(writer: RecordWriter, rank: Rank, waits: Waits, call: Call, event
         path=path,
     )
     if blocks:
-        waits.waited_until[track] = leave
+        waits.until[track] = leave
         return True
     writer.done(event, rank.moment(call.end_ns))
     if on_device or row < 0:
         return True
-    since = max(waits.idle_before(track, call.end_ns), waits.waited_until.get(track, 0), end)
-    if call.end_ns - since >= _NOTICED_NS:
-        waits.waited_until[track] = call.end_ns
+    since = max(since, waits.until.get(track, 0))
+    if until - since >= _NOTICED_NS:
+        waits.until[track] = until
         writer.event(
             event + (1 << 40),
             BY_NAME["wait"].code,
             rank.moment(since),
-            call.end_ns - since,
+            until - since,
             thread=thread,
             group=group,
             flags=EVENT_COMPLETION,
