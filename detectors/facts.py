@@ -62,6 +62,8 @@ class Facts:
             return bool(self.run.open_calls)
         if need is Need.STEPS:
             return len(self.timeline.steps) > 0
+        if need is Need.DEVICE:
+            return bool(self.ppg.spans.device_lanes().any())
         return False
 
     @cached_property

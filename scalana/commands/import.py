@@ -25,10 +25,10 @@ formats: kineto (Chrome traces of torch.profiler), plain or .gz, in folders or i
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("traces", metavar="TRACE", nargs="+", help="file of a rank, folder with such files, or .tar")
         parser.add_argument(
-            "-o", "--output", metavar="DIR", help="run folder to make (default: scalana-<date>-<time>)"
+            "traces", metavar="TRACE", nargs="+", help="file of a rank, folder with such files, or .tar"
         )
+        parser.add_argument("-o", "--output", metavar="DIR", help="run folder to make (default: scalana-<date>-<time>)")
         parser.add_argument(
             "--source", metavar="DIR", default=".", help="folder of the program's source (default: this one)"
         )

@@ -180,8 +180,7 @@ def clock_offsets(calls: Sequence[list[Call]], hosts: Sequence[str]) -> IntArray
     """
     together = {row.code for row in OPERATIONS if row.waits is Waits.ALL}
     ends: list[dict[tuple[str, tuple[int, ...], int], int]] = [
-        {(call.group, call.ranks, call.seq): call.end_ns for call in own if call.operation in together}
-        for own in calls
+        {(call.group, call.ranks, call.seq): call.end_ns for call in own if call.operation in together} for own in calls
     ]
     offsets = np.zeros(len(calls), np.int64)
     known = {0}

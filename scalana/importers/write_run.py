@@ -12,17 +12,24 @@ import numpy as np
 from scalana.graphs.arrays.types import IntArray
 from scalana.importers import host_calls
 from scalana.importers.collectives import Call, clock_offsets, number_calls
-from scalana.importers.frames import OPERATORS, OUTSIDE, EventPaths, Frame, PathTable, frame_of, stack_frames, step_number
+from scalana.importers.frames import (
+    OPERATORS,
+    OUTSIDE,
+    EventPaths,
+    Frame,
+    PathTable,
+    frame_of,
+    stack_frames,
+    step_number,
+)
 from scalana.importers.nesting import innermost
 from scalana.importers.rank_calls import Host, calls_of, host_of
 from scalana.importers.trace import Kind, RankTrace
 from scalana.runtime.operations import BY_CODE
-from scalana.runtime.record.format import LANE_OTHER, LANE_STREAM, LANE_THREAD, SPAN_TYPE
+from scalana.runtime.record.format import HOST_ACTIVITY, LANE_OTHER, LANE_STREAM, LANE_THREAD, SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
 from scalana.runtime.record.writer import RecordWriter
 
-HOST_LANE = "host"
-"""Lanes of threads on which spans say what the thread did, one after the other, to a tick."""
 _TICKS = 50_000
 _SHORTEST_TICK_NS, _LONGEST_TICK_NS = 10_000, 5_000_000
 _START_NS = 1_000_000_000
@@ -283,14 +290,16 @@ class _RankWriter:
         for time, row, path in zip(times.tolist(), rows.tolist(), paths.tolist(), strict=True):
             if main or row >= 0:
                 writer.sample(thread, moment(time), path, -1)
-        lane = writer.lane(LANE_THREAD, HOST_LANE, thread)
+        lane = writer.lane(LANE_THREAD, HOST_ACTIVITY, thread)
         begins = np.flatnonzero(np.append(True, paths[1:] != paths[:-1])) if len(paths) else np.zeros(0, np.int64)
         ends = np.append(begins[1:], len(paths))
         named = partial(self._name_of, main)
         for first, last in zip(begins.tolist(), ends.tolist(), strict=True):
             if rows[first] >= 0 or main:
                 name = named(int(rows[first]))
-                writer.span(0, name, moment(begin + first * tick), (last - first) * tick, lane=lane, path=int(paths[first]))
+                writer.span(
+                    0, name, moment(begin + first * tick), (last - first) * tick, lane=lane, path=int(paths[first])
+                )
 
     def _name_of(self, main: bool, row: int) -> str:
         """What a thread does that is inside an event: the innermost one that is part of call paths."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scalana.report import device
+
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.report.paint import Paint
@@ -26,7 +28,7 @@ class Section:
     """The same as dicts, lists, strings, numbers and None."""
 
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (Section("device", device.text, device.document),)
 """In the order in which they are shown, behind the findings."""
 
 
