@@ -122,7 +122,7 @@ KINDS = (
         "The device of some ranks takes longer than the others, which wait for it.",
         (
             Claim(
-                "The device of {ranks} takes {text:slower} as long as the others for everything: equal work, slower "
+                "The device of {ranks} takes {text:slower} as long as those of others for everything: equal work, slower "
                 "device",
                 ("slower",),
             ),

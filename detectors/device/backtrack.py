@@ -19,6 +19,12 @@ from scalana.detectors.device.lanes import Device, Devices, Stretches
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.graphs.timeline import Timeline
 
+_MOSTLY = 0.8
+"""Part of a gap that what the host did more must make up to be all of its cause."""
+_FURTHEST = 200
+"""So many operations back the lateness of a host is followed."""
+_LITTLE = 0.01
+"""A part of a gap that is smaller is not followed further."""
 _NOTICED_S = 1e-6
 """Less than a rank is later is no lateness: the resolution of many traces."""
 
@@ -37,6 +43,8 @@ class Why(enum.Enum):
 
 Cause = tuple[Why, int, int]
 """Why, whose rank, and the kind of work on the device or the host (-1 for none)."""
+Part = tuple[Cause | int, float, float, float]
+"""A cause, or the operation that was waited in; its part; and what the rank and the other one did of it, in seconds."""
 
 
 @dataclass(slots=True)
@@ -64,9 +72,17 @@ class Profile:
     waits: dict[int, float]
     """Seconds in other operations, by instance, that no work hid."""
     gap_s: float
-    host: dict[int, float]
-    """Seconds of what its host did while it should have launched."""
     length_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostProfile:
+    """What a host did from when it launched one operation until it launched another."""
+
+    did: dict[int, float]
+    """Seconds of kinds of work."""
+    blocked: dict[int, float]
+    """Seconds of calls in which it waited for its device, while that was busy."""
 
 
 @dataclass(slots=True)
@@ -105,7 +121,7 @@ class Backtracking:
             if key not in here:
                 here[key] = self._profile(awaited, None if before is None else before[0])
             there = self._profile(member, None if before is None else before[1])
-            shares = self._shares(awaited.rank, seconds, here[key], there, before is None)
+            shares = self._shares(awaited, member, seconds, here[key], there, before)
             gain_s = removable_s * share_of_exposed / len(meeting.waiting)
             for cause, share, mine, theirs in shares:
                 if isinstance(cause, int):
@@ -148,66 +164,125 @@ class Backtracking:
             if open_s > 0.0:
                 waits[int(talk.instance[number])] += open_s
         gap_s = max(end - begin - covered - sum(waits.values()), 0.0)
-        return Profile(_summed(what, seconds), waits, gap_s, self._host(device, member, before), end - begin)
+        return Profile(_summed(what, seconds), waits, gap_s, end - begin)
 
-    def _host(self, device: Device, member: Member, before: Member | None) -> dict[int, float]:
-        """What the host did from when it launched one operation until it launched the next."""
+    def _host(self, member: Member, before: Member | None) -> HostProfile:
+        """What a host did from when it launched one operation until it launched the next."""
+        device = self.devices.of_rank[member.rank]
         begin = device.begin_s if before is None else self._launched_s(device, before)
         end = self._launched_s(device, member)
-        found = _summed(*device.helpers.within(begin, end))
-        for what, seconds in _summed(*device.main.within(begin, end, device.helpers)).items():
-            found[what] = found.get(what, 0.0) + seconds
-        return found
+        did: dict[int, float] = defaultdict(float)
+        blocked: dict[int, float] = defaultdict(float)
+        for stretches, but in ((device.helpers, None), (device.main, device.helpers)):
+            what, seconds = stretches.within(begin, end, but)
+            passive = self.devices.blocking[what]
+            for kind, length in _summed(what[~passive], seconds[~passive]).items():
+                did[kind] += length
+            # A call that waits for the device does so while that is busy; the rest of it is the host's own.
+            kinds, all_s = stretches.within(begin, end)
+            _, idle_s = stretches.within(begin, end, device.busy)
+            waits = self.devices.blocking[kinds]
+            for kind, length, own in zip(kinds[waits].tolist(), all_s[waits], idle_s[waits], strict=True):
+                did[kind] += float(own)
+                blocked[kind] += float(length - own)
+        return HostProfile(did, blocked)
 
     def _launched_s(self, device: Device, member: Member) -> float:
         call = int(device.communication.call[member.number])
         return float(self.timeline.calls.enter_s[call]) if call >= 0 else member.start_s
 
     def _shares(
-        self, rank: int, late_s: float, here: Profile, there: Profile, first: bool
-    ) -> list[tuple[Cause | int, float, float, float]]:
+        self,
+        awaited: Member,
+        other: Member,
+        late_s: float,
+        here: Profile,
+        there: Profile,
+        before: tuple[Member, Member] | None,
+    ) -> list[Part]:
         """Why a rank was so much later than another: causes, or other operations, and the share of each; with the
         seconds that it and the other one did of it."""
-        longer_s = max(here.length_s - there.length_s, 0.0)
-        explained = min(longer_s / late_s, 1.0) if first else 1.0
-        found: list[tuple[Cause | int, float, float, float]] = []
+        rank, longer_s = awaited.rank, max(here.length_s - there.length_s, 0.0)
+        explained = min(longer_s / late_s, 1.0) if before is None else 1.0
+        found: list[Part] = []
         if explained < 1.0:
             found.append(((Why.SKEW, rank, -1), 1.0 - explained, late_s * (1.0 - explained), 0.0))
-        more: list[tuple[Cause | int, float, float, float]] = []
+        more: list[Part] = []
         for what, seconds in here.work.items():
-            other = there.work.get(what, 0.0)
-            if seconds > other:
-                more.append(((Why.KERNELS, rank, what), seconds - other, seconds, other))
+            usual = there.work.get(what, 0.0)
+            if seconds > usual:
+                more.append(((Why.KERNELS, rank, what), seconds - usual, seconds, usual))
         others_wait_s = sum(there.waits.values())
         waits_s = sum(here.waits.values())
         if waits_s > others_wait_s:
             for instance, seconds in here.waits.items():
                 more.append((instance, (waits_s - others_wait_s) * seconds / waits_s, seconds, 0.0))
         if here.gap_s > there.gap_s:
-            more += self._gap(rank, here.gap_s - there.gap_s, here, there)
+            more += self._gap(awaited, other, here.gap_s - there.gap_s, before)
         whole = sum(excess for _, excess, _, _ in more)
         if whole <= 0.0:
             return [*found, ((Why.UNKNOWN, rank, -1), explained, late_s * explained, 0.0)]
         return found + [(cause, explained * excess / whole, mine, theirs) for cause, excess, mine, theirs in more]
 
-    @staticmethod
-    def _gap(rank: int, gap_s: float, here: Profile, there: Profile) -> list[tuple[Cause | int, float, float, float]]:
-        """What the host did more, of which a gap of so many seconds is made up."""
-        more = {what: seconds - there.host.get(what, 0.0) for what, seconds in here.host.items()}
-        more = {what: excess for what, excess in more.items() if excess > 0.0}
-        whole, longer = sum(more.values()), sum(here.host.values()) - sum(there.host.values())
-        if whole <= 0.0:
-            return [((Why.UNKNOWN, rank, -1), gap_s, gap_s, 0.0)]
-        # Where the host was not that much later itself, it is not the host.
-        known = min(1.0, max(longer, 0.0) / gap_s)
-        known = 1.0 if known > 0.8 else known
-        found: list[tuple[Cause | int, float, float, float]] = [
-            ((Why.GAP, rank, what), gap_s * known * excess / whole, here.host[what], there.host.get(what, 0.0))
-            for what, excess in more.items()
-        ]
-        if known < 1.0:
-            found.append(((Why.UNKNOWN, rank, -1), gap_s * (1.0 - known), gap_s * (1.0 - known), 0.0))
+    def _gap(self, awaited: Member, other: Member, gap_s: float, before: tuple[Member, Member] | None) -> list[Part]:
+        """What made the host of a rank launch later than that of another, of which a gap of so many seconds is made up.
+
+        A host that is late stays late until the others' hosts wait for their devices: what it did more, it may have
+        done before operations that both have left since.
+        """
+        late_s = self._host_late_s(awaited, other)
+        known = min(1.0, max(late_s, 0.0) / gap_s)
+        known = 1.0 if known > _MOSTLY else known
+        found: list[Part] = []
+        left, mine, theirs = known, awaited, other
+        for _ in range(_FURTHEST):
+            if left < _LITTLE:
+                break
+            here = self._host(mine, None if before is None else before[0])
+            there = self._host(theirs, None if before is None else before[1])
+            worked, longer_s = _excess(here.did, there.did)
+            blocked, waited_s = _excess(here.blocked, there.blocked)
+            if before is None:
+                devices = self.devices.of_rank
+                carried_s = devices[mine.rank].begin_s - devices[theirs.rank].begin_s
+            else:
+                carried_s = self._host_late_s(*before)
+            carried_s = max(carried_s + min(waited_s, 0.0), 0.0)
+            own = [
+                (more, whole, length / sum(more.values()))
+                for more, whole, length in ((worked, here.did, longer_s), (blocked, here.blocked, waited_s))
+                if length > 0.0
+            ]
+            all_s = carried_s + sum(max(length, 0.0) for length in (longer_s, waited_s))
+            if all_s <= 0.0:
+                break
+            for more, whole, scale in own:
+                usual = there.did if whole is here.did else there.blocked
+                for what, excess in more.items():
+                    part = left * excess * scale / all_s
+                    found.append(((Why.GAP, mine.rank, what), gap_s * part, whole[what], usual.get(what, 0.0)))
+            left *= carried_s / all_s
+            if before is None:
+                found.append(((Why.SKEW, mine.rank, -1), gap_s * left, gap_s * left, 0.0))
+                left = 0.0
+            else:
+                mine, theirs = before
+                before = self._last_common(mine, theirs)
+        unknown_s = gap_s * (1.0 - known + left)
+        if unknown_s > 0.0:
+            found.append(((Why.UNKNOWN, awaited.rank, -1), unknown_s, unknown_s, 0.0))
         return found
+
+    def _host_late_s(self, mine: Member, theirs: Member) -> float:
+        """By how much later the host of one rank launched an operation than that of another."""
+        devices = self.devices.of_rank
+        return self._launched_s(devices[mine.rank], mine) - self._launched_s(devices[theirs.rank], theirs)
+
+
+def _excess(here: dict[int, float], there: dict[int, float]) -> tuple[dict[int, float], float]:
+    """What one rank did more of than another, and by how much it did more in all."""
+    more = {what: seconds - there.get(what, 0.0) for what, seconds in here.items()}
+    return {what: s for what, s in more.items() if s > 0.0}, sum(here.values()) - sum(there.values())
 
 
 def _summed(what: np.ndarray, seconds: np.ndarray) -> dict[int, float]:

@@ -74,11 +74,20 @@ def detect(
         if lost_s < WORTH * total_s:
             continue
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
-        finding = _finding(kind, vertex, told, costs, psg, lost_s, waited_s)
+        at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
+        finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
+
+
+def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
+    """The vertex of the call that ranks came late to most, where what they did instead has no place."""
+    number: dict[int, int] = defaultdict(int)
+    for instance in (instance for group in told for cause in group.causes for instance in costs.meetings[cause]):
+        number[int(timeline.calls.vertex[timeline.instances.members[timeline.instances.first[instance]]])] += 1
+    return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
 
 
 def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
@@ -179,7 +188,9 @@ def _evidence(
         "operations": len({instance for cause in causes for instance in costs.meetings[cause]}),
     }
     if kind == SKEW:
-        return {"late_s": found["seconds_here"], "operations": found["operations"]}
+        first = min((meetings[i] for cause in causes for i in costs.meetings[cause]), key=lambda m: m.awaited.start_s)
+        late_s = sum(seconds for _, seconds, _ in first.waiting) / len(first.waiting)
+        return {"late_s": late_s, "operations": found["operations"]}
     most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
     names = list(dict.fromkeys(devices.text(cause[2]) for cause in most if cause[2] >= 0))
     if kind == LATE:

@@ -6,6 +6,7 @@ seconds of a rank must add up to its time.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy as np
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
+
+
+_BLOCKING = re.compile(r"Synchronize|Memcpy|aten::item|_local_scalar_dense|aten::nonzero|aten::is_nonzero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Device:
     """What threads of the host beside the main one did."""
     main: Stretches
     """What the main thread of the host did."""
+    busy: Stretches
+    """Everything on the device."""
     begin_s: float
     """Where the record begins."""
     first_s: float
@@ -107,6 +113,8 @@ class Devices:
     name: IntArray
     """Row in the names of the spans ``[kinds of work]``."""
     names: list[str]
+    blocking: BoolArray
+    """Whether the host waits for the device in it ``[kinds of work]``."""
     lanes: list[tuple[int, str, float, int]]
     """Rank, name, busy seconds and spans of every stream."""
 
@@ -144,13 +152,15 @@ def devices_of(spans: Spans, timeline: Timeline) -> Devices:
             Communication(start[talk], end[talk], instance[talk], call[talk]),
             without_overlap(start[beside], end[beside], what[beside]),
             without_overlap(start[own], end[own], what[own]),
+            without_overlap(start[device], end[device], what[device]),
             float(start[mine].min()),
             float(start[device].min()),
             float(end[device].max()),
             len(work),
         )
         lanes += _streams(spans, number, rows, device, lane, start, end)
-    return Devices(of_rank, kinds // width, kinds % width, spans.names, lanes)
+    blocks = np.array([_BLOCKING.search(text) is not None for text in spans.names], np.bool_)
+    return Devices(of_rank, kinds // width, kinds % width, spans.names, blocks[kinds % width], lanes)
 
 
 def _streams(

@@ -1,4 +1,4 @@
-"""The communication of one trace: which kernels and which threads of libraries, and which calls of the host began them."""
+"""The threads and the communication of one trace: kernels and threads of libraries, and what of the host began them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.importers.collectives import Call, group_of, nbytes_of, operation_of
 from scalana.importers.kineto import COMMUNICATION
-from scalana.importers.nesting import nested
+from scalana.importers.nesting import innermost, nested
 from scalana.importers.trace import Kind, RankTrace
 from scalana.runtime.operations import BY_NAME
 
 _HOST_CALLS = ("c10d::", "record_param_comms")
 _THREAD_CALLS = ("gloo:", "mpi:")
 """Annotations of threads that communicate for the program."""
+_BACKWARD = ("autograd::engine::", "torch::autograd::")
 _LAUNCHED_BEFORE_NS = 1_000
 
 
@@ -62,6 +63,7 @@ def host_of(trace: RankTrace) -> Host:
         key=lambda number: (trace.tracks[number].process == trace.tracks[number].thread, len(host.order[number])),
         default=-1,
     )
+    _put_backward_below(trace, host)
     launches = np.flatnonzero((kind == Kind.RUNTIME) & (correlation >= 0))
     known, first = np.unique(correlation[launches], return_index=True)
     on_device = np.flatnonzero((kind <= Kind.COPY) & (correlation >= 0))
@@ -70,6 +72,19 @@ def host_of(trace: RankTrace) -> Host:
         fits = known[at] == correlation[on_device]
         host.around[on_device[fits]] = launches[first[at[fits]]]
     return host
+
+
+def _put_backward_below(trace: RankTrace, host: Host) -> None:
+    """Let what threads of the autograd engine do be inside of what the main thread did then: it asked for it."""
+    if host.main < 0:
+        return
+    backward = _names(trace, _BACKWARD)
+    for track, order in host.order.items():
+        if track == host.main or not backward[host.name[order]].any():
+            continue
+        outer = order[host.around[order] < 0]
+        outer = outer[host.kind[outer] != Kind.RUNTIME]
+        host.around[outer] = innermost(host.start_ns, host.end_ns, host.order[host.main], host.start_ns[outer])
 
 
 def calls_of(trace: RankTrace, host: Host) -> list[Call]:
