@@ -122,8 +122,8 @@ KINDS = (
         "The device of some ranks takes longer than the others, which wait for it.",
         (
             Claim(
-                "The device of {ranks} takes {text:slower} as long as those of others for everything: equal work, slower "
-                "device",
+                "The device of {ranks} takes {text:slower} as long as those of others for everything: it is slow, not "
+                "given more work",
                 ("slower",),
             ),
             Claim(

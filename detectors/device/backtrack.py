@@ -1,10 +1,11 @@
 """From waiting on a device to what made the awaited rank late.
 
-Between the last operation that two ranks both left and the one in which one of them waits, the awaited rank took longer. What
-its device did there, more than that of the rank that waits, is the excess: kernels; communication with others, whose own
-waiting is handed on to whoever caused it; or nothing at all, and then what the thread of the host did more that
-should have launched the next kernel. Seconds of waiting are split over the excess without remainder, as delay costs are
-(Boehme et al., ICPP 2010).
+Between the last operation that two ranks both came to and the one in which one of them waits, the awaited rank took
+longer. What its device did there, more than that of the rank that waits, is the excess: kernels; communication with
+others, whose own waiting is handed on to whoever caused it; or nothing at all, and then what the thread of the host did
+more that should have launched the next kernel. Seconds of waiting are split over the excess without remainder, as delay
+costs are (Boehme et al., ICPP 2010). Lateness that is older than the last common operation is followed back to where
+it arose: neither device nor host is on time again only because others waited for it once.
 """
 
 from __future__ import annotations
@@ -43,8 +44,21 @@ class Why(enum.Enum):
 
 Cause = tuple[Why, int, int]
 """Why, whose rank, and the kind of work on the device or the host (-1 for none)."""
-Part = tuple[Cause | int, float, float, float]
-"""A cause, or the operation that was waited in; its part; and what the rank and the other one did of it, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What two ranks did of something before they came to an operation."""
+
+    number: int
+    """Row of the operation in the communication of the rank that was late, -1 where nothing was done."""
+    here_s: float
+    others_s: float
+
+
+_NOTHING = Did(-1, 0.0, 0.0)
+Part = tuple[Cause | int, float, Did]
+"""A cause, or the operation that was waited in; how much of a lateness it is; and what was done of it."""
 
 
 @dataclass(slots=True)
@@ -57,10 +71,16 @@ class Costs:
     """By how much the awaited ranks alone were later than the next one, while others waited for nothing else."""
     meetings: dict[Cause, set[int]] = field(default_factory=lambda: defaultdict(set))
     """In which operations."""
-    here_s: dict[Cause, float] = field(default_factory=lambda: defaultdict(float))
-    """What the awaited rank did of it there, in all."""
-    others_s: dict[Cause, float] = field(default_factory=lambda: defaultdict(float))
-    """What those that waited did of it there, on average over them, in all."""
+    did: dict[Cause, dict[int, Did]] = field(default_factory=lambda: defaultdict(dict))
+    """What was done of it, before every operation once."""
+
+    def add(self, cause: Cause, instance: int, lost_s: float, saving_s: float, did: Did) -> None:
+        """Charge a cause with waiting in an operation."""
+        self.lost_s[cause] += lost_s
+        self.saving_s[cause] += saving_s
+        self.meetings[cause].add(instance)
+        if did.number >= 0:
+            self.did[cause][did.number] = did
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,31 +130,22 @@ class Backtracking:
         waited_s = sum(seconds for _, seconds, _ in meeting.waiting)
         removable_s = max(awaited.start_s - meeting.second_s, 0.0)
         share_of_exposed = meeting.exposed_s / waited_s if waited_s > 0.0 else 0.0
-        here: dict[int, Profile] = {}
         for member, seconds, exposed in meeting.waiting:
             # What is handed on from later operations is split as this one's own waiting is.
             part = exposed / meeting.exposed_s if meeting.exposed_s > 0.0 else seconds / waited_s
             if seconds < _NOTICED_S or part <= 0.0:
                 continue
-            before = self._last_common(awaited, member)
-            key = -1 if before is None else before[0].number
-            if key not in here:
-                here[key] = self._profile(awaited, None if before is None else before[0])
-            there = self._profile(member, None if before is None else before[1])
-            shares = self._shares(awaited, member, seconds, here[key], there, before)
             gain_s = removable_s * share_of_exposed / len(meeting.waiting)
-            for cause, share, mine, theirs in shares:
+            parts = self._parts(awaited, member)
+            whole = sum(size for _, size, _ in parts)
+            for cause, size, did in parts:
+                share = size / whole
                 if isinstance(cause, int):
                     if cause in charge:
                         charge[cause] += lost_s * part * share
                         continue
                     cause = (Why.UNKNOWN, awaited.rank, -1)
-                costs = self.costs
-                costs.lost_s[cause] += lost_s * part * share
-                costs.saving_s[cause] += gain_s * share
-                costs.meetings[cause].add(meeting.instance)
-                costs.here_s[cause] += mine / len(meeting.waiting)
-                costs.others_s[cause] += theirs / len(meeting.waiting)
+                self.costs.add(cause, meeting.instance, lost_s * part * share, gain_s * share, did)
 
     def _last_common(self, awaited: Member, other: Member) -> tuple[Member, Member] | None:
         """The parts of two ranks in the last operation that both left before."""
@@ -147,23 +158,23 @@ class Backtracking:
         return None
 
     def _profile(self, member: Member, before: Member | None) -> Profile:
+        """What a device did from when it came to one operation until it came to the next."""
         device = self.devices.of_rank[member.rank]
-        begin = before.end_s if before is not None else device.begin_s
+        begin = before.start_s if before is not None else device.begin_s
         end = member.start_s
         what, seconds = device.work.within(begin, end)
         talk = device.communication
         waits: dict[int, float] = defaultdict(float)
-        inside = np.flatnonzero(
-            (talk.end_s > begin) & (talk.start_s < end) & (np.arange(len(talk.start_s)) != member.number)
-        )
-        covered = float(seconds.sum())
-        for number in inside.tolist():
-            low, high = max(float(talk.start_s[number]), begin), min(float(talk.end_s[number]), end)
+        inside = (talk.end_s > begin) & (talk.start_s < end) & (np.arange(len(talk.start_s)) != member.number)
+        until = begin
+        for number in np.flatnonzero(inside).tolist():
+            low, high = max(float(talk.start_s[number]), until), min(float(talk.end_s[number]), end)
+            if high <= low:
+                continue
+            until = high
             hidden = device.work.covered_s(np.array([low, high]))
-            open_s = (high - low) - float(hidden[1] - hidden[0])
-            if open_s > 0.0:
-                waits[int(talk.instance[number])] += open_s
-        gap_s = max(end - begin - covered - sum(waits.values()), 0.0)
+            waits[int(talk.instance[number])] += max((high - low) - float(hidden[1] - hidden[0]), 0.0)
+        gap_s = max(end - begin - float(seconds.sum()) - sum(waits.values()), 0.0)
         return Profile(_summed(what, seconds), waits, gap_s, end - begin)
 
     def _host(self, member: Member, before: Member | None) -> HostProfile:
@@ -191,38 +202,48 @@ class Backtracking:
         call = int(device.communication.call[member.number])
         return float(self.timeline.calls.enter_s[call]) if call >= 0 else member.start_s
 
-    def _shares(
-        self,
-        awaited: Member,
-        other: Member,
-        late_s: float,
-        here: Profile,
-        there: Profile,
-        before: tuple[Member, Member] | None,
-    ) -> list[Part]:
-        """Why a rank was so much later than another: causes, or other operations, and the share of each; with the
-        seconds that it and the other one did of it."""
-        rank, longer_s = awaited.rank, max(here.length_s - there.length_s, 0.0)
-        explained = min(longer_s / late_s, 1.0) if before is None else 1.0
+    def _parts(self, awaited: Member, other: Member) -> list[Part]:
+        """What made a rank come later to an operation than another, each with a size; the sizes are no seconds.
+
+        A device that is late stays late until the other one has nothing to do but wait for it. What it did more, it
+        may have done before operations that both have come to since.
+        """
         found: list[Part] = []
-        if explained < 1.0:
-            found.append(((Why.SKEW, rank, -1), 1.0 - explained, late_s * (1.0 - explained), 0.0))
-        more: list[Part] = []
-        for what, seconds in here.work.items():
-            usual = there.work.get(what, 0.0)
-            if seconds > usual:
-                more.append(((Why.KERNELS, rank, what), seconds - usual, seconds, usual))
-        others_wait_s = sum(there.waits.values())
-        waits_s = sum(here.waits.values())
-        if waits_s > others_wait_s:
+        left, mine, theirs = 1.0, awaited, other
+        for _ in range(_FURTHEST):
+            before = self._last_common(mine, theirs)
+            here = self._profile(mine, None if before is None else before[0])
+            there = self._profile(theirs, None if before is None else before[1])
+            more: list[Part] = []
+            for what, seconds in here.work.items():
+                usual = there.work.get(what, 0.0)
+                if seconds > usual:
+                    cause = Why.KERNELS, mine.rank, what
+                    more.append((cause, seconds - usual, Did(mine.number, seconds, usual)))
             for instance, seconds in here.waits.items():
-                more.append((instance, (waits_s - others_wait_s) * seconds / waits_s, seconds, 0.0))
-        if here.gap_s > there.gap_s:
-            more += self._gap(awaited, other, here.gap_s - there.gap_s, before)
-        whole = sum(excess for _, excess, _, _ in more)
-        if whole <= 0.0:
-            return [*found, ((Why.UNKNOWN, rank, -1), explained, late_s * explained, 0.0)]
-        return found + [(cause, explained * excess / whole, mine, theirs) for cause, excess, mine, theirs in more]
+                if seconds > there.waits.get(instance, 0.0):
+                    more.append((instance, seconds - there.waits.get(instance, 0.0), _NOTHING))
+            if here.gap_s > there.gap_s:
+                more += self._gap(mine, theirs, here.gap_s - there.gap_s, before)
+            if before is None:
+                carried_s = self.devices.of_rank[mine.rank].begin_s - self.devices.of_rank[theirs.rank].begin_s
+            else:
+                carried_s = before[0].start_s - before[1].start_s
+                for instance, seconds in there.waits.items():
+                    carried_s -= max(seconds - here.waits.get(instance, 0.0), 0.0)
+            carried_s = max(carried_s, 0.0)
+            whole = carried_s + sum(size for _, size, _ in more)
+            if whole <= 0.0:
+                break
+            found += [(cause, left * size / whole, did) for cause, size, did in more]
+            left *= carried_s / whole
+            if before is None:
+                found.append(((Why.SKEW, mine.rank, -1), left, _NOTHING))
+                left = 0.0
+            if left < _LITTLE or before is None:
+                break
+            mine, theirs = before
+        return found or [((Why.UNKNOWN, awaited.rank, -1), 1.0, _NOTHING)]
 
     def _gap(self, awaited: Member, other: Member, gap_s: float, before: tuple[Member, Member] | None) -> list[Part]:
         """What made the host of a rank launch later than that of another, of which a gap of so many seconds is made up.
@@ -260,17 +281,18 @@ class Backtracking:
                 usual = there.did if whole is here.did else there.blocked
                 for what, excess in more.items():
                     part = left * excess * scale / all_s
-                    found.append(((Why.GAP, mine.rank, what), gap_s * part, whole[what], usual.get(what, 0.0)))
+                    did = Did(mine.number, whole[what], usual.get(what, 0.0))
+                    found.append(((Why.GAP, mine.rank, what), gap_s * part, did))
             left *= carried_s / all_s
             if before is None:
-                found.append(((Why.SKEW, mine.rank, -1), gap_s * left, gap_s * left, 0.0))
+                found.append(((Why.SKEW, mine.rank, -1), gap_s * left, _NOTHING))
                 left = 0.0
             else:
                 mine, theirs = before
                 before = self._last_common(mine, theirs)
         unknown_s = gap_s * (1.0 - known + left)
         if unknown_s > 0.0:
-            found.append(((Why.UNKNOWN, awaited.rank, -1), unknown_s, unknown_s, 0.0))
+            found.append(((Why.UNKNOWN, awaited.rank, -1), unknown_s, _NOTHING))
         return found
 
     def _host_late_s(self, mine: Member, theirs: Member) -> float:

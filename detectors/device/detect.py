@@ -183,8 +183,8 @@ def _evidence(
     """What speaks for a finding."""
     causes = [cause for group in told for cause in group.causes]
     found: dict[str, object] = {
-        "seconds_here": sum(costs.here_s[cause] for cause in causes) / len(told),
-        "seconds_others": sum(costs.others_s[cause] for cause in causes) / len(told),
+        "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / len(told),
+        "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / len(told),
         "operations": len({instance for cause in causes for instance in costs.meetings[cause]}),
     }
     if kind == SKEW:

@@ -15,7 +15,6 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
 
-
 _BLOCKING = re.compile(r"Synchronize|Memcpy|aten::item|_local_scalar_dense|aten::nonzero|aten::is_nonzero")
 
 

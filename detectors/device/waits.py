@@ -77,7 +77,7 @@ def meetings_of(devices: Devices, members: dict[int, dict[int, Member]], timelin
         for member in waiting:
             waited = min(awaited.start_s, member.end_s) - member.start_s
             if waited > 0.0:
-                told.append((member, waited, waited - _hidden_s(devices.of_rank[member.rank], member.start_s, waited)))
+                told.append((member, waited, _exposed_s(devices.of_rank[member.rank], member, waited)))
         others = [member.start_s for member in parts.values() if member is not awaited]
         if told:
             found[instance] = Meeting(instance, awaited, tuple(told), max(others))
@@ -100,6 +100,12 @@ def _who_waits(parts: dict[int, Member], waits: Waits, root: int) -> tuple[Membe
     return None
 
 
-def _hidden_s(device: Device, start_s: float, seconds: float) -> float:
-    covered = device.work.covered_s(np.array([start_s, start_s + seconds]))
-    return float(covered[1] - covered[0])
+def _exposed_s(device: Device, member: Member, waited_s: float) -> float:
+    """How much of a wait nothing hides: what its kernel is longer than kernels of work hide, beyond what it would be
+    had it not waited.
+
+    Without the wait it would have ended so much earlier: the kernels that run in the last seconds of it hide the wait,
+    those before hide the transfer.
+    """
+    covered = device.work.covered_s(np.array([member.end_s - waited_s, member.end_s]))
+    return max(waited_s - float(covered[1] - covered[0]), 0.0)

@@ -1,4 +1,4 @@
-"""Communication in the traces of several ranks: what each call is, and which calls of different ranks are one operation.
+"""Communication in the traces of several ranks: what each call is, and which calls of ranks are one operation.
 
 A newer trace says the process group, and its number there (``Seq``). Where it does not, calls of one group follow each
 other in one order on all ranks; but ranks begin to record at different moments, so that how many of them one has missed

@@ -84,8 +84,8 @@ class EventStream:
             if len(self._text) < PIECE_BYTES // 2:
                 self._more()
             cut = self._text.rfind("}", 0, len(self._text) - 1)
-            for last in _CUT.finditer(self._text, max(0, cut - 20_000)):
-                pass
+            for match in _CUT.finditer(self._text, max(0, cut - 20_000)):
+                last = match
             if last is not None:
                 try:
                     events = json.loads(f"[{self._text[: last.start() + 1]}]", strict=False)

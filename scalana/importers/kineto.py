@@ -1,7 +1,7 @@
 """Traces of PyTorch's profiler (Kineto), which are Chrome traces: one file a rank.
 
-Which names there are is a matter of age. Categories were ``Operator``, ``Kernel`` and ``Runtime`` before 2022, kernels of
-NCCL ``ncclKernel...`` before 2023 and ``ncclDevKernel...`` since, and only newer ones say which process group they belong to.
+Which names there are is a matter of age. Categories were ``Operator``, ``Kernel`` and ``Runtime`` at first, kernels of
+NCCL ``ncclKernel...`` and later ``ncclDevKernel...``, and only newer ones say which process group they belong to.
 """
 
 from __future__ import annotations

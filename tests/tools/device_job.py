@@ -1,8 +1,8 @@
 """A training job on emulated devices, written as the traces that torch.profiler would have made of it.
 
-Every rank has a host thread, a stream that computes and one that communicates. Each step loads data, launches the kernels
-of a forward and a backward pass with two collectives in the latter, lets the computing stream wait for these, updates,
-and waits for the device. What a fault does to a rank is known to the nanosecond; so is what it costs the others.
+Every rank has a host thread, a stream that computes and one that communicates. Each step loads data, launches the
+kernels of a forward and a backward pass with two collectives in the latter, lets the computing stream wait for these,
+updates, and waits for the device. What a fault does to a rank is known to the nanosecond; so is what it costs.
 """
 
 from __future__ import annotations
