@@ -138,13 +138,19 @@ class EventStream:
     def _more(self) -> None:
         if self._ended:
             return
+        parts: list[bytes] = []
+        size = 0
+        # In small parts, as the one in which a file is torn is lost.
+        read = getattr(self._file, "read1", self._file.read)
         try:
-            data = self._file.read(PIECE_BYTES)
+            while size < PIECE_BYTES and (part := read(PIECE_BYTES)):
+                parts.append(part)
+                size += len(part)
         except (OSError, EOFError, zlib.error) as error:
             self.damage = f"cannot be read to its end: {error}"
-            data = b""
-        if not data:
             self._ended = True
+        data = b"".join(parts)
+        self._ended |= not data
         # What a cut left of a character comes with the next piece.
         data = self._rest + data
         whole = len(data)

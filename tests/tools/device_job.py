@@ -206,4 +206,4 @@ class _Rank:
         told: dict[str, Any] = {"rank": self.number, "world_size": self.job.ranks, "backend": "nccl"}
         if not self.job.old:
             told["pg_config"] = [{"pg_name": "0", "ranks": list(range(self.job.ranks))}]
-        return {"schemaVersion": 1, "distributedInfo": told, "traceEvents": self.events}
+        return {"schemaVersion": 1, "distributedInfo": told, "traceEvents": sorted(self.events, key=lambda e: e["ts"])}
