@@ -165,9 +165,10 @@ class Backtracking:
         what, seconds = device.work.within(begin, end)
         talk = device.communication
         waits: dict[int, float] = defaultdict(float)
-        inside = (talk.end_s > begin) & (talk.start_s < end) & (np.arange(len(talk.start_s)) != member.number)
         until = begin
-        for number in np.flatnonzero(inside).tolist():
+        for number in talk.within(begin, end):
+            if number == member.number:
+                continue
             low, high = max(float(talk.start_s[number]), until), min(float(talk.end_s[number]), end)
             if high <= low:
                 continue

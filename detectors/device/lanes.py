@@ -28,6 +28,8 @@ class Stretches:
     """``[stretches]``"""
     what: IntArray
     """Row in :attr:`Devices.vertex` and :attr:`Devices.name` ``[stretches]``."""
+    before_s: FloatArray
+    """Seconds of all stretches before each ``[stretches]``."""
 
     def __len__(self) -> int:
         return len(self.start_s)
@@ -36,11 +38,10 @@ class Stretches:
         """Seconds of all stretches up to some times ``[times]``."""
         if not len(self):
             return np.zeros(len(times_s))
-        done = np.concatenate(([0.0], np.cumsum(self.end_s - self.start_s)))
         at = np.searchsorted(self.start_s, times_s, side="right") - 1
-        inside = np.clip(times_s - self.start_s[np.maximum(at, 0)], 0.0, None)
-        inside = np.minimum(inside, (self.end_s - self.start_s)[np.maximum(at, 0)])
-        return np.where(at >= 0, done[np.maximum(at, 0)] + inside, 0.0)
+        row = np.maximum(at, 0)
+        inside = np.minimum(times_s, self.end_s[row]) - self.start_s[row]
+        return np.where(at >= 0, self.before_s[row] + inside, 0.0)
 
     def within(self, begin_s: float, end_s: float, but: Stretches | None = None) -> tuple[IntArray, FloatArray]:
         """What there is between two times, and its seconds but for those that lie in others."""
@@ -60,11 +61,13 @@ def without_overlap(start_s: FloatArray, end_s: FloatArray, what: IntArray) -> S
     order = np.lexsort((-end_s, start_s))
     start_s, end_s, what = start_s[order], end_s[order], what[order]
     if not len(order):
-        return Stretches(start_s, end_s, what)
+        return Stretches(start_s, end_s, what, start_s)
     until = np.concatenate(([-np.inf], np.maximum.accumulate(end_s)[:-1]))
     start_s = np.maximum(start_s, until)
     kept = end_s > start_s
-    return Stretches(start_s[kept], end_s[kept], what[kept])
+    start_s, end_s, what = start_s[kept], end_s[kept], what[kept]
+    length = end_s - start_s
+    return Stretches(start_s, end_s, what, np.cumsum(length) - length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,13 @@ class Communication:
     """Row of the timeline's instances, -1 where it is not known."""
     call: IntArray
     """Row of the timeline's calls, -1 where it is not known."""
+    latest_s: FloatArray
+    """When the last of those up to each ended."""
+
+    def within(self, begin_s: float, end_s: float) -> range:
+        """Rows of those that may run between two times."""
+        first = int(np.searchsorted(self.latest_s, begin_s, side="right"))
+        return range(first, int(np.searchsorted(self.start_s, end_s)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,7 @@ def devices_of(spans: Spans, timeline: Timeline) -> Devices:
         beside, own = host[thread[host] != main], host[thread[host] == main]
         of_rank[number] = Device(
             without_overlap(start[work], end[work], what[work]),
-            Communication(start[talk], end[talk], instance[talk], call[talk]),
+            Communication(start[talk], end[talk], instance[talk], call[talk], np.maximum.accumulate(end[talk])),
             without_overlap(start[beside], end[beside], what[beside]),
             without_overlap(start[own], end[own], what[own]),
             without_overlap(start[device], end[device], what[device]),

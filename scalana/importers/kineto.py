@@ -31,7 +31,9 @@ CATEGORIES = {
     "python function": Kind.PYTHON,
 }
 """By the category of an event, in lower case."""
-_LEFT_OUT = frozenset({"ac2g", "async_cpu_to_gpu", "fwdbwd", "forward_backward", "trace", "gpu_user_annotation", ""})
+_LEFT_OUT = frozenset(
+    {"ac2g", "async_cpu_to_gpu", "fwdbwd", "forward_backward", "trace", "gpu_user_annotation", "cuda_sync", ""}
+)
 """Categories of arrows and frames, of which nothing is lost."""
 COMMUNICATION = re.compile(r"nccl|rccl|hccl|oneccl", re.IGNORECASE)
 """In names of kernels that communicate."""

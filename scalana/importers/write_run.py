@@ -26,6 +26,7 @@ from scalana.importers.nesting import innermost
 from scalana.importers.rank_calls import Host, calls_of, host_of
 from scalana.importers.trace import Kind, RankTrace
 from scalana.runtime.operations import BY_CODE
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import HOST_ACTIVITY, LANE_OTHER, LANE_STREAM, LANE_THREAD, SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
 from scalana.runtime.record.writer import RecordWriter
@@ -75,8 +76,8 @@ def write(traces: Sequence[RankTrace], folder: str, source: str, command: Sequen
         for call in own:
             call.start_ns, call.end_ns = call.start_ns + offset, call.end_ns + offset
     if offsets.any():
-        moved = ", ".join(str(trace.rank) for trace, by in zip(traces, offsets.tolist(), strict=True) if by)
-        told.append(f"the clocks of ranks {moved} were aligned by the ends of collectives")
+        moved = [str(trace.rank) for trace, by in zip(traces, offsets.tolist(), strict=True) if by]
+        told.append(f"the clock of rank{'s' * (len(moved) > 1)} {', '.join(moved)} was aligned by ends of collectives")
     first = min(int(host.start_ns.min()) for host in hosts)
     last = max(int(host.end_ns.max()) for host in hosts)
     longest = max(int(host.end_ns.max() - host.start_ns.min()) for host in hosts)
@@ -84,8 +85,11 @@ def write(traces: Sequence[RankTrace], folder: str, source: str, command: Sequen
     axis = Axis(first, tick)
     world = tuple(range(max([trace.world_size for trace in traces] + [trace.rank + 1 for trace in traces])))
     run = RunWriter(folder, {"command": list(command), "cwd": source, "seconds": (last - first) * 1e-9})
-    for number, (trace, host, own) in enumerate(zip(traces, hosts, calls, strict=True)):
-        _RankWriter(run, trace, host, own, axis, source, world).write(told if number == 0 else [])
+    for trace, host, own in zip(traces, hosts, calls, strict=True):
+        _RankWriter(run, trace, host, own, axis, source, world).write()
+    if told:
+        with open(layout.note_file(folder, "import", 0), "w", encoding="utf-8") as file:
+            file.writelines(f"{note}\n" for note in told)
 
 
 class _RankWriter:
@@ -136,10 +140,10 @@ class _RankWriter:
             return True, [*stack_frames(str(stack), self.source), *known]
         return False, known
 
-    def write(self, notes: Sequence[str]) -> None:
+    def write(self) -> None:
         """Write it all."""
         with self.writer as writer:
-            for note in (*notes, *self._own_notes()):
+            for note in self._own_notes():
                 writer.note(note)
             tracks = sorted(self.host.order, key=lambda track: (track != self.host.main, track))
             for number, track in enumerate(tracks or [-1]):
