@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scalana.graphs.arrays.types import IntArray
 from scalana.importers.trace import Kind
@@ -38,6 +38,9 @@ class Frame:
     file: str
     name: str
     line: int = 0
+    """The line that runs, as far as it is known, else the first one."""
+    first_line: int = 0
+    """Of the function."""
 
 
 def step_number(name: str) -> int | None:
@@ -83,7 +86,8 @@ def _python_frame(name: str, folder: str) -> Frame:
     if match is None:
         built_in = _BUILT_IN.match(name)
         return Frame("<built-in>", built_in[1] if built_in else name.removeprefix("nn.Module: "))
-    return Frame(in_folder(match[1], folder), match[3], int(match[2]))
+    line = int(match[2])
+    return Frame(in_folder(match[1], folder), match[3], line, line)
 
 
 def in_folder(file: str, folder: str) -> str:
@@ -99,7 +103,7 @@ class PathTable:
     """The call paths of one record, each once."""
 
     writer: RecordWriter
-    _codes: dict[tuple[str, str], int] = field(default_factory=dict)
+    _codes: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _paths: dict[tuple[int, Frame], int] = field(default_factory=dict)
 
     def below(self, parent: int, frame: Frame) -> int:
@@ -107,10 +111,11 @@ class PathTable:
         key = parent, frame
         path = self._paths.get(key)
         if path is None:
-            code = self._codes.get((frame.file, frame.name))
+            which = frame.file, frame.name, frame.first_line
+            code = self._codes.get(which)
             if code is None:
-                code = self._codes[frame.file, frame.name] = len(self._codes) + 1
-                self.writer.code(code, frame.file, frame.name, frame.line)
+                code = self._codes[which] = len(self._codes) + 1
+                self.writer.code(code, frame.file, frame.name, frame.first_line)
             path = self._paths[key] = len(self._paths) + 1
             self.writer.call_path(path, parent, code, frame.line)
         return path
@@ -125,27 +130,47 @@ class EventPaths:
     """What an event adds, and whether that is a whole path from the root."""
     around: IntArray
     """The event around each, -1 for none ``[events]``."""
-    _known: dict[int, int] = field(default_factory=dict)
+    call_line: Callable[[Frame, int], int]
+    """The line in which a function, by its frame, calls what an event is; 0 where it is not known."""
+    _known: dict[int, tuple[int, Frame | None, int]] = field(default_factory=dict)
+    """Of events: the path without their last frame, that frame, and the path."""
 
     def of(self, event: int) -> int:
         """The call path inside of an event; that of -1 is empty."""
         known = self._known
-        if event in known:
-            return known[event]
         chain = []
         while event >= 0 and event not in known:
             chain.append(event)
             event = int(self.around[event])
-        path = known[event] if event >= 0 else 0
+        entry = known[event] if event >= 0 else (0, None, 0)
         for inner in reversed(chain):
             whole, frames = self.frame(inner)
-            path = 0 if whole else path
-            for frame in frames:
-                path = self.table.below(path, frame)
-            known[inner] = path
-        return path
+            if frames:
+                above, path = 0, 0 if whole else self._site(entry, inner)
+                for frame in frames:
+                    above, path = path, self.table.below(path, frame)
+                entry = above, frames[-1], path
+            known[inner] = entry
+        return entry[2]
+
+    def _site(self, caller: tuple[int, Frame | None, int], event: int) -> int:
+        """The path to the call that an event is."""
+        above, frame, path = caller
+        if frame is None or frame.line == 0:
+            return path
+        line = self.call_line(frame, event)
+        return self.table.below(above, replace(frame, line=line)) if line else path
 
 
 def stack_frames(text: str, folder: str) -> list[Frame]:
     """The frames of a ``Call stack`` as older traces have it with every operator, outermost first."""
+    # Here the lines are those that run, and those of the functions are not known.
     return [_python_frame(part.strip(), folder) for part in reversed(text.split(";")) if part.strip()]
+
+
+def called_name(name: str) -> str:
+    """What a call of a function of Python, or of an operator, looks like in the source: the bare name."""
+    match = _PYTHON.fullmatch(name)
+    built_in = None if match else _BUILT_IN.match(name)
+    bare = match[3] if match else built_in[1] if built_in else name.rpartition("::")[2]
+    return bare.rpartition(".")[2]

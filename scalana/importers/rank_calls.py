@@ -39,6 +39,14 @@ class Host:
     main: int = -1
     """Track of the main thread, -1 if there is none."""
 
+    def first_inside(self) -> IntArray:
+        """The first event inside of each, -1 for none ``[events]``."""
+        first = np.full(len(self.around), -1, np.int64)
+        for order in self.order.values():
+            inner = order[self.around[order] >= 0][::-1]
+            first[self.around[inner]] = inner  # the last that is put there stays, which is the first of all
+        return first
+
 
 def host_of(trace: RankTrace) -> Host:
     """Sort the threads of a trace out."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import IntArray
 from scalana.importers import host_calls
+from scalana.importers.call_lines import CallLines
 from scalana.importers.collectives import Call, clock_offsets, number_calls
 from scalana.importers.frames import (
     OPERATORS,
@@ -18,6 +19,7 @@ from scalana.importers.frames import (
     EventPaths,
     Frame,
     PathTable,
+    called_name,
     frame_of,
     stack_frames,
     step_number,
@@ -33,6 +35,8 @@ from scalana.runtime.record.writer import RecordWriter
 
 _TICKS = 50_000
 _SHORTEST_TICK_NS, _LONGEST_TICK_NS = 10_000, 5_000_000
+_WRAPPERS = 4
+"""Functions of a library that may lie between a call and what it is a call of."""
 _START_NS = 1_000_000_000
 """Where the earliest event lies on the axis of the records."""
 _LAUNCHES = ("Launch", "launch")
@@ -117,7 +121,9 @@ class _RankWriter:
             cwd=source,
             rate_hz=1e9 / axis.tick_ns,
         )
-        self.paths = EventPaths(PathTable(self.writer), self.frames, host.around)
+        self.paths = EventPaths(PathTable(self.writer), self.frames, host.around, self.call_line)
+        self.lines = CallLines()
+        self.inner = host.first_inside()
         self.thread: dict[int, int] = {}
         self.group: dict[tuple[str, tuple[int, ...]], int] = {}
         self._frames: dict[tuple[int, int], list[Frame]] = {}
@@ -139,6 +145,22 @@ class _RankWriter:
         if stack:
             return True, [*stack_frames(str(stack), self.source), *known]
         return False, known
+
+    def call_line(self, caller: Frame, row: int) -> int:
+        """The line in which a function calls what an event is; 0 where it is not known."""
+        if caller.file.startswith("<") or not os.path.isabs(caller.file):
+            return 0
+        called, names = [], self.trace.names
+        for _ in range(_WRAPPERS):  # a library may wrap what is called
+            if row < 0:
+                break
+            name = names[self.host.name[row]]
+            called.append(called_name(name))
+            if name.startswith("nn.Module: ") or not any(f.file.startswith("<") for f in self.frames(row)[1]):
+                break
+            row = int(self.inner[row])
+        first = 0 if caller.name == "<module>" else caller.first_line
+        return self.lines.line(caller.file, first, called)
 
     def write(self) -> None:
         """Write it all."""
