@@ -67,18 +67,15 @@ class Costs:
 
     lost_s: dict[Cause, float] = field(default_factory=lambda: defaultdict(float))
     """Rank-seconds of waiting that nothing hid."""
-    saving_s: dict[Cause, float] = field(default_factory=lambda: defaultdict(float))
-    """By how much the awaited ranks alone were later than the next one, while others waited for nothing else."""
-    meetings: dict[Cause, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """In which operations."""
+    shares: dict[Cause, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    """Its part of every operation in which others waited for it, by instance."""
     did: dict[Cause, dict[int, Did]] = field(default_factory=lambda: defaultdict(dict))
     """What was done of it, before every operation once."""
 
-    def add(self, cause: Cause, instance: int, lost_s: float, saving_s: float, did: Did) -> None:
-        """Charge a cause with waiting in an operation."""
-        self.lost_s[cause] += lost_s
-        self.saving_s[cause] += saving_s
-        self.meetings[cause].add(instance)
+    def add(self, cause: Cause, instance: int, lost_s: float, share: float, did: Did) -> None:
+        """Charge a cause with a part of the waiting in an operation."""
+        self.lost_s[cause] += lost_s * share
+        self.shares[cause][instance] += share
         if did.number >= 0:
             self.did[cause][did.number] = did
 
@@ -128,14 +125,11 @@ class Backtracking:
     def _split(self, meeting: Meeting, lost_s: float, charge: dict[int, float]) -> None:
         awaited = meeting.awaited
         waited_s = sum(seconds for _, seconds, _ in meeting.waiting)
-        removable_s = max(awaited.start_s - meeting.second_s, 0.0)
-        share_of_exposed = meeting.exposed_s / waited_s if waited_s > 0.0 else 0.0
         for member, seconds, exposed in meeting.waiting:
             # What is handed on from later operations is split as this one's own waiting is.
             part = exposed / meeting.exposed_s if meeting.exposed_s > 0.0 else seconds / waited_s
             if seconds < _NOTICED_S or part <= 0.0:
                 continue
-            gain_s = removable_s * share_of_exposed / len(meeting.waiting)
             parts = self._parts(awaited, member)
             whole = sum(size for _, size, _ in parts)
             for cause, size, did in parts:
@@ -145,7 +139,7 @@ class Backtracking:
                         charge[cause] += lost_s * part * share
                         continue
                     cause = (Why.UNKNOWN, awaited.rank, -1)
-                self.costs.add(cause, meeting.instance, lost_s * part * share, gain_s * share, did)
+                self.costs.add(cause, meeting.instance, lost_s, part * share, did)
 
     def _last_common(self, awaited: Member, other: Member) -> tuple[Member, Member] | None:
         """The parts of two ranks in the last operation that both left before."""

@@ -76,16 +76,29 @@ def detect(
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
         at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
+        if BY_NAME[kind].predicts:
+            finding.saving_s = _saving_s(told, costs, meetings)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
 
 
+def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting]) -> float:
+    """By how much earlier operations would go on without some causes on all of their ranks."""
+    ranks = {group.rank for group in told}
+    shares: dict[int, float] = defaultdict(float)
+    for group in told:
+        for cause in group.causes:
+            for instance, share in costs.shares[cause].items():
+                shares[instance] += share
+    return sum(share * meetings[instance].saved_s(ranks) for instance, share in shares.items())
+
+
 def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
     """The vertex of the call that ranks came late to most, where what they did instead has no place."""
     number: dict[int, int] = defaultdict(int)
-    for instance in (instance for group in told for cause in group.causes for instance in costs.meetings[cause]):
+    for instance in (instance for group in told for cause in group.causes for instance in costs.shares[cause]):
         number[int(timeline.calls.vertex[timeline.instances.members[timeline.instances.first[instance]]])] += 1
     return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
 
@@ -164,7 +177,7 @@ def _finding(
         sorted({group.rank for group in told}),
         lost_s,
         lost_s / waited_s if waited_s > 0.0 else 0.0,
-        sum(costs.saving_s[cause] for group in told for cause in group.causes) if BY_NAME[kind].predicts else 0.0,
+        0.0,
     )
     if named:
         finding.evidence["callers"] = callers(vertex, psg)
@@ -185,10 +198,10 @@ def _evidence(
     found: dict[str, object] = {
         "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / len(told),
         "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / len(told),
-        "operations": len({instance for cause in causes for instance in costs.meetings[cause]}),
+        "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
     }
     if kind == SKEW:
-        first = min((meetings[i] for cause in causes for i in costs.meetings[cause]), key=lambda m: m.awaited.start_s)
+        first = min((meetings[i] for cause in causes for i in costs.shares[cause]), key=lambda m: m.awaited.start_s)
         late_s = sum(seconds for _, seconds, _ in first.waiting) / len(first.waiting)
         return {"late_s": late_s, "operations": found["operations"]}
     most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
@@ -223,7 +236,7 @@ def _host_cause(
     lengths = []
     for group in told:
         work = devices.of_rank[group.rank].work
-        for instance in sorted({i for cause in group.causes for i in costs.meetings[cause]})[:50]:
+        for instance in sorted({i for cause in group.causes for i in costs.shares[cause]})[:50]:
             end = meetings[instance].awaited.start_s
             before = devices.of_rank[group.rank].communication
             at = int(np.searchsorted(before.end_s, end)) - 1
@@ -238,7 +251,7 @@ def _path(
     told: list[_Group], costs: Costs, meetings: dict[int, Meeting], timeline: Timeline, psg: PSG, finding: Finding
 ) -> list[Hop]:
     """From the rank that waits most for it to the rank that is late."""
-    instances = {instance for group in told for cause in group.causes for instance in costs.meetings[cause]}
+    instances = {instance for group in told for cause in group.causes for instance in costs.shares[cause]}
     waited: dict[tuple[int, int], float] = defaultdict(float)
     for instance in instances:
         for member, _, exposed in meetings[instance].waiting:
