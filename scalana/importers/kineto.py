@@ -38,6 +38,8 @@ _LEFT_OUT = frozenset(
 COMMUNICATION = re.compile(r"nccl|rccl|hccl|oneccl", re.IGNORECASE)
 """In names of kernels that communicate."""
 _TELLING = re.compile(r"nccl|rccl|hccl|oneccl|gloo:|mpi:|c10d::|record_param_comms", re.IGNORECASE)
+_LATEST = 1 << 62
+"""Times and numbers beyond are damage."""
 _RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_ ]?(\d+)", re.IGNORECASE)
 
 
@@ -106,7 +108,7 @@ class _Taker:
                 name, start = event["name"], event["ts"]
                 start_ns = start * 1000 if type(start) is int else round(float(start) * 1000)
                 duration_ns = round(float(event.get("dur", 0)) * 1000)
-                if duration_ns < 0 or type(name) is not str:
+                if not (0 <= duration_ns < _LATEST and -_LATEST < start_ns < _LATEST) or type(name) is not str:
                     raise ValueError
                 device = kind <= Kind.COPY
                 at = event.get("pid"), event.get("tid"), device
@@ -118,6 +120,8 @@ class _Taker:
                 if arguments:
                     if kind <= Kind.RUNTIME:
                         correlation = int(arguments.get("correlation", -1))
+                        if abs(correlation) >= _LATEST:
+                            raise ValueError
                     tells = telling.get(name)
                     if tells is None:
                         tells = telling[name] = _TELLING.search(name) is not None
@@ -138,7 +142,8 @@ class _Taker:
                 trace.has_python = True
 
     def _track(self, process: Any, thread: Any, device: bool) -> int:
-        return self.tracks.setdefault(Track(str(process), str(thread), device), len(self.tracks))
+        thread = str(thread).removeprefix("stream ") if device else str(thread)
+        return self.tracks.setdefault(Track(str(process), thread, device), len(self.tracks))
 
 
 def _tell(trace: RankTrace, header: dict[str, Any]) -> None:

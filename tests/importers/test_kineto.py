@@ -6,7 +6,9 @@ import gzip
 import io
 import json
 import tarfile
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 import scalana
@@ -20,6 +22,7 @@ from scalana.importers.registry import import_traces
 from scalana.runtime.operations import BY_CODE
 from tests.tools.device_job import MS, Fault, Job
 
+ROOT = Path(__file__).resolve().parents[2]
 JOB = Job(ranks=2, steps=2, fault=Fault(1, kernel_ns=3 * MS))
 
 
@@ -113,11 +116,20 @@ def test_a_torn_compressed_file(tmp_path):
 
 def test_events_that_make_no_sense_are_counted(tmp_path):
     trace = JOB.traces()[0]
-    trace["traceEvents"] += [{"ph": "X", "cat": "kernel"}, {"ph": "X", "cat": "cpu_op", "name": 1, "ts": "x"}, 7]
+    good = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+    trace["traceEvents"] += [
+        {"ph": "X", "cat": "kernel"},
+        {"ph": "X", "cat": "cpu_op", "name": 1, "ts": "x"},
+        7,
+        {**good, "ts": 1e300},
+        {**good, "ts": float("nan")},
+        {**good, "args": {"correlation": 1 << 70}},
+        {**good, "pid": {}},
+    ]
     file = tmp_path / "rank0.json"
     file.write_text(json.dumps(trace))
     told = read(TraceFile(str(file), lambda: open(file, "rb")))
-    assert told.odd == 3 and told.rank == 0 and told.world_size == 2
+    assert told.odd == 7 and told.rank == 0 and told.world_size == 2
 
 
 @pytest.mark.parametrize(
@@ -140,6 +152,17 @@ def test_no_trace(content, says, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kept", ["kernel", "cpu_op", "user_annotation", "cuda_runtime"])
+def test_traces_of_one_kind_of_event_alone(kept, tmp_path):
+    (tmp_path / "traces").mkdir()
+    for rank, trace in enumerate(JOB.traces()):
+        trace["traceEvents"] = [event for event in trace["traceEvents"] if event["cat"] == kept]
+        (tmp_path / "traces" / f"rank{rank}.json").write_text(json.dumps(trace))
+    report = run_of(tmp_path / "traces", tmp_path)
+    assert report.ppg.run.ranks == 2 and report.to_text() and report.to_json()
+    assert [f.ranks for f in report.findings] == ([[1]] if kept == "kernel" else [])
+
+
 def test_two_files_of_one_rank_and_a_file_without_one(tmp_path):
     folder = JOB.write(tmp_path / "traces")
     trace = json.loads((folder / "rank0.json").read_text())
@@ -160,6 +183,7 @@ def test_usage(tmp_path, capsys):
     assert "is not empty; name another folder with -o" in capsys.readouterr().err
     assert main(["import", str(folder), "-o", str(tmp_path / "run"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
     device = document["device"]
     shares = [device[key] for key in ("busy_share", "waiting_share", "communication_share", "gap_share")]
     assert sum(shares) == pytest.approx(1.0, abs=1e-5)
