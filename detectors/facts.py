@@ -65,6 +65,8 @@ class Facts:
             return len(self.timeline.steps) > 0
         if need is Need.ACTIONS:
             return bool(self.pipelines)
+        if need is Need.DEVICE:
+            return bool(self.ppg.spans.device_lanes().any())
         return False
 
     @cached_property

@@ -120,6 +120,53 @@ KINDS = (
         predicts=False,
     ),
     Kind(
+        "device-late",
+        "the device of a rank takes longer for its kernels than the others', which wait for it",
+        "The device of some ranks takes longer than the others, which wait for it.",
+        (
+            Claim(
+                "The device of {ranks} takes {text:slower} as long as those of others for everything: it is slow, not "
+                "given more work",
+                ("slower",),
+            ),
+            Claim(
+                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}", ("kernel",)
+            ),
+            Claim("The device of {ranks} takes longer here than the others"),
+        ),
+        advice="The device computes longer here than on other ranks: balance what it is given, or how often it runs.",
+        arrival="is late",
+    ),
+    Kind(
+        "launch-gap",
+        "the device of a rank has nothing to do, as its host launches too late; other devices wait for it",
+        "The device of some ranks has nothing to do, and others wait for it.",
+        (
+            Claim(
+                "The device of {ranks} has nothing to do, as the host is late with {text:cause}: {text:doing}",
+                ("cause", "doing"),
+            ),
+            Claim("The device of {ranks} has nothing to do, and the host did not more than others"),
+        ),
+        advice="Give the device its work earlier: do this on another thread or ahead of time, or less of it.",
+        arrival="launches late",
+    ),
+    Kind(
+        "initial-skew",
+        "late on its device when the record begins",
+        "Ranks are late on their devices when the record begins.",
+        (
+            Claim(
+                "{Ranks} {is|are} {seconds:late_s} late when the record begins: not slow in what was recorded",
+                ("late_s",),
+            ),
+            Claim("{Ranks} {is|are} late when the record begins: not slow in what was recorded"),
+        ),
+        spends=False,
+        advice="The record does not show why: begin recording earlier, or leave the first step out.",
+        predicts=False,
+    ),
+    Kind(
         "hang",
         "a call never returned: the rank that did not come to it, and what it did instead",
         "Ranks wait for others that never arrive.",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from scalana.detectors.detector import Detector
+from scalana.detectors.device.detector import DeviceWaits
 from scalana.detectors.hang.detector import Hangs
 from scalana.detectors.late_ranks.detector import LateRanks
 from scalana.detectors.pipeline.detector import Pipelines
 from scalana.detectors.slow_workers.detector import SlowWorkers
 
-DETECTORS: tuple[Detector, ...] = (Hangs(), Pipelines(), LateRanks(), SlowWorkers())
+DETECTORS: tuple[Detector, ...] = (Hangs(), Pipelines(), DeviceWaits(), LateRanks(), SlowWorkers())
 """Where two speak of the same seconds, the earlier one has the word (:mod:`scalana.detectors.reconcile`)."""

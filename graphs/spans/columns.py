@@ -9,10 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import to_seconds
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.readers.parts import Ints
 from scalana.graphs.readers.spans import Lanes, SpanTable
-from scalana.runtime.record.format import ATTRIBUTE_REAL, ATTRIBUTE_TEXT, SPAN_TYPE
+from scalana.runtime.record.format import (
+    ATTRIBUTE_REAL,
+    ATTRIBUTE_TEXT,
+    HOST_ACTIVITY,
+    LANE_STREAM,
+    LANE_THREAD,
+    SPAN_TYPE,
+)
 
 
 @dataclass(slots=True)
@@ -51,6 +58,14 @@ class Spans:
     def rank(self) -> IntArray:
         """World rank ``[spans]``."""
         return self.lanes.rank[self.table.lane].astype(np.int64)
+
+    def device_lanes(self) -> BoolArray:
+        """Which lanes are streams of devices ``[lanes]``."""
+        return np.asarray(self.lanes.kind == LANE_STREAM)
+
+    def activity_lanes(self) -> BoolArray:
+        """Which lanes say what a thread did, one thing after the other ``[lanes]``."""
+        return np.asarray((self.lanes.kind == LANE_THREAD) & (self.lanes.name == self.number(HOST_ACTIVITY)))
 
     def rows(self, kind: str, name: str | None = None) -> IntArray:
         """Rows of the spans of a type of ``SPAN_TYPES``, and of a name if one is given ``[some spans]``.

@@ -150,6 +150,8 @@ SPAN_TYPES = (
 SPAN_TYPE = {name: number for number, name in enumerate(SPAN_TYPES) if name}
 REGION, STEP = SPAN_TYPE["region"], SPAN_TYPE["step"]
 LANE_THREAD, LANE_STREAM, LANE_SLOT, LANE_STAGE, LANE_OTHER = range(5)
+HOST_ACTIVITY = "host activity"
+"""Name of a thread's lane on which spans follow each other and say what the thread did: the host's side of a device."""
 ATTRIBUTE_NUMBER, ATTRIBUTE_REAL, ATTRIBUTE_TEXT = range(3)
 
 

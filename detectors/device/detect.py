@@ -1,0 +1,273 @@
+"""Findings of what made ranks wait on their devices: late kernels, slow devices, gaps, initial skew."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
+from scalana.detectors.device.lanes import Devices
+from scalana.detectors.device.slow import slow_devices
+from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.rollup.callers import callers
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE
+
+LATE, GAP, SKEW = "device-late", "launch-gap", "initial-skew"
+WORTH = 0.01
+"""Part of the device-seconds that a finding must cost."""
+_BRANCH = 0.25
+"""Part of what is lost that a child of a vertex must have to be followed."""
+_KEPT = 0.7
+"""Part of what is lost at a vertex and below it that must lie in the children that are followed."""
+_SHORT_GAP_S = 200e-6
+"""Gaps that are mostly shorter are those of a host that launches too slowly."""
+HOST_CAUSES = (
+    ("the data loader", re.compile(r"DataLoader|_next_data|pin_memory|data_worker")),
+    (
+        "synchronisation with the device",
+        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
+    ),
+    ("copies that wait", re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_")),
+    ("allocation on the device", re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)")),
+)
+"""What the host does instead of launching, by the name of the operator or call; the first that fits."""
+LAUNCH_BOUND = "short kernels that it launches too slowly"
+OTHER_CAUSE = "its own work"
+
+
+@dataclass(slots=True)
+class _Group:
+    """Causes that are told together."""
+
+    kind: str
+    rank: int
+    vertex: int
+    causes: list[Cause]
+
+
+def detect(
+    devices: Devices,
+    timeline: Timeline,
+    psg: PSG,
+    members: dict[int, dict[int, Member]],
+    meetings: dict[int, Meeting],
+) -> list[Finding]:
+    """One finding for each place and kind of cause, with all ranks that have it."""
+    costs = Backtracking(devices, timeline, members, meetings).run()
+    slow = slow_devices(devices)
+    total_s = sum(device.last_s - device.first_s for device in devices.of_rank.values())
+    waited_s = sum(meeting.exposed_s for meeting in meetings.values())
+    groups: dict[tuple[str, int, bool], list[_Group]] = defaultdict(list)
+    for group in _groups(costs, devices, psg, slow):
+        groups[group.kind, group.vertex, group.kind == LATE and group.rank in slow].append(group)
+    findings = []
+    for (kind, vertex, is_slow), told in groups.items():
+        lost_s = sum(costs.lost_s[cause] for group in told for cause in group.causes)
+        if lost_s < WORTH * total_s:
+            continue
+        factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
+        at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
+        finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
+        if BY_NAME[kind].predicts:
+            finding.saving_s = _saving_s(told, costs, meetings)
+        finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
+        finding.path = _path(told, costs, meetings, timeline, psg, finding)
+        findings.append(finding)
+    return findings
+
+
+def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting]) -> float:
+    """By how much earlier operations would go on without some causes on all of their ranks."""
+    ranks = {group.rank for group in told}
+    shares: dict[int, float] = defaultdict(float)
+    for group in told:
+        for cause in group.causes:
+            for instance, share in costs.shares[cause].items():
+                shares[instance] += share
+    return sum(share * meetings[instance].saved_s(ranks) for instance, share in shares.items())
+
+
+def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
+    """The vertex of the call that ranks came late to most, where what they did instead has no place."""
+    number: dict[int, int] = defaultdict(int)
+    for instance in (instance for group in told for cause in group.causes for instance in costs.shares[cause]):
+        number[int(timeline.calls.vertex[timeline.instances.members[timeline.instances.first[instance]]])] += 1
+    return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
+
+
+def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
+    """Causes by what is told of them: of one rank and kind, those below one vertex."""
+    of_kind: dict[tuple[str, int], list[Cause]] = defaultdict(list)
+    kinds = {Why.KERNELS: LATE, Why.GAP: GAP, Why.UNKNOWN: GAP, Why.SKEW: SKEW}
+    for cause in costs.lost_s:
+        why, rank, what = cause
+        of_kind[kinds[why], rank].append(cause)
+    found = []
+    for (kind, rank), causes in of_kind.items():
+        if kind == SKEW or (kind == LATE and rank in slow):
+            found.append(_Group(kind, rank, -1, causes))
+            continue
+        placed: dict[int, list[Cause]] = defaultdict(list)
+        for cause in causes:
+            placed[int(devices.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
+        lost = {vertex: sum(costs.lost_s[cause] for cause in some) for vertex, some in placed.items()}
+        if -1 in placed:
+            found.append(_Group(kind, rank, -1, placed.pop(-1)))
+            del lost[-1]
+        for vertex in _places(lost, psg):
+            below = [v for v in placed if _is_below(psg, v, vertex)]
+            found.append(_Group(kind, rank, vertex, [cause for v in below for cause in placed.pop(v)]))
+        rest = [cause for some in placed.values() for cause in some]
+        if rest:
+            found.append(_Group(kind, rank, 0, rest))
+    return found
+
+
+def _places(lost: Mapping[int, float], psg: PSG) -> list[int]:
+    """Vertices to name: down from the root, as long as few children have most of what is lost."""
+    below: dict[int, float] = defaultdict(float)
+    children: dict[int, set[int]] = defaultdict(set)
+    for vertex, seconds in lost.items():
+        at = vertex
+        while at >= 0:
+            below[at] += seconds
+            above = psg[at].parent
+            if above >= 0:
+                children[above].add(at)
+            at = above
+    whole, places, open_ = sum(lost.values()), [], [0]
+    while open_:
+        vertex = open_.pop()
+        some = [child for child in children[vertex] if below[child] >= _BRANCH * whole]
+        if some and sum(below[child] for child in some) >= _KEPT * below[vertex]:
+            open_ += some
+        elif below[vertex] > 0.0:
+            places.append(vertex)
+    return places
+
+
+def _is_below(psg: PSG, vertex: int, above: int) -> bool:
+    while vertex >= 0 and vertex != above:
+        vertex = psg[vertex].parent
+    return vertex == above
+
+
+def _finding(
+    kind: str, vertex: int, told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
+) -> Finding:
+    here = psg[max(vertex, 0)]
+    place = here.place
+    named = vertex > 0
+    finding = Finding(
+        kind,
+        vertex if named else -1,
+        place.file if named else "",
+        place.line if named else 0,
+        place.end_line if named else 0,
+        (psg.function_of(vertex) or place.name) if named else "",
+        here.kind.value,
+        sorted({group.rank for group in told}),
+        lost_s,
+        lost_s / waited_s if waited_s > 0.0 else 0.0,
+        0.0,
+    )
+    if named:
+        finding.evidence["callers"] = callers(vertex, psg)
+    finding.advice = BY_NAME[kind].advice
+    return finding
+
+
+def _evidence(
+    kind: str,
+    told: list[_Group],
+    costs: Costs,
+    devices: Devices,
+    meetings: dict[int, Meeting],
+    slow: Mapping[int, float],
+) -> dict[str, object]:
+    """What speaks for a finding."""
+    causes = [cause for group in told for cause in group.causes]
+    found: dict[str, object] = {
+        "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / len(told),
+        "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / len(told),
+        "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
+    }
+    if kind == SKEW:
+        first = min((meetings[i] for cause in causes for i in costs.shares[cause]), key=lambda m: m.awaited.start_s)
+        late_s = sum(seconds for _, seconds, _ in first.waiting) / len(first.waiting)
+        return {"late_s": late_s, "operations": found["operations"]}
+    most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
+    names = list(dict.fromkeys(devices.text(cause[2]) for cause in most if cause[2] >= 0))
+    if kind == LATE:
+        found["kernels"] = names[:3]
+        found["kernel"] = names[0] if names else ""
+        if slow:
+            found["slowdown"] = max(slow.values())
+            found["slower"] = f"{max(slow.values()):.2f} times"
+        return found
+    found["host"] = names[:3]
+    if names:
+        found["doing"] = names[0]
+        found["cause"] = _host_cause(told, most, costs, devices, meetings)
+    return found
+
+
+def _host_cause(
+    told: list[_Group], causes: list[Cause], costs: Costs, devices: Devices, meetings: dict[int, Meeting]
+) -> str:
+    """What a host does instead of launching, in words."""
+    lost: dict[str, float] = defaultdict(float)
+    for cause in causes:
+        if cause[2] >= 0:
+            text = devices.text(cause[2])
+            word = next((word for word, names in HOST_CAUSES if names.search(text)), "")
+            lost[word] += costs.lost_s[cause]
+    word = max(lost, key=lambda word: lost[word])
+    if word:
+        return word
+    lengths = []
+    for group in told:
+        work = devices.of_rank[group.rank].work
+        for instance in sorted({i for cause in group.causes for i in costs.shares[cause]})[:50]:
+            end = meetings[instance].awaited.start_s
+            before = devices.of_rank[group.rank].communication
+            at = int(np.searchsorted(before.end_s, end)) - 1
+            begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s
+            lengths.append(gaps_within(work, min(begin, end), end))
+    gaps = np.concatenate(lengths) if lengths else np.zeros(0)
+    weighted = float((gaps**2).sum() / gaps.sum()) if gaps.sum() > 0.0 else 0.0
+    return LAUNCH_BOUND if 0.0 < weighted < _SHORT_GAP_S else OTHER_CAUSE
+
+
+def _path(
+    told: list[_Group], costs: Costs, meetings: dict[int, Meeting], timeline: Timeline, psg: PSG, finding: Finding
+) -> list[Hop]:
+    """From the rank that waits most for it to the rank that is late."""
+    instances = {instance for group in told for cause in group.causes for instance in costs.shares[cause]}
+    waited: dict[tuple[int, int], float] = defaultdict(float)
+    for instance in instances:
+        for member, _, exposed in meetings[instance].waiting:
+            waited[member.rank, instance] += exposed
+    hops = []
+    if waited:
+        rank, instance = max(waited, key=lambda key: waited[key])
+        first = timeline.instances.first
+        calls = timeline.instances.members[int(first[instance]) : int(first[instance + 1])].astype(np.int64)
+        ranks = timeline.locations.rank[timeline.calls.location[calls]]
+        call = int(calls[int(np.argmax(ranks == rank))])
+        vertex = int(timeline.calls.vertex[call])
+        place, operation = psg[vertex].place, BY_CODE[int(timeline.calls.operation[call])].name
+        function = psg.function_of(vertex)
+        several = len({rank for rank, _ in waited})
+        hops.append(Hop(rank, place.file, place.line, function, "comm", operation, finding.lost_s, several))
+    last = finding.ranks[0]
+    hops.append(Hop(last, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0))
+    return hops

@@ -1,0 +1,58 @@
+"""A device that is slow: the same kernels, as many of them, and nearly every kind takes longer by one factor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.device.lanes import Devices
+from scalana.graphs.arrays.types import FloatArray
+
+SLOWER = 1.03
+"""Factor from which a device is slow."""
+_ALIKE = 0.8
+"""Part of the seconds of a device that must be of kernels that all ran equally often, and be longer by one factor."""
+_SPREAD = 0.25
+"""How much of the excess the factor of one kind of kernel may differ from that of all."""
+
+
+def slow_devices(devices: Devices) -> dict[int, float]:
+    """Ranks whose devices are slow, with the factor by which everything takes longer there than on the median rank."""
+    ranks = sorted(devices.of_rank)
+    if len(ranks) < 2:
+        return {}
+    width = len(devices.name)
+    seconds, count = np.zeros((len(ranks), width)), np.zeros((len(ranks), width))
+    for row, rank in enumerate(ranks):
+        work = devices.of_rank[rank].work
+        seconds[row] = np.bincount(work.what, work.end_s - work.start_s, width)
+        count[row] = np.bincount(work.what, minlength=width)
+    # Kernels of one name are one kind here, wherever they were launched.
+    names, inverse = np.unique(devices.name, return_inverse=True)
+    by_name = np.zeros((width, len(names)))
+    by_name[np.arange(width), inverse] = 1.0
+    seconds, count = seconds @ by_name, count @ by_name
+    found = {}
+    for row, rank in enumerate(ranks):
+        others = np.delete(np.arange(len(ranks)), row)
+        factor = _factor(seconds[row], count[row], seconds[others], count[others])
+        if factor is not None:
+            found[rank] = factor
+    return found
+
+
+def _factor(seconds: FloatArray, count: FloatArray, others_s: FloatArray, others: FloatArray) -> float | None:
+    """By what factor everything takes longer; None where it does not, or not everything alike."""
+    usual_s, usual = np.median(others_s, axis=0), np.median(others, axis=0)
+    same = (count > 0) & (np.abs(count - usual) <= 0.02 * usual) & (usual_s > 0.0)
+    whole = float(seconds.sum())
+    if whole <= 0.0 or float(seconds[same].sum()) < _ALIKE * whole:
+        return None
+    ratio, weight = seconds[same] / usual_s[same], seconds[same]
+    order = np.argsort(ratio)
+    half = int(np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2))
+    factor = float(ratio[order][min(half, len(order) - 1)])
+    near = np.abs(ratio - factor) <= _SPREAD * (factor - 1.0) + 0.01
+    if factor < SLOWER or float(weight[near].sum()) < _ALIKE * float(weight.sum()):
+        return None
+    # One kind of kernel alone tells nothing of the device.
+    return factor if int(near.sum()) > 1 else None

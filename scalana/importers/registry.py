@@ -1,0 +1,95 @@
+"""Which formats can be imported, and how each is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scalana.importers import kineto
+from scalana.importers.errors import TraceError
+from scalana.importers.files import TraceFile, trace_files
+from scalana.importers.trace import RankTrace
+from scalana.importers.write_run import write
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format of traces."""
+
+    name: str
+    recognises: Callable[[bytes], bool]
+    """Whether a file may be one, by its first 512 bytes."""
+    read: Callable[[TraceFile], RankTrace]
+
+
+FORMATS = (Format("kineto", kineto.recognises, kineto.read),)
+"""In the order in which they are asked."""
+
+
+def import_traces(paths: Sequence[str], folder: str, source: str) -> None:
+    """Read traces and write the run folder of them.
+
+    Args:
+        paths: files, folders and archives.
+        folder: to be made.
+        source: folder of the program's source.
+
+    Raises:
+        TraceError: they cannot be used; the message names the file.
+        FileExistsError: the folder holds something already.
+        OSError: it cannot be written.
+    """
+    notes: list[str] = []
+    traces: list[RankTrace] = []
+    for file in trace_files(paths):
+        try:
+            traces.append(_read(file))
+        except TraceError as error:
+            if file.name in paths:
+                raise
+            notes.append(f"left out: {error}")
+    if not traces:
+        raise TraceError(notes[0].removeprefix("left out: "))
+    notes += _ranks(traces)
+    traces.sort(key=lambda trace: trace.rank)
+    write(traces, folder, source, ["import", *paths], notes)
+
+
+def _read(file: TraceFile) -> RankTrace:
+    try:
+        with file.open() as opened:
+            beginning = opened.read(512)
+    except (OSError, EOFError) as error:
+        raise TraceError(f"{file.name}: cannot be read: {error}") from error
+    if not beginning:
+        raise TraceError(f"{file.name}: is empty")
+    found = next((one for one in FORMATS if one.recognises(beginning)), None)
+    if found is None:
+        known = ", ".join(one.name for one in FORMATS)
+        raise TraceError(f"{file.name}: is no trace of a format that can be imported ({known})")
+    return found.read(file)
+
+
+def _ranks(traces: list[RankTrace]) -> list[str]:
+    """See to it that every trace has a rank of its own; returns what to tell of it.
+
+    Raises:
+        TraceError: some have none, or two have the same.
+    """
+    without = [trace for trace in traces if trace.rank < 0]
+    notes = []
+    if len(without) == len(traces):
+        for rank, trace in enumerate(traces):
+            trace.rank = rank
+        if len(traces) > 1:
+            notes.append("the traces do not say their ranks: they are numbered in the order of their names")
+    elif without:
+        raise TraceError(
+            f"{without[0].file}: does not say its rank, which others do: put rank and number into its name (rank3.json)"
+        )
+    known: dict[int, str] = {}
+    for trace in traces:
+        if trace.rank in known:
+            raise TraceError(f"{trace.file} and {known[trace.rank]} are both of rank {trace.rank}: import one of them")
+        known[trace.rank] = trace.file
+    return notes

@@ -1,0 +1,60 @@
+"""Where the time of the devices went, as reports tell of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scalana.report import names
+from scalana.report.paint import clip, rule, wrap
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.device.account import DeviceAccount
+    from scalana.report.paint import Paint
+
+_DIGITS = 6
+
+
+def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """Lines for people."""
+    left, line, right = rule("On the devices", "from their first kernel to their last", width)
+    parts = (
+        ("busy", account.busy_s),
+        ("waiting for other ranks", account.waiting_s),
+        ("in communication", account.transfer_s),
+        ("nothing to do", account.gap_s),
+    )
+    shares = [f"{name} {names.percent(account.share(seconds))}" for name, seconds in parts]
+    count = len(account.ranks)
+    told = f"{count} device{'s' * (count != 1)}, {names.seconds(account.total_s)} in all: {', '.join(shares)}"
+    whole = account.hidden_s + account.waiting_s + account.transfer_s
+    if whole > 0.0:
+        told += f"; {names.percent(account.hidden_s / whole)} of the communication is hidden behind kernels"
+    streams = [f"{name} of rank {rank} {names.seconds(busy)}" for rank, name, busy, _ in _busiest(account)[:3]]
+    lines = wrap(told + ".", width, "  ")
+    if streams:
+        lines.append(clip("  busiest: " + ", ".join(streams), width))
+    return [paint(left, "bold") + paint(line + right, "dim"), *lines]
+
+
+def document(account: DeviceAccount, analysis: Analysis) -> dict[str, Any]:
+    """The same for programs. The four shares add up to 1."""
+    return {
+        "kind": "imported" if analysis.ppg.run.command[:1] == ["import"] else "recorded",
+        "ranks": account.ranks,
+        "seconds": round(account.total_s, _DIGITS),
+        "busy_share": round(account.share(account.busy_s), _DIGITS),
+        "waiting_share": round(account.share(account.waiting_s), _DIGITS),
+        "communication_share": round(account.share(account.transfer_s), _DIGITS),
+        "gap_share": round(account.share(account.gap_s), _DIGITS),
+        "hidden_communication_s": round(account.hidden_s, _DIGITS),
+        "exposed_communication_s": round(account.waiting_s + account.transfer_s, _DIGITS),
+        "lanes": [
+            {"rank": rank, "name": name, "busy_s": round(busy, _DIGITS), "spans": spans}
+            for rank, name, busy, spans in account.lanes
+        ],
+    }
+
+
+def _busiest(account: DeviceAccount) -> list[tuple[int, str, float, int]]:
+    return sorted(account.lanes, key=lambda lane: -lane[2])
