@@ -46,6 +46,7 @@ def recorded(folder: Path, marks: str) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", ["marks", "none"])
 def test_actions_that_a_program_tells(marks: str, tmp_path: Path) -> None:
     recorded(tmp_path / "run", marks)
