@@ -15,6 +15,7 @@ from scalana.detectors.pipeline.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis import Diagnosis
 from scalana.detectors.pipeline.measured import Measured
 from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.graphs.arrays.segments import weighted_count
 
 WORTH = 0.05
 """Part of a step from which a cause is worth a finding."""
@@ -125,11 +126,11 @@ def _straggler(look: _Look) -> Culprit | None:
     program = measured.program
     usual = measured.duration_s / parts.rest
     over = np.where(parts.rest > LONG, measured.duration_s - usual, 0.0)
-    ranks = _worst(np.bincount(program.rank, over, minlength=program.ranks))
+    ranks = _worst(weighted_count(program.rank, over, program.ranks))
     if not ranks:
         return None
     here = np.isin(program.rank, ranks)
-    stage = np.bincount(program.stage[here], over[here], minlength=program.stages)
+    stage = weighted_count(program.stage[here], over[here], program.stages)
     stages = [int(s) for s in np.argsort(-stage, kind="stable") if stage[s] >= NOTABLE * stage.max()]
     long = here & (over > 0)
     offset = np.concatenate([[0], np.cumsum(measured.microbatches)[:-1]])
@@ -166,6 +167,7 @@ def _link(look: _Look) -> Culprit | None:
     links = np.unique(operations.link)
     usual = np.array([np.median(latency[operations.link == link]) for link in links])
     slow = [k for k in range(len(links)) if len(links) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
+    slow = [k for k in slow if usual[k] >= NOTABLE * usual.max()]
     slow = slow if 2 * len(slow) <= len(links) else []
     if not slow:
         everyone = tuple(range(ranks))
@@ -191,7 +193,7 @@ def _host(look: _Look) -> Culprit | None:
     """Host time inside the steps; what ranks do between them is no matter of the pipeline."""
     measured = look.measured
     seconds = np.where(look.inner, measured.host_s, 0.0)
-    of_rank = np.bincount(look.rank_of_operation, seconds, minlength=measured.program.ranks)
+    of_rank = weighted_count(look.rank_of_operation, seconds, measured.program.ranks)
     ranks = _worst(of_rank) or list(range(measured.program.ranks))
     gone = np.where(np.isin(look.rank_of_operation, ranks), seconds, 0.0)
     saving = look.saving_s(lead_s=look.all_on.lead_s - gone)
@@ -204,7 +206,7 @@ def _host(look: _Look) -> Culprit | None:
 
 def _data(look: _Look) -> Culprit | None:
     measured = look.measured
-    of_rank = np.bincount(look.rank_of_operation, measured.data_s, minlength=measured.program.ranks)
+    of_rank = weighted_count(look.rank_of_operation, measured.data_s, measured.program.ranks)
     ranks = _worst(of_rank) or list(range(measured.program.ranks))
     gone = np.where(np.isin(look.rank_of_operation, ranks), measured.data_s, 0.0)
     saving = look.saving_s(lead_s=look.all_on.lead_s - gone)
