@@ -167,6 +167,7 @@ def _link(look: _Look) -> Culprit | None:
     links = np.unique(operations.link)
     usual = np.array([np.median(latency[operations.link == link]) for link in links])
     slow = [k for k in range(len(links)) if len(links) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
+    slow = [k for k in slow if usual[k] >= NOTABLE * usual.max()]
     slow = slow if 2 * len(slow) <= len(links) else []
     if not slow:
         everyone = tuple(range(ranks))
