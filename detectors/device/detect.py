@@ -30,16 +30,32 @@ _KEPT = 0.7
 _SHORT_GAP_S = 200e-6
 """Gaps that are mostly shorter are those of a host that launches too slowly."""
 HOST_CAUSES = (
-    ("the data loader", re.compile(r"DataLoader|_next_data|pin_memory|data_worker")),
+    (
+        "the data loader",
+        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
+        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
+    ),
     (
         "synchronisation with the device",
         re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
+        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
     ),
-    ("copies that wait", re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_")),
-    ("allocation on the device", re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)")),
+    (
+        "copies that wait",
+        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
+        "Copy from pinned memory without blocking, and ahead of time.",
+    ),
+    (
+        "allocation on the device",
+        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
+        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
+    ),
 )
-"""What the host does instead of launching, by the name of the operator or call; the first that fits."""
+"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
+that fits."""
 LAUNCH_BOUND = "short kernels that it launches too slowly"
+ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
+ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
 OTHER_CAUSE = "its own work"
 
 
@@ -79,6 +95,7 @@ def detect(
         if BY_NAME[kind].predicts:
             finding.saving_s = _saving_s(told, costs, meetings)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
+        finding.advice = _advice(finding)
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
@@ -181,7 +198,6 @@ def _finding(
     )
     if named:
         finding.evidence["callers"] = callers(vertex, psg)
-    finding.advice = BY_NAME[kind].advice
     return finding
 
 
@@ -220,6 +236,16 @@ def _evidence(
     return found
 
 
+def _advice(finding: Finding) -> str:
+    """What to do about a finding."""
+    if finding.evidence.get("slowdown"):
+        return ADVICE_SLOW
+    cause = finding.evidence.get("cause")
+    if cause == LAUNCH_BOUND:
+        return ADVICE_LAUNCH_BOUND
+    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
+
+
 def _host_cause(
     told: list[_Group], causes: list[Cause], costs: Costs, devices: Devices, meetings: dict[int, Meeting]
 ) -> str:
@@ -228,7 +254,7 @@ def _host_cause(
     for cause in causes:
         if cause[2] >= 0:
             text = devices.text(cause[2])
-            word = next((word for word, names in HOST_CAUSES if names.search(text)), "")
+            word = next((word for word, names, _ in HOST_CAUSES if names.search(text)), "")
             lost[word] += costs.lost_s[cause]
     word = max(lost, key=lambda word: lost[word])
     if word:

@@ -73,6 +73,8 @@ def frame_of(kind: int, name: str, has_python: bool, folder: str) -> Frame | Non
         return _python_frame(name, folder)
     if kind == Kind.ANNOTATION and step_number(name) is not None:
         return None
+    if kind == Kind.RUNTIME:
+        return Frame("<runtime>", name)
     inside = (lambda text: f"<{text}>") if has_python else (lambda text: text)
     if kind == Kind.ANNOTATION:
         return Frame(inside(ANNOTATIONS), name)
