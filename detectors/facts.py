@@ -65,6 +65,8 @@ class Facts:
             return len(self.timeline.steps) > 0
         if need is Need.ACTIONS:
             return bool(self.pipelines)
+        if need is Need.PHASES:
+            return len(self.ppg.spans.rows("phase")) > 0
         return False
 
     @cached_property

@@ -36,6 +36,7 @@ COMMANDS = {
     "scaling": "ScalingCommand",
     "diff": "DiffCommand",
     "psg": "PsgCommand",
+    "rl": "RlCommand",
 }
 """Their names, which are those of their modules too, and their classes. A module is loaded when its command is named:
 a job waits for what ``scalana run`` loads."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scalana.report import pipeline_text
+from scalana.report import pipeline_text, rl
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -28,7 +28,10 @@ class Section:
     """The same as dicts, lists, strings, numbers and None."""
 
 
-SECTIONS: tuple[Section, ...] = (Section("pipeline", pipeline_text.text, pipeline_text.document),)
+SECTIONS: tuple[Section, ...] = (
+    Section("pipeline", pipeline_text.text, pipeline_text.document),
+    Section("rl", rl.text, rl.document),
+)
 """In the order in which they are shown, behind the findings."""
 
 
