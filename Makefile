@@ -21,12 +21,13 @@ MEGATRON := build/pipeline/megatron
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
 
-.PHONY: help install mpi pipeline kernels test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline rl kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (145 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
+	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -67,6 +68,15 @@ pipeline:
 $(MEGATRON)/.installed: constraints.txt | $(INSTALLED)
 	rm -rf $(@D)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(@D) megatron-core
+
+# A trainer for reinforcement learning, which brings much with it, in an environment of its own.
+RL_BUILD := build/rl
+rl: $(RL_BUILD)/.installed
+
+$(RL_BUILD)/.installed: constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch trl
 	@touch $@
 
 # What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
@@ -101,6 +111,7 @@ mypy: $(INSTALLED)
 	$(BIN)/mypy
 
 pytest: $(INSTALLED) mpi pipeline
+	@$(MAKE) --no-print-directory rl || echo '*** warning: TRL could not be installed: its tests will be skipped' >&2
 	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
 	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
 	if [ -z "$$found" ]; then \

@@ -67,6 +67,8 @@ class Facts:
             return bool(self.pipelines)
         if need is Need.DEVICE:
             return bool(self.ppg.spans.device_lanes().any())
+        if need is Need.PHASES:
+            return len(self.ppg.spans.rows("phase")) > 0
         return False
 
     @cached_property

@@ -52,6 +52,7 @@ class Finding:
     evidence: dict[str, object] = field(default_factory=dict)
     advice: str = ""
     where: dict[str, object] = field(default_factory=dict)
-    """What a person would change beside file and line: ``stage`` and ``module`` of a pipeline."""
+    """What a person would change beside file and line: ``stage`` and ``module`` of a pipeline; ``phase`` and
+    ``trajectories`` of a loop of reinforcement learning."""
     entries: IntArray | None = field(default=None, repr=False, compare=False)
     """Rows of the blame table that it is made of; None where it is not of waiting."""

@@ -268,6 +268,102 @@ KINDS = (
         unit=OF_IDLING,
         mended="with that schedule",
     ),
+    Kind(
+        "rl-long-tail",
+        "a process generates a trajectory that is far longer than the others, and all wait for it",
+        "Processes wait for the longest trajectories of a rollout.",
+        (
+            Claim(
+                "{Ranks} {is|are} still generating while the others wait: {seconds:phase_s_here} in a rollout, the "
+                "others {seconds:phase_s_others}. {text:longest}",
+                ("longest",),
+            ),
+            Claim("{Ranks} {is|are} still generating while the others wait"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-assignment",
+        "trajectories are given to processes unevenly, and another assignment would end sooner",
+        "Trajectories are spread unevenly over processes.",
+        (
+            Claim(
+                "{Ranks} {has|have} more to generate than the others: {seconds:phase_s_here} in a rollout, the others "
+                "{seconds:phase_s_others}",
+                ("phase_s_here",),
+            ),
+            Claim("{Ranks} {has|have} more to generate than the others"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-verifier",
+        "processes wait for one that checks or scores its answers",
+        "Processes wait for a verifier.",
+        (
+            Claim(
+                "{Ranks} {scores|score} answers for {seconds:phase_s_here} a step, the others for "
+                "{seconds:phase_s_others}",
+                ("phase_s_here",),
+            ),
+            Claim("{Ranks} still {scores|score} answers while the others wait"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-weight-sync",
+        "processes wait for new weights",
+        "Processes wait for new weights.",
+        (
+            Claim(
+                "{Ranks} {spends|spend} {seconds:phase_s_here} a step on new weights, for which the others wait",
+                ("phase_s_here",),
+            ),
+            Claim("The others wait for new weights from {ranks}"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-data-transfer",
+        "processes wait for data: prompts, answers, advantages, on their way or prepared by one of them",
+        "Processes wait for data of a rollout or of training.",
+        (
+            Claim(
+                "{Ranks} {spends|spend} {seconds:phase_s_here} a step on data, for which the others wait",
+                ("phase_s_here",),
+            ),
+            Claim("The others wait for data from {ranks}"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-training-imbalance",
+        "processes train on different numbers of tokens, and wait for the one with most",
+        "Processes train on different numbers of tokens.",
+        (
+            Claim(
+                "{Ranks} {trains|train} on {count:trained_tokens_here} tokens a step, the others on "
+                "{count:trained_tokens_others}: {seconds:phase_s_here}, the others {seconds:phase_s_others}",
+                ("trained_tokens_here", "trained_tokens_others"),
+            ),
+            Claim("{Ranks} {trains|train} on more tokens than the others"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-slow-hardware",
+        "a process is slower than the others at the same work, in most steps",
+        "A process is slower than others at the same work.",
+        (
+            Claim(
+                "{Ranks} {takes|take} {text:times} times as long as the others for the same work, in {count:in_steps} "
+                "of {count:of_steps} steps",
+                ("times", "in_steps", "of_steps"),
+            ),
+            Claim("{Ranks} {is|are} slower than the others at the same work"),
+        ),
+        spends=False,
+    ),
 )
 """Of findings in one run."""
 

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
+from scalana.detectors.rollup.paths import reaching_entries
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import gap_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 
+SLIGHT = 0.05
+"""Part of a wait from which it counts as one that a finding is about."""
 MOST = 0.5
 """Part of what a finding speaks of that must be explained already for it to be left out."""
 
@@ -37,18 +41,16 @@ class Told:
     extent: Extent
 
 
-def extent_of(finding: Finding, timeline: Timeline, psg: PSG, target: IntArray | None = None) -> Extent:
-    """What a finding at a place speaks of: what its ranks did at that vertex and below it, or the call there.
-
-    Args:
-        finding: the finding.
-        timeline: of the run.
-        psg: structure of the program.
-        target: of the entries of the blame table, where the finding is made of some: its seconds may lie elsewhere than
-            below its place, which may be a line that calls what they lie in.
-    """
+def extent_of(finding: Finding, timeline: Timeline, psg: PSG, table: BlameTable | None = None) -> Extent:
+    """What a finding at a place speaks of: the own work that it blames, in the stretches for which it does, if
+    ``table`` tells of any; or else what its ranks did at that vertex and below it, or the call there."""
     vertex, none = finding.vertex, np.zeros(0, np.int64)
     ranks = tuple(finding.ranks)
+    if table is not None and finding.entries is not None:
+        blamed = np.unique(table.target[finding.entries])
+        blamed = blamed[blamed < table.numbering.transfer]
+        if len(blamed):
+            return Extent(ranks, blamed, none, _stretches_s(finding.entries, timeline, table))
     if vertex < 0:
         return Extent(ranks, none, none)
     if psg[vertex].kind is VertexKind.COMM:
@@ -57,10 +59,29 @@ def extent_of(finding: Finding, timeline: Timeline, psg: PSG, target: IntArray |
     there = np.isin(timeline.activities.vertex, below)
     if finding.line == finding.end_line and psg[vertex].kind is VertexKind.COMP:
         there &= timeline.activities.line == finding.line
-    if target is not None and finding.entries is not None:
-        own = target[finding.entries]
-        there[own[own < len(there)]] = True
     return Extent(ranks, np.flatnonzero(there), none)
+
+
+def _stretches_s(entries: IntArray, timeline: Timeline, table: BlameTable) -> FloatArray:
+    """For what of a run some entries of the blame are told: since who was late last met the others ``[windows, 2]``."""
+    calls, stretches = timeline.calls, table.stretches
+    direct = np.append(reaching_entries(entries, table)[0], 0.0)  # the last for no group
+    row = np.flatnonzero((stretches.wait_s > 0.0) & (direct[table.groups.group_of_call[stretches.call]] > SLIGHT))
+    late = np.unique(np.searchsorted(stretches.first, row, side="right") - 1)
+    culprit, since = stretches.culprit[late], stretches.since_culprit[late]
+    start_s = timeline.locations.start_s[calls.location[culprit]]
+    begin_s = np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start_s)
+    return joined(np.stack((begin_s, calls.enter_s[culprit]), axis=1))
+
+
+def joined(windows_s: FloatArray) -> FloatArray:
+    """Windows in order, those that overlap or touch as one ``[windows, 2]``."""
+    if not len(windows_s):
+        return np.zeros((0, 2))
+    ordered = windows_s[np.argsort(windows_s[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(ordered[:, 1])
+    first = np.flatnonzero(np.append(True, ordered[1:, 0] > reached[:-1]))
+    return np.stack((ordered[first, 0], reached[np.append(first[1:], len(ordered)) - 1]), axis=1)
 
 
 def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeline) -> list[Finding]:

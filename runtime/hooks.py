@@ -23,6 +23,11 @@ HOOKS = (
     ("megatron.core.pipeline_parallel.schedules", "scalana.runtime.pipeline.megatron", "patch_schedules"),
     ("megatron.core.pipeline_parallel.p2p_communication", "scalana.runtime.pipeline.megatron", "patch_messages"),
     ("megatron.core.distributed.finalize_model_grads", "scalana.runtime.pipeline.megatron", "patch_gradients"),
+    ("trl.extras.profiling", "scalana.runtime.rl.timers", "mark_timers"),
+    ("trl.trainer.grpo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
+    ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
+    ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
+    ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),
 )
 """Module that the program imports; module of ours, and its function that is called with the other, once."""
 

@@ -11,7 +11,7 @@ from scalana.version import __version__
 
 TYPE_CHECKING = False  # of typing, which takes longer to import than all of this
 if TYPE_CHECKING:
-    from scalana import pipeline
+    from scalana import pipeline, rl
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
     from scalana.runtime.profile import profile
@@ -28,6 +28,7 @@ __all__ = [
     "pipeline",
     "profile",
     "region",
+    "rl",
     "scaling",
     "span",
     "step",
@@ -45,7 +46,7 @@ _HOMES = {
     "span": "scalana.runtime.spans",
     "step": "scalana.runtime.steps",
 }
-_MODULES = ("pipeline",)
+_MODULES = ("pipeline", "rl")
 
 # In a checkout the sibling folders (runtime, graphs, ...) stand beside this package; installed, they are inside it.
 _beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

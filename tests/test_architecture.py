@@ -166,7 +166,7 @@ ROOMS = {
         ("noise",),
         ("facts", "analysis", "reconcile"),
         ("detector",),
-        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "aggregate", "runs"),
+        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "aggregate", "runs"),
         ("registry", "compile_ahead"),
         ("run",),
     ),

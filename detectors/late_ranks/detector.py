@@ -34,5 +34,4 @@ class LateRanks:
         findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms)
         findings = name_rivals(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         findings = without_turns(findings, timeline, facts.run)
-        target = facts.blame.target
-        return Outcome([Told(finding, extent_of(finding, timeline, psg, target)) for finding in findings])
+        return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in findings])

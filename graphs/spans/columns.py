@@ -35,6 +35,8 @@ class Spans:
     """Vertex of the call path that it began in ``[spans]``."""
     call: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     """Row in the timeline's calls of the call whose side on a device it is, -1 for none ``[spans]``."""
+    line: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Line of the user's own code at which it began, in the file of the vertex, 0 for none ``[spans]``."""
 
     def __len__(self) -> int:
         return len(self.table)

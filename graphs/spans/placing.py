@@ -24,7 +24,7 @@ def place_spans(table: SpanTable, places: Places, call_of_event: npt.NDArray[np.
     if len(known):
         call = np.full(len(table), -1, call_of_event.dtype)
         call[known] = call_of_event[table.event[known]]
-    return Spans(table, vertex, call)
+    return Spans(table, vertex, call, narrow(places.line)[table.path])
 
 
 def add_spans(metrics: dict[str, FloatArray], spans: Spans, data: Gathered, places: Places) -> None:

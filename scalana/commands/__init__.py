@@ -37,6 +37,7 @@ COMMANDS = {
     "diff": "DiffCommand",
     "psg": "PsgCommand",
     "import": "ImportCommand",
+    "rl": "RlCommand",
 }
 """Their names, which are those of their modules too, and their classes. A module is loaded when its command is named:
 a job waits for what ``scalana run`` loads."""

@@ -37,6 +37,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
         cost(finding, run),
         slowed(finding, run),
         behind(finding, run),
+        beside(finding),
     ):
         lines += wrap(sentence, width, "  ")
     return [*lines, *context(finding, run, width, paint)]
@@ -107,6 +108,13 @@ def slowed(finding: Finding, run: RunInfo) -> str:
     places = [names.place(names.near(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
     lost = sum(float(line["lost_s"]) for line in lines)
     return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
+
+
+def beside(finding: Finding) -> str:
+    """How it recurs, and what it is not though one might think so, if the finding says."""
+    recurs, others = finding.evidence.get("recurrence"), finding.evidence.get("not_the_cause")
+    text = f"Who: {recurs}. " if recurs else ""
+    return text + (f"Not the cause: {'; '.join(map(str, others))}." if isinstance(others, list) and others else "")
 
 
 def behind(finding: Finding, run: RunInfo) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scalana.report import device, pipeline_text
+from scalana.report import device, pipeline_text, rl
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -31,6 +31,7 @@ class Section:
 SECTIONS: tuple[Section, ...] = (
     Section("pipeline", pipeline_text.text, pipeline_text.document),
     Section("device", device.text, device.document),
+    Section("rl", rl.text, rl.document),
 )
 """In the order in which they are shown, behind the findings."""
 

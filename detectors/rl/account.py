@@ -1,0 +1,101 @@
+"""What is told of a loop of reinforcement learning: the section ``rl`` of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scalana.graphs.arrays.types import FloatArray, IntArray
+
+NOBODY, SEVERAL = -1, -2
+"""In place of a process."""
+TRUSTED = 0.05
+"""Error of a model, relative to a step, up to which what it predicts is used in advice."""
+
+
+@dataclass(slots=True)
+class Prediction:
+    """What a step would take with a change."""
+
+    change: str
+    """``balance``, ``spread-groups``, ``cap``, ``partial``, ``faster-verifier``, ``balanced-rows`` or
+    ``no-slow-process``."""
+    text: str
+    """What is changed, in words."""
+    step_s: float
+    """Seconds of an average step, from a replay of the recorded ones."""
+    error: float
+    """How far the model behind it is off on the steps that were recorded, relative to a step, on average."""
+
+
+@dataclass(slots=True)
+class Bar:
+    """A stretch of time in the picture of a step."""
+
+    rank: int
+    begin_s: float
+    """Since the step began."""
+    end_s: float
+    doing: str
+    """What was done, or for waiting its cause."""
+    waits: bool
+    """Whether it is waiting."""
+
+
+@dataclass(slots=True)
+class TrajectoryBar:
+    """A trajectory in the picture of a step."""
+
+    rank: int
+    name: str
+    begin_s: float
+    end_s: float
+    tokens: float
+    """NaN where it is not known."""
+
+
+@dataclass(slots=True)
+class StepPicture:
+    """One step, for a picture of it."""
+
+    step: int
+    length_s: float
+    bars: list[Bar] = field(default_factory=list)
+    trajectories: list[TrajectoryBar] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RLAccount:
+    """Where the process time of a loop goes, and what would change it."""
+
+    framework: str
+    """Trainer that set the marks; empty for the program itself."""
+    roles: dict[str, list[int]]
+    """Processes by what they are."""
+    step_s: FloatArray
+    """Length of every step ``[steps]``."""
+    keys: tuple[str, ...]
+    """Of the causes ``[causes]``."""
+    texts: tuple[str, ...]
+    """Of the causes, in words ``[causes]``."""
+    seconds: FloatArray
+    """Process time by cause; over the causes it adds up to all of it ``[causes, steps]``."""
+    total_s: float
+    """Process time of all steps."""
+    worst: IntArray
+    """Process that makes most of the waiting, or ``NOBODY`` or ``SEVERAL``, by cause ``[causes]``."""
+    floor_s: float
+    """Seconds of a token in generation, whatever the batch; NaN where tokens are not known."""
+    sequence_s: float
+    """What each active trajectory adds to it, likewise."""
+    tail: float
+    """lambda: how long the longest trajectory of a step takes by itself, over how long generation takes, likewise."""
+    what_if: list[Prediction] = field(default_factory=list)
+    picture: StepPicture | None = None
+    """The step in which most was waited."""
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """By cause; they add up to 1."""
+        return {
+            key: float(row.sum()) / max(self.total_s, 1e-300) for key, row in zip(self.keys, self.seconds, strict=True)
+        }

@@ -1,0 +1,65 @@
+"""What to do about each cause, with what it would bring where that can be told."""
+
+from __future__ import annotations
+
+from scalana.detectors.finding import Finding
+from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
+from scalana.detectors.rl.causes import Cause
+
+
+def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dict[str, Prediction]) -> str:
+    """What to do, in sentences."""
+    now_s = float(account.step_s.mean())
+
+    def bring(change: str) -> str:
+        prediction = predicted.get(change)
+        if prediction is None or prediction.error > TRUSTED or prediction.step_s <= 0.0:
+            return ""
+        return f" ({now_s:.3g} -> {prediction.step_s:.3g} s a step)"
+
+    if cause.key == "long-tail":
+        return (
+            f"The longest trajectory is the floor: no assignment ends before it. Cap the length{bring('cap')}, or end "
+            f"the rollout when most are done and carry the rest into the next step{bring('partial')}. More tensor "
+            "parallelism, or a faster engine, makes each of its tokens cheaper."
+        )
+    if cause.key == "assignment":
+        deal = (
+            f" Dealing the answers to one prompt over all processes helps too{bring('spread-groups')}."
+            if "spread-groups" in predicted
+            else ""
+        )
+        return (
+            "Give trajectories out by expected length, the longest first, or let processes fetch the next when they "
+            f"are free{bring('balance')}.{deal}"
+        )
+    if cause.key == "verifier":
+        return (
+            "Score answers as they are finished, while others are still generated; use more workers, and a limit of "
+            f"time for each answer. A verifier twice as fast: {_step(predicted, 'faster-verifier', now_s)}."
+        )
+    if cause.key == "weight-sync":
+        return (
+            "Send weights in few large pieces, from all processes that hold a part of them rather than from one, and "
+            "let generation begin with the first layers."
+        )
+    if cause.key == "data-transfer":
+        return (
+            "Let every process prepare its own part, ahead of the step that needs it, and send references or packed "
+            "tensors rather than objects."
+        )
+    if cause.key == "training-imbalance":
+        return (
+            "Give every process as many tokens to train on: sort rows by length and deal them out, or pack "
+            f"them{bring('balanced-rows')}."
+        )
+    return (
+        "Same lengths, same company, and slower: look at this process's device and host (clocks, temperature, other "
+        f"jobs, a core of its own), or replace it{bring('no-slow-process')}."
+    )
+
+
+def _step(predicted: dict[str, Prediction], change: str, now_s: float) -> str:
+    """The step with a change."""
+    prediction = predicted.get(change)
+    return f"{now_s:.3g} -> {prediction.step_s:.3g} s a step" if prediction else "not predicted"

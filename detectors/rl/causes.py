@@ -1,0 +1,268 @@
+"""Process time of a loop, split into causes that add up to all of it: one row a cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.rl.charges import Charges
+from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
+from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
+from scalana.detectors.rl.phases import Doing
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import OPERATIONS
+
+SLOW = 1.08
+"""Times as long for the same work as others, from which a process is slow ..."""
+MOSTLY = 2 / 3
+"""... if it is in such a part of the steps."""
+EVEN = 1.03
+"""Times as long in a single step, from which it counts as slow in that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A part of the whole."""
+
+    key: str
+    """In ``rl.shares`` of the JSON report."""
+    text: str
+    """In the text report."""
+    kind: str = ""
+    """Kind of finding about waiting of this cause, if there is one."""
+    doing: Doing = Doing.OTHER
+    """What the process did whose waiting this is."""
+    always: str = "its machine, or what it is always given"
+    """What it speaks for that it is one and the same process."""
+    change: str = ""
+    """The prediction that tells what mending it brings, where its work has to be done by others."""
+
+
+_ITS_PART = "its part in the program"
+CAUSES = (
+    Cause("generation", "generation", doing=Doing.GENERATION),
+    Cause("under-batched", "generation, under-batched", doing=Doing.GENERATION),
+    Cause("long-tail", "waiting: long tail", "rl-long-tail", Doing.GENERATION),
+    Cause("assignment", "waiting: assignment of trajectories", "rl-assignment", Doing.GENERATION, change="balance"),
+    Cause("verifier", "verifier, and waiting for it", "rl-verifier", Doing.VERIFIER, "its verifier, or what it scores"),
+    Cause("weight-sync", "weight sync, and waiting for it", "rl-weight-sync", Doing.WEIGHT_SYNC, _ITS_PART),
+    Cause("data-transfer", "data and driver, and waiting for them", "rl-data-transfer", Doing.DATA, _ITS_PART),
+    Cause("log-prob", "log-probabilities, and waiting for them", doing=Doing.LOG_PROB),
+    Cause("training", "training", doing=Doing.TRAINING),
+    Cause(
+        "training-imbalance",
+        "waiting: lengths in training",
+        "rl-training-imbalance",
+        Doing.TRAINING,
+        "the rows that it is always given",
+        change="balanced-rows",
+    ),
+    Cause("pipeline", "waiting between pipeline stages", doing=Doing.TRAINING),
+    Cause("starvation", "waiting for trajectories", doing=Doing.STARVATION),
+    Cause("slow-hardware", "waiting: slow process", "rl-slow-hardware", Doing.GENERATION, "its machine"),
+    Cause("other", "other, and waiting for it"),
+)
+"""All causes, as they are shown."""
+
+NUMBER = {cause.key: number for number, cause in enumerate(CAUSES)}
+
+_OF_WAIT = {
+    Doing.VERIFIER: "verifier",
+    Doing.LOG_PROB: "log-prob",
+    Doing.WEIGHT_SYNC: "weight-sync",
+    Doing.DATA: "data-transfer",
+    Doing.STARVATION: "starvation",
+}
+"""Waiting that is its cause whatever else is known."""
+_OF_WORK = {**_OF_WAIT, Doing.GENERATION: "generation", Doing.TRAINING: "training", Doing.OTHER: "other"}
+_IN_PHASE = {**_OF_WORK, Doing.OTHER: "data-transfer"}
+"""What calls take by themselves, by the phase that they are made in."""
+
+_MESSAGES = np.array([row.code for row in OPERATIONS if "send" in row.name or "recv" in row.name])
+
+
+@dataclass(slots=True)
+class Speeds:
+    """How much longer each process takes for the same work than is usual."""
+
+    factor: FloatArray
+    """By what is done; 1 where it is not slow ``[doings, ranks]``."""
+    slow: BoolArray
+    """``[ranks]``"""
+    measured: FloatArray
+    """Of generation; the median is 1 ``[ranks]``."""
+    train_costs: FloatArray | None
+    """Seconds of training beside its tokens, and of a token; None where these are not known ``[2]``."""
+
+
+@dataclass(slots=True)
+class Rollouts:
+    """Generation of every step as the model has it, for processes of usual speed."""
+
+    recorded_s: FloatArray
+    """``[ranks, steps]``"""
+    balanced_s: FloatArray
+    """If the longest trajectories were given out first ``[ranks, steps]``."""
+    longest_s: FloatArray
+    """Of the longest trajectory alone ``[steps]``."""
+
+
+@dataclass(slots=True)
+class Split:
+    """The process time of a loop by cause."""
+
+    seconds: FloatArray
+    """``[causes, steps]``"""
+    waited_s: FloatArray
+    """Of these waiting, by who made it ``[causes, ranks, steps]``."""
+    excess_s: FloatArray
+    """By how much that process did more than the one that waited longest for it ``[causes, ranks, steps]``."""
+    doing: IntArray
+    """In what it did most of that, -1 for nothing ``[causes, ranks, steps]``."""
+    part: FloatArray
+    """Which part of each charge is of which cause ``[charges, causes]``."""
+
+
+def tokens_of(loop: Loop, rank: int | None, step: int) -> FloatArray:
+    """Lengths of the trajectories of a process, or of all, in a step, those of each in the order in which they began
+    ``[trajectories]``."""
+    return loop.trajectories.tokens[loop.index.rows(rank, step)]
+
+
+def simulated(loop: Loop, decoding: Decoding) -> Rollouts:
+    """Generation of every step, by the model."""
+    ranks = len(loop.processes)
+    recorded, balanced, longest = np.zeros((ranks, loop.steps)), np.zeros((ranks, loop.steps)), np.zeros(loop.steps)
+    for step in range(loop.steps):
+        recorded[:, step] = [decoding.seconds(tokens_of(loop, rank, step).tolist()) for rank in range(ranks)]
+        tokens = tokens_of(loop, None, step)
+        if len(tokens):
+            balanced[:, step] = [decoding.seconds(tokens[given].tolist()) for given in longest_first(tokens, ranks)]
+            longest[step] = decoding.seconds([float(tokens.max())])
+    return Rollouts(recorded, balanced, longest)
+
+
+def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None) -> Speeds:
+    """Compare processes at the same work: in generation by the model, in training by its tokens."""
+    ranks = len(loop.processes)
+    factor, slow, measured = np.ones((DOINGS, ranks)), np.zeros(ranks, np.bool_), np.ones(ranks)
+    if decoding is not None and rollouts is not None:
+        measured, model = decoding.factor, rollouts.recorded_s
+        ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
+        slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
+        factor[Doing.GENERATION] = np.where(slow, measured, 1.0)
+        factor[Doing.LOG_PROB] = factor[Doing.GENERATION]
+    costs = None
+    if not np.isnan(loop.tokens).any():
+        spent = loop.own_s[:, :, Doing.TRAINING]
+        work = np.stack((np.ones(loop.tokens.size), loop.tokens.reshape(-1)), axis=1)
+        rank = np.repeat(np.arange(ranks), loop.steps)
+        costs, training = fit_speeds(work, np.maximum(spent.reshape(-1), 1e-9), rank, ranks)
+        model = (work @ costs).reshape(ranks, loop.steps)
+        steadily = _persistent(spent / np.maximum(model, 1e-12), model > 0.0) & (training > SLOW)
+        slow |= steadily
+        factor[Doing.TRAINING] = np.where(steadily, training, 1.0)
+        factor[Doing.LOG_PROB] = np.maximum(factor[Doing.LOG_PROB], factor[Doing.TRAINING])
+    return Speeds(factor, slow, measured, costs)
+
+
+def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:
+    """Which processes take longer than is usual in most steps ``[ranks]``; there must be several of both."""
+    if ratio.shape[0] < 2 or ratio.shape[1] < 2 or not known.any():
+        return np.zeros(len(ratio), np.bool_)
+    usual = [np.median(each[there]) if there.any() else 1.0 for each, there in zip(ratio.T, known.T, strict=True)]
+    beside = ratio / np.maximum(usual, 1e-12)
+    return np.asarray(((beside > EVEN) & known).sum(axis=1) >= MOSTLY * known.sum(axis=1)) & known.any(axis=1)
+
+
+def split(
+    loop: Loop,
+    charges: Charges,
+    timeline: Timeline,
+    decoding: Decoding | None,
+    rollouts: Rollouts | None,
+    speeds: Speeds,
+) -> Split:
+    """Put every second of a loop down to its cause.
+
+    Own work and calls are told by the phases they lie in. Of waiting, what a slow process is slower by comes first;
+    then what would not be there with another assignment of the same trajectories, or of rows in training; what is left
+    of generation is the tail.
+    """
+    ranks, steps = len(loop.processes), loop.steps
+    seconds = np.zeros((len(CAUSES), steps))
+    for doing in Doing:
+        seconds[NUMBER[_OF_WORK[doing]]] += loop.own_s[:, :, doing].sum(axis=0)
+        seconds[NUMBER[_IN_PHASE[doing]]] += loop.call_s[:, :, doing].sum(axis=0)
+    if decoding is not None:
+        few = _under_batched(loop, decoding)
+        seconds[NUMBER["under-batched"]] += few
+        seconds[NUMBER["generation"]] -= few
+    part = _parts(loop, charges, timeline, rollouts, speeds)
+    waited = np.zeros((len(CAUSES), ranks, steps))
+    excess, doing_of = np.zeros_like(waited), np.full(waited.shape, -1)
+    row, cause = np.nonzero(part)
+    where = cause, charges.culprit[row], charges.step[row]
+    amount = charges.seconds[row] * part[row, cause]
+    np.add.at(waited, where, amount)
+    np.maximum.at(excess, where, charges.excess_s[row] * part[row, cause])
+    by_doing = np.zeros((*waited.shape, DOINGS + 1))
+    np.add.at(by_doing, (*where, charges.doing[row]), amount)
+    some = waited > 0.0
+    doing_of[some] = by_doing[some].argmax(axis=-1)
+    seconds += waited.sum(axis=1)
+    # Waiting that was charged to nobody: the one that came last is no main thread, or is outside of the loop.
+    left = loop.own_s[:, :, IN_WAIT].sum(axis=0) - waited.sum(axis=(0, 1))
+    seconds[NUMBER["other"]] += np.maximum(left, 0.0)
+    return Split(seconds, waited, excess, doing_of, part)
+
+
+def _avoidable(rollouts: Rollouts) -> FloatArray:
+    """Part of the idle time of each rollout that giving out the longest first would avoid ``[steps]``: at most what
+    the rollout ends sooner by, for all processes. To idle less because work takes longer is no gain."""
+    longest, best = rollouts.recorded_s.max(axis=0), rollouts.balanced_s.max(axis=0)
+    idle = (longest - rollouts.recorded_s).sum(axis=0)
+    less = np.minimum(idle - (best - rollouts.balanced_s).sum(axis=0), (longest - best) * len(rollouts.recorded_s))
+    return np.clip(np.divide(less, idle, out=np.zeros_like(idle), where=idle > 0.0), 0.0, 1.0)
+
+
+def _under_batched(loop: Loop, decoding: Decoding) -> FloatArray:
+    """Seconds of generation with few trajectories ``[steps]``."""
+    few = np.zeros(loop.steps)
+    for rank, process in enumerate(loop.processes):
+        active = active_of(loop.trajectories, rank)
+        for step in range(loop.steps):
+            below = active.seconds_below(decoding.knee, *process.bounds_s[step : step + 2].tolist())
+            few[step] += min(below, float(loop.own_s[rank, step, Doing.GENERATION]))
+    return few
+
+
+def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts | None, speeds: Speeds) -> FloatArray:
+    """Which part of each charge is of which cause ``[charges, causes]``; every row adds up to 1."""
+    part = np.zeros((len(charges), len(CAUSES)))
+    left = np.ones(len(charges))
+    spent = loop.own_s[charges.culprit, charges.step, np.minimum(charges.doing, DOINGS - 1)]
+    excess = np.maximum(charges.excess_s, 1e-12)
+
+    def give(key: str, rows: BoolArray, seconds: FloatArray | float) -> None:
+        share = np.where(rows, np.minimum(left, np.maximum(seconds, 0.0) / excess), 0.0)
+        part[:, NUMBER[key]] += share
+        left[:] -= share
+
+    factor = speeds.factor[np.minimum(charges.doing, DOINGS - 1), charges.culprit]
+    give("slow-hardware", (charges.doing < DOINGS) & (factor > 1.0), spent * (1.0 - 1.0 / factor))
+    everything = np.inf
+    for doing, key in _OF_WAIT.items():
+        give(key, charges.doing == doing, everything)
+    generating, training = charges.doing == Doing.GENERATION, charges.doing == Doing.TRAINING
+    if rollouts is not None:
+        give("assignment", generating, excess * _avoidable(rollouts)[charges.step])
+        give("long-tail", generating, everything)
+    give("pipeline", training & np.isin(timeline.calls.operation[charges.call], _MESSAGES), everything)
+    if speeds.train_costs is not None:
+        more = (loop.tokens[charges.culprit, charges.step] - loop.tokens[charges.waiter, charges.step]) + 0.0
+        give("training-imbalance", training, more * speeds.train_costs[1])
+    give("other", np.ones(len(charges), np.bool_), everything)
+    return part

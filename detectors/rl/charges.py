@@ -1,0 +1,151 @@
+"""Waiting charged to what the process that came last had been doing.
+
+As with delay costs (Böhme et al., ICPP 2010): since both last met, what the culprit did more of than the one that
+waits. Second by second would be wrong: who comes late to the gradients may have lost its time in the rollout, and be
+seen in the forward pass while the others wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.delays.blame import Shares, propagate
+from scalana.detectors.delays.sync_intervals import Stretches
+from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.timeline import Timeline
+
+
+@dataclass(slots=True)
+class Charges:
+    """Waiting, by who made it and in what; one row a wait and what of it was."""
+
+    waiter: IntArray
+    """Rank that waits ``[rows]``."""
+    culprit: IntArray
+    """Rank that is waited for, itself at work ``[rows]``."""
+    step: IntArray
+    """Of the loop ``[rows]``."""
+    doing: IntArray
+    """What the culprit did more of; ``DOINGS`` where nothing explains it ``[rows]``."""
+    seconds: FloatArray
+    """Rank-seconds of waiting, those handed on by waits of others included ``[rows]``."""
+    excess_s: FloatArray
+    """By how much the culprit did more of it than this waiter ``[rows]``."""
+    call: IntArray
+    """Call in which is waited ``[rows]``."""
+    begin_s: FloatArray
+    """Since when the culprit is compared: when both last met ``[rows]``."""
+    end_s: FloatArray
+    """When the culprit came ``[rows]``."""
+
+    def __len__(self) -> int:
+        return len(self.waiter)
+
+
+def charge(timeline: Timeline, stretches: Stretches, loop: Loop) -> Charges:
+    """Charge the waiting in all steps of a loop. The charges add up to the waiting of the processes' main threads that
+    begins in a step, to rounding."""
+    calls, locations = timeline.calls, timeline.locations
+    row, wait_s, begin, end = _intervals(timeline, stretches)
+    who = locations.rank[calls.location[stretches.call[row]]].astype(np.int64)
+    late = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))[row]
+    culprit = locations.rank[calls.location[stretches.culprit[late]]].astype(np.int64)
+    excess = np.zeros((len(row), COLUMNS))
+    for rank, process in enumerate(loop.processes):
+        for side, ranks, sign in ((0, culprit, 1.0), (1, who, -1.0)):
+            mine = np.flatnonzero(ranks == rank)
+            excess[mine] += sign * process.spent_s(begin[side][mine], end[side][mine])
+    excess = np.maximum(excess, 0.0)
+    excess[:, IN_CALL] = 0.0
+    total = excess.sum(axis=1)
+    share = np.divide(excess, total[:, None], out=np.zeros_like(excess), where=total[:, None] > 0.0)
+    # A wait of the culprit, since both last met, hands its share on to those that made it wait.
+    handed = _handed(culprit, begin[0], end[0], who, end[1], wait_s, share[:, IN_WAIT])
+    kept = share.copy()
+    kept[np.unique(handed.handed_from), IN_WAIT] = 0.0
+    flow, left = propagate(wait_s, handed)
+    kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
+    received = np.bincount(handed.handed_from, handed.handed_share, len(row))
+    kept[:, IN_CALL] = np.maximum(kept[:, IN_CALL] - received, 0.0)
+    seconds = flow[:, None] * kept
+    seconds[:, IN_CALL] += left
+    seconds[:, DOINGS] = seconds[:, DOINGS:].sum(axis=1)
+    where, doing = np.nonzero(seconds[:, : DOINGS + 1] > 0.0)
+    step = np.array([_step_of(loop, int(culprit[each]), float(end[0][each])) for each in range(len(row))], np.int64)
+    inside = np.flatnonzero(step[where] >= 0)
+    where, doing = where[inside], doing[inside]
+    return Charges(
+        waiter=who[where],
+        culprit=culprit[where],
+        step=step[where],
+        doing=doing,
+        seconds=seconds[where, doing],
+        excess_s=np.where(doing < DOINGS, excess[where, np.minimum(doing, DOINGS - 1)], 0.0),
+        call=stretches.call[row][where].astype(np.int64),
+        begin_s=begin[0][where],
+        end_s=end[0][where],
+    )
+
+
+def _intervals(
+    timeline: Timeline, stretches: Stretches
+) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Rows of stretches in which a main thread waits for another, their waits, and begin and end of what is compared,
+    each of the culprit and of the one that waits."""
+    calls, locations = timeline.calls, timeline.locations
+    late = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
+    main = locations.is_main[calls.location]
+    row = np.flatnonzero((stretches.wait_s > 0.0) & main[stretches.call] & main[stretches.culprit[late]])
+
+    def begin(since: IntArray, call: IntArray) -> FloatArray:
+        start = locations.start_s[calls.location[call]]
+        return np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start)
+
+    culprit = stretches.culprit[late[row]]
+    begins = begin(stretches.since_culprit[late[row]], culprit), begin(stretches.since_call[row], stretches.call[row])
+    ends = calls.enter_s[culprit], calls.enter_s[stretches.call[row]]
+    return row, stretches.wait_s[row], begins, ends
+
+
+def _handed(
+    culprit: IntArray,
+    begin_s: FloatArray,
+    end_s: FloatArray,
+    who: IntArray,
+    enter_s: FloatArray,
+    wait_s: FloatArray,
+    share: FloatArray,
+) -> Shares:
+    """Which waits hand a share on to which: those of their culprit between its last meeting and its coming."""
+    sources, targets, parts = [], [], []
+    order = np.lexsort((enter_s, who))
+    first = np.searchsorted(who[order], np.arange(int(max(who.max(initial=-1), culprit.max(initial=-1))) + 2))
+    for row in np.flatnonzero(share > 1e-9).tolist():
+        mine = order[first[culprit[row]] : first[culprit[row] + 1]]
+        at = np.searchsorted(enter_s[mine], [begin_s[row], end_s[row]])
+        inside = mine[at[0] : at[1]]
+        inside = inside[inside != row]
+        total = wait_s[inside].sum()
+        if total > 0.0:
+            sources.append(np.full(len(inside), row))
+            targets.append(inside)
+            parts.append(share[row] * wait_s[inside] / total)
+    none = np.zeros(0, np.int64)
+    return Shares(
+        group=none,
+        target=none,
+        share=np.zeros(0),
+        handed_from=np.concatenate([none, *sources]),
+        handed_to=np.concatenate([none, *targets]),
+        handed_share=np.concatenate([np.zeros(0), *parts]),
+    )
+
+
+def _step_of(loop: Loop, rank: int, time_s: float) -> int:
+    """The step of a process at a time, -1 outside of all."""
+    bounds = loop.processes[rank].bounds_s
+    step = int(np.searchsorted(bounds, time_s, side="right")) - 1
+    return step if step < loop.steps else -1

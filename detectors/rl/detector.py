@@ -1,0 +1,123 @@
+"""Idle processes in training by reinforcement learning, as a detector."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.detector import Outcome
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.reconcile import Extent, Told, joined
+from scalana.detectors.rl.account import NOBODY, SEVERAL, RLAccount
+from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split
+from scalana.detectors.rl.charges import Charges, charge
+from scalana.detectors.rl.decode import Decoding, fit_decoding
+from scalana.detectors.rl.findings import Known, find
+from scalana.detectors.rl.loop import Loop, find_loop
+from scalana.detectors.rl.picture import picture_of
+from scalana.detectors.rl.whatif import Replayer, predict
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.spans.columns import Spans
+
+SECTION = "rl"
+"""Of the report."""
+
+
+class RLStragglers:
+    """Where the process time of a loop goes, and whom idle processes wait for."""
+
+    kinds = tuple(BY_NAME[cause.kind] for cause in CAUSES if cause.kind)
+    needs = frozenset({Need.CALLS, Need.PHASES})
+
+    def detect(self, facts: Facts) -> Outcome:
+        """One finding for each cause that costs much; the account of all of them as section ``rl``."""
+        loop = find_loop(facts.ppg, facts.waits.wait_s)
+        if loop is None:
+            return Outcome()
+        charges = charge(facts.timeline, facts.blame.stretches, loop)
+        decoding = fit_decoding(loop.trajectories, len(loop.processes))
+        rollouts = simulated(loop, decoding) if decoding is not None else None
+        speeds = find_speeds(loop, decoding, rollouts)
+        parts = split(loop, charges, facts.timeline, decoding, rollouts, speeds)
+        replayer = Replayer.of(loop, facts.replay)
+        account = _account(loop, charges, parts, decoding, rollouts, facts.ppg.spans)
+        account.what_if = predict(replayer, decoding, rollouts, speeds, _shares_prompts(loop))
+        known = Known(facts.ppg, loop, charges, parts, decoding, speeds, account, replayer, facts.wait_s)
+        told = []
+        for cause, finding in find(known):
+            of_it = parts.part[:, NUMBER[cause.key]] > 0.5
+            told.append(Told(finding, _extent(finding.ranks, charges, of_it)))
+        return Outcome(told, _explained(charges, parts, len(loop.processes)), sections={SECTION: account})
+
+
+def _account(
+    loop: Loop, charges: Charges, parts: Split, decoding: Decoding | None, rollouts: Rollouts | None, spans: Spans
+) -> RLAccount:
+    """The account of a loop, without predictions."""
+    waited = parts.waited_s.sum(axis=2)
+    tail = np.nan
+    if rollouts is not None:
+        made = rollouts.recorded_s.max(axis=0)
+        tail = float((rollouts.longest_s / np.maximum(made, 1e-12))[made > 0.0].mean())
+    return RLAccount(
+        framework=_framework(spans),
+        roles=_roles(spans, len(loop.processes)),
+        step_s=loop.step_s(),
+        keys=tuple(cause.key for cause in CAUSES),
+        texts=tuple(cause.text for cause in CAUSES),
+        seconds=parts.seconds,
+        total_s=loop.total_s,
+        worst=_worst(waited),
+        floor_s=decoding.floor_s if decoding is not None else np.nan,
+        sequence_s=decoding.sequence_s if decoding is not None else np.nan,
+        tail=tail,
+        picture=picture_of(loop, charges, parts, spans),
+    )
+
+
+def _worst(waited_s: FloatArray) -> IntArray:
+    """Which process makes most of the waiting of each cause, by ``[causes, ranks]`` ``[causes]``."""
+    total, most = waited_s.sum(axis=1), waited_s.max(axis=1)
+    return np.where(total <= 0.0, NOBODY, np.where(most > total / 2, waited_s.argmax(axis=1), SEVERAL))
+
+
+def _framework(spans: Spans) -> str:
+    """Which trainer set the marks, empty for the program itself."""
+    texts = spans.texts("framework")
+    return spans.names[int(texts.max())] if texts.max(initial=-1) >= 0 else ""
+
+
+def _roles(spans: Spans, ranks: int) -> dict[str, list[int]]:
+    """Which processes are what; all are trainers where nothing is said."""
+    role = spans.texts("role")
+    rows = np.flatnonzero(role >= 0)
+    found: dict[str, list[int]] = {}
+    for number in np.unique(role[rows]).tolist():
+        found[spans.names[number]] = np.unique(spans.rank[rows[role[rows] == number]]).tolist()
+    return found or {"trainer": list(range(ranks))}
+
+
+def _shares_prompts(loop: Loop) -> bool:
+    """Whether several trajectories of a step have one prompt."""
+    made = loop.trajectories
+    known = (made.group >= 0) & (made.step >= 0)
+    pairs = np.stack((made.step[known], made.group[known]), axis=1)
+    return len(np.unique(pairs, axis=0)) < len(pairs)
+
+
+def _explained(charges: Charges, parts: Split, ranks: int) -> list[Extent]:
+    """What processes did in the stretches whose lateness this detector has a kind of finding for."""
+    with_kind = [number for number, cause in enumerate(CAUSES) if cause.kind]
+    mostly = parts.part[:, with_kind].sum(axis=1) > 0.5
+    return [_extent(list(range(ranks)), charges, mostly)] if mostly.any() else []
+
+
+def _extent(ranks: list[int], charges: Charges, rows: BoolArray) -> Extent:
+    """All own work of some ranks in the stretches that some charges are about, where these outweigh the others."""
+    stretches: dict[tuple[int, float, float], float] = {}
+    for row in range(len(charges)):
+        key = int(charges.culprit[row]), float(charges.begin_s[row]), float(charges.end_s[row])
+        sign = 1.0 if rows[row] else -1.0
+        stretches[key] = stretches.get(key, 0.0) + sign * float(charges.seconds[row])
+    windows = [key[1:] for key, amount in stretches.items() if amount > 0.0]
+    return Extent(tuple(ranks), None, np.zeros(0, np.int64), joined(np.array(windows).reshape(-1, 2)))

@@ -1,0 +1,249 @@
+"""Findings about a loop: who makes the others wait, with what, how often, and what it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.rl.account import Prediction, RLAccount
+from scalana.detectors.rl.advice import advice_of
+from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
+from scalana.detectors.rl.charges import Charges
+from scalana.detectors.rl.decode import Decoding
+from scalana.detectors.rl.loop import DOINGS, Loop
+from scalana.detectors.rl.phases import TEXT, Doing
+from scalana.detectors.rl.picture import name_of
+from scalana.detectors.rl.whatif import Replayer
+from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.ppg import PPG
+from scalana.runtime.operations import BY_CODE
+
+LEAST = 0.02
+"""Part of the loop's process time that must be waited for a cause to be told."""
+MOST_OF_IT = 0.8
+"""Part of what a cause costs that the processes named make."""
+NAMED = 5
+"""Trajectories that are named at most."""
+LONG = 1.5
+"""Times the median of its step, from which a trajectory is long."""
+SAME = 2 / 3
+"""Part of the steps in which one process is behind it, from which it is the same one."""
+
+
+@dataclass(slots=True)
+class Known:
+    """All that is known of a loop when its findings are made."""
+
+    ppg: PPG
+    loop: Loop
+    charges: Charges
+    parts: Split
+    decoding: Decoding | None
+    speeds: Speeds
+    account: RLAccount
+    replayer: Replayer
+    waiting_s: float
+    """All waiting of the run, in rank-seconds."""
+
+
+def find(known: Known) -> list[tuple[Cause, Finding]]:
+    """One finding for each cause that costs enough, with its cause."""
+    lost = known.parts.waited_s.sum(axis=(1, 2))
+    told = [
+        number
+        for number, cause in enumerate(CAUSES)
+        if cause.kind and lost[number] >= LEAST * max(known.loop.total_s, 1e-12)
+    ]
+    saved = known.replayer.saved_s([_excess(known, number) for number in told])
+    predicted, now_s = _predictions(known.account), float(known.account.step_s.mean())
+    found = []
+    for number, saving in zip(told, saved, strict=True):
+        mended = predicted.get(CAUSES[number].change)
+        if mended is not None:
+            saving = (now_s - mended.step_s) * known.loop.steps
+        found.append((CAUSES[number], _finding(known, number, float(lost[number]), max(saving, 0.0))))
+    return found
+
+
+def _excess(known: Known, number: int) -> FloatArray:
+    """What a cause is in excess, by process, step and what is done ``[ranks, steps, doings]``."""
+    parts = known.parts
+    less = np.zeros((*parts.excess_s.shape[1:], DOINGS))
+    rank, step = np.nonzero((parts.doing[number] >= 0) & (parts.doing[number] < DOINGS))
+    less[rank, step, parts.doing[number][rank, step]] = parts.excess_s[number][rank, step]
+    return less
+
+
+def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Finding:
+    """The finding about a cause."""
+    cause, loop, parts = CAUSES[number], known.loop, known.parts
+    waited = parts.waited_s[number]
+    ranks = culprits(waited.sum(axis=1))
+    kinds = parts.doing[number][ranks]
+    kinds = kinds[(kinds >= 0) & (kinds < DOINGS)]
+    doing = Doing(int(np.bincount(kinds).argmax())) if len(kinds) else cause.doing
+    vertex, line = int(loop.vertex[doing]), int(loop.line[doing])
+    psg = known.ppg.psg
+    place = psg[max(vertex, 0)].place
+    line = line or place.line
+    finding = Finding(
+        cause.kind,
+        vertex,
+        place.file,
+        line,
+        line,
+        psg.function_of(vertex) if vertex >= 0 else "",
+        psg[max(vertex, 0)].kind.value,
+        ranks,
+        lost_s,
+        lost_s / max(known.waiting_s, 1e-300),
+        saving_s,
+    )
+    finding.evidence = _evidence(known, number, doing, ranks)
+    finding.where = {"phase": TEXT[doing]}
+    if "trajectories" in finding.evidence:
+        finding.where["trajectories"] = finding.evidence["trajectories"]
+    finding.path = _path(known, number, finding)
+    finding.advice = advice_of(cause, finding, known.account, _predictions(known.account))
+    return finding
+
+
+def _predictions(account: RLAccount) -> dict[str, Prediction]:
+    return {each.change: each for each in account.what_if}
+
+
+def culprits(waited_s: FloatArray) -> list[int]:
+    """The fewest processes that make most of some waiting ``[ranks]``."""
+    order = np.argsort(-waited_s, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(waited_s[order]), MOST_OF_IT * waited_s.sum())) + 1
+    return sorted(order[:enough].tolist())
+
+
+def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict[str, object]:
+    """What speaks for a cause."""
+    loop, waited = known.loop, known.parts.waited_s[number]
+    own = loop.own_s[:, :, doing]
+    by_step = waited.sum(axis=0)
+    steps = np.flatnonzero(by_step >= LEAST * loop.step_s() * len(loop.processes))
+    if not len(steps):
+        steps = np.array([int(by_step.argmax())])
+    who = waited[:, steps].argmax(axis=0)
+    here = own[who, steps]
+    others = (own[:, steps].sum(axis=0) - here) / max(len(loop.processes) - 1, 1)
+    most = np.bincount(who)
+    found: dict[str, object] = {
+        "phase": TEXT[doing],
+        "in_steps": len(steps),
+        "of_steps": loop.steps,
+        "phase_s_here": float(here.mean()),
+        "phase_s_others": float(others.mean()),
+        "recurrence": _recurrence(CAUSES[number], int(most.max()), int(most.argmax()), len(steps), known),
+    }
+    if known.decoding is not None and doing == Doing.GENERATION:
+        found |= _of_trajectories(known, steps[np.argsort(-by_step[steps])].tolist(), waited)
+        found |= {"lambda": known.account.tail, "floor_s_per_token": known.decoding.floor_s}
+    if doing == Doing.TRAINING and not np.isnan(loop.tokens).any():
+        mine = loop.tokens[who, steps]
+        found["trained_tokens_here"] = float(mine.mean())
+        rest = (loop.tokens[:, steps].sum(axis=0) - mine) / max(len(loop.processes) - 1, 1)
+        found["trained_tokens_others"] = float(rest.mean())
+    factor = float(known.speeds.factor[:, ranks].max())
+    if factor > 1.0:
+        found["times"] = f"{factor:.2f}"
+    found["not_the_cause"] = _not_the_cause(known, number, ranks, steps.tolist(), who.tolist())
+    return found
+
+
+def _recurrence(cause: Cause, most: int, rank: int, told: int, known: Known) -> str:
+    """Whether it is always the same process, and what that speaks for."""
+    steps = known.loop.steps
+    if told == 1:
+        return f"rank {rank}, in one step of {steps}" if steps > 1 else "one step was recorded"
+    if most < SAME * told:
+        return f"another process from step to step, in {told} of {steps} steps: the data, not a machine"
+    reason = cause.always
+    if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
+        reason = "what it is always given, as it is not slower at the same work"
+    who = f"rank {rank} each time" if most == told else f"rank {rank} {most} times"
+    return f"{who}, in {told} of {steps} steps: {reason}"
+
+
+def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict[str, object]:
+    """The longest trajectories of those that others wait for, in the steps that cost most first."""
+    made, names, tokens, usual = known.loop.trajectories, [], [], []
+    for step in steps:
+        rank = int(waited[:, step].argmax())
+        rows = known.loop.index.rows(rank, step)
+        everything = known.loop.index.rows(None, step)
+        if not len(rows):
+            continue
+        middle = float(np.median(made.tokens[everything]))
+        long = rows[made.tokens[rows] >= LONG * middle]
+        long = long if len(long) else rows[[int(made.tokens[rows].argmax())]]
+        for row in long[np.argsort(-made.tokens[long], kind="stable")].tolist():
+            names.append(name_of(known.ppg.spans, int(made.span[row])))
+            tokens.append(int(made.tokens[row]))
+            usual.append(middle)
+    if not names:
+        return {}
+    slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
+    why = "Apart from being slow, it has long answers" if slow else "It works, it is not slow"
+    text = f"{why}: trajectory {names[0]} has {tokens[0]} tokens, the median of its step {usual[0]:.0f}"
+    return {
+        "trajectories": names[:NAMED],
+        "trajectory_tokens": tokens[:NAMED],
+        "trajectories_in_all": len(names),
+        "longest": text,
+    }
+
+
+def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int], who: list[int]) -> list[str]:
+    """What one might suspect, and what speaks against it."""
+    cause, loop, speeds = CAUSES[number], known.loop, known.speeds
+    found = []
+    generated = np.array([[tokens_of(loop, r, k).sum() for k in steps] for r in range(len(loop.processes))])
+    if cause.key == "long-tail" and generated.any():
+        worst = int(np.argmax(known.parts.waited_s[number][:, steps].sum(axis=0)))
+        rank, other = who[worst], int(generated[:, worst].argmax())
+        here, most = int(generated[rank, worst]), int(generated[other, worst])
+        if other != rank:
+            found.append(f"sums of tokens: rank {rank} has {here} in step {steps[worst]}, rank {other} has {most}")
+    if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
+        factor = float(speeds.measured[ranks].max())
+        found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")
+    if cause.key == "slow-hardware" and generated.any():
+        mean = float(generated[ranks].mean())
+        found.append(f"lengths: it has {mean:.0f} tokens a step, the average process {generated.mean():.0f}")
+    return found
+
+
+def _path(known: Known, number: int, finding: Finding) -> list[Hop]:
+    """From the call in which most is waited to the phase that is waited for."""
+    timeline, psg = known.ppg.timeline, known.ppg.psg
+    amount = known.charges.seconds * known.parts.part[:, number]
+    vertex = timeline.calls.vertex[known.charges.call]
+    path = []
+    if amount.sum() > 0.0:
+        where = int(np.bincount(vertex, amount).argmax())
+        here = vertex == where
+        ranks = np.unique(known.charges.waiter[here & (amount > 0.0)])
+        place = psg[where].place
+        operation = BY_CODE[int(timeline.calls.operation[known.charges.call[here][0]])].name
+        most = int(np.bincount(known.charges.waiter[here], amount[here]).argmax())
+        path.append(
+            Hop(
+                most,
+                place.file,
+                place.line,
+                psg.function_of(where),
+                psg[where].kind.value,
+                operation,
+                float(amount[here].sum()),
+                len(ranks),
+            )
+        )
+    worst = int(known.parts.waited_s[number].sum(axis=1).argmax())
+    path.append(Hop(worst, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0))
+    return path

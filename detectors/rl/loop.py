@@ -1,0 +1,332 @@
+"""The loop as it was recorded: of every process its steps, what it did when, and its trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.rl.phases import Doing, doing_of
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.ppg import PPG
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.timeline import Timeline
+
+DOINGS = len(Doing)
+IN_WAIT, IN_CALL = DOINGS, DOINGS + 1
+"""Columns behind those of :class:`Doing`: waiting in a call, and what a call takes by itself."""
+COLUMNS = DOINGS + 2
+
+
+@dataclass(slots=True)
+class Trajectories:
+    """One row a trajectory, sorted by process and start."""
+
+    span: IntArray
+    """Row in the spans ``[trajectories]``."""
+    rank: IntArray
+    """``[trajectories]``"""
+    step: IntArray
+    """Step of the loop in which it began, -1 for none ``[trajectories]``."""
+    start_s: FloatArray
+    """``[trajectories]``"""
+    end_s: FloatArray
+    """``[trajectories]``"""
+    tokens: FloatArray
+    """Tokens generated, NaN where they are not known ``[trajectories]``."""
+    prompt_tokens: FloatArray
+    """Length of the prompt, 0 where it is not known ``[trajectories]``."""
+    group: IntArray
+    """Number of the prompt, -1 for none ``[trajectories]``."""
+    batch: IntArray
+    """Number of the batch that ends as a whole, -1 where each ends by itself ``[trajectories]``."""
+
+    def __len__(self) -> int:
+        return len(self.span)
+
+    def with_tokens(self, ranks: int) -> TokenIndex:
+        """Those in a step of which the tokens are known, to be found by step and process."""
+        rows = np.flatnonzero((self.step >= 0) & ~np.isnan(self.tokens))
+        key = self.step[rows] * ranks + self.rank[rows]
+        order = np.argsort(key, kind="stable")
+        return TokenIndex(ranks, rows[order], key[order])
+
+
+@dataclass(slots=True)
+class TokenIndex:
+    """Trajectories of which the tokens are known, by step and process, of each in the order in which they began."""
+
+    ranks: int
+    row: IntArray
+    """Row of the trajectories ``[trajectories with tokens]``."""
+    key: IntArray
+    """Step times :attr:`ranks` plus rank, ascending ``[trajectories with tokens]``."""
+
+    def rows(self, rank: int | None, step: int) -> IntArray:
+        """Trajectories of a process, or of all, in a step."""
+        first = step * self.ranks + (rank or 0)
+        end = first + 1 if rank is not None else first + self.ranks
+        return self.row[slice(*np.searchsorted(self.key, [first, end]))]
+
+
+@dataclass(slots=True)
+class Process:
+    """What the main thread of a process did, as seconds since the begin that grow with time."""
+
+    location: int
+    """Row in the timeline's locations."""
+    bounds_s: FloatArray
+    """When its steps begin, and the last one ends ``[steps + 1]``."""
+    time_s: FloatArray
+    """Times, ascending ``[times]``."""
+    done_s: FloatArray
+    """Seconds spent so far, by :class:`Doing`, ``IN_WAIT`` and ``IN_CALL`` ``[times, columns]``."""
+
+    def spent_s(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
+        """Seconds between some times, by what was done ``[intervals, columns]``."""
+        parts = [np.interp(end_s, self.time_s, row) - np.interp(begin_s, self.time_s, row) for row in self.done_s.T]
+        return np.maximum(np.stack(parts, axis=-1), 0.0)
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop of reinforcement learning."""
+
+    steps: int
+    """Recorded by all processes."""
+    processes: list[Process]
+    """By rank."""
+    own_s: FloatArray
+    """Seconds by what was done ``[ranks, steps, columns]``; over the columns they are the length of the step."""
+    call_s: FloatArray
+    """What calls took by themselves, by the phase that they were made in ``[ranks, steps, doings]``."""
+    tokens: FloatArray
+    """What was trained on, NaN where it is not known ``[ranks, steps]``."""
+    trajectories: Trajectories
+    index: TokenIndex
+    """Of the trajectories."""
+    vertex: IntArray
+    """Where phases begin most often, by what they are; -1 for none ``[doings]``."""
+    line: IntArray
+    """Line of the program at which they do, 0 for none ``[doings]``."""
+    bytes: FloatArray
+    """Bytes that phases say they move ``[doings]``."""
+
+    @property
+    def total_s(self) -> float:
+        """Process time of all steps."""
+        return float(sum(process.bounds_s[-1] - process.bounds_s[0] for process in self.processes))
+
+    def step_s(self) -> FloatArray:
+        """Length of every step, of an average process ``[steps]``."""
+        return np.mean([np.diff(process.bounds_s) for process in self.processes], axis=0)
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """Pieces of time of one process, each in its innermost phase."""
+
+    start_s: list[float]
+    end_s: list[float]
+    doing: list[Doing]
+
+
+def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
+    """The loop of a run, None where not all ranks have phases of one.
+
+    Args:
+        ppg: of the run.
+        wait_s: waiting in every call ``[calls]``.
+    """
+    spans, timeline = ppg.spans, ppg.timeline
+    rows = spans.rows("phase")
+    meaning = np.array([doing_of(name) for name in spans.names] or [Doing.OTHER])
+    ranks = spans.rank[rows]
+    main = np.flatnonzero(timeline.locations.is_main)
+    pieces = {}
+    for rank in range(timeline.ranks):
+        mine = _of_main_lane(spans, rows[ranks == rank])
+        pieces[rank] = _innermost(spans, mine, meaning)
+    bounds = {rank: _steps_of(part) for rank, part in pieces.items()}
+    steps = min((len(each) for each in bounds.values()), default=0)
+    if not steps or len(main) < timeline.ranks:
+        return None
+    end_s = max(part.end_s[-1] for part in pieces.values())
+    processes = []
+    for rank, part in pieces.items():
+        all_bounds = [*bounds[rank], end_s]
+        location = int(main[timeline.locations.rank[main] == rank][0])
+        processes.append(_process(timeline, location, wait_s, part, np.array(all_bounds[: steps + 1])))
+    own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
+    trajectories = _trajectories(spans, processes)
+    phase_tokens = _phase_tokens(spans, rows, meaning, processes, steps)
+    index = trajectories.with_tokens(len(processes))
+    tokens = np.where(np.isnan(phase_tokens), _trained_tokens(trajectories, index, steps), phase_tokens)
+    called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
+    vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
+    size = spans.numbers("bytes")[rows]
+    for doing in Doing:
+        those = meaning[spans.table.name[rows]] == doing
+        places = spans.vertex[rows[those]]
+        if len(places):
+            vertex[doing] = np.bincount(places.astype(np.int64)).argmax()
+            lines = spans.line[rows[those]][places == vertex[doing]]
+            line[doing] = np.bincount(lines.astype(np.int64)).argmax()
+            moved[doing] = np.nansum(size[those])
+    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved)
+
+
+def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:
+    """Of the phases of a process those of the thread that has most of them."""
+    if not len(rows):
+        return rows
+    lane = spans.table.lane[rows].astype(np.int64)
+    length = spans.end_s(rows) - spans.start_s(rows)
+    return rows[lane == np.bincount(lane, length).argmax()]
+
+
+def _innermost(spans: Spans, rows: IntArray, meaning: IntArray) -> _Pieces:
+    """Phases of one thread as pieces that do not overlap: the innermost counts. Log-probabilities right inside
+    training are its forward pass."""
+    start, end = spans.start_s(rows), spans.end_s(rows)
+    doing = meaning[spans.table.name[rows]]
+    pieces = _Pieces([], [], [])
+    stack: list[tuple[float, Doing]] = []
+    now = 0.0
+
+    def until(time_s: float) -> None:
+        nonlocal now
+        if stack and time_s > now:
+            pieces.start_s.append(now)
+            pieces.end_s.append(time_s)
+            pieces.doing.append(stack[-1][1])
+        now = max(now, time_s)
+
+    for row in np.lexsort((-end, start)).tolist():
+        while stack and stack[-1][0] <= start[row]:
+            until(stack[-1][0])
+            stack.pop()
+        until(float(start[row]))
+        kind = Doing(int(doing[row]))
+        inside = stack[-1][1] if stack else Doing.OTHER
+        if stack and (kind == Doing.OTHER or (kind == Doing.LOG_PROB and inside == Doing.TRAINING)):
+            kind = inside
+        stack.append((float(end[row]), kind))
+    while stack:
+        until(stack[-1][0])
+        stack.pop()
+    return pieces
+
+
+def _steps_of(pieces: _Pieces) -> list[float]:
+    """When the steps of a process begin: with the generation after training, or what of data comes right before."""
+    if Doing.GENERATION not in pieces.doing:
+        return []
+    bounds = [pieces.start_s[0]]
+    generated = trained = False
+    for number, doing in enumerate(pieces.doing):
+        if doing == Doing.GENERATION:
+            if generated and trained:
+                first = number
+                while first and pieces.doing[first - 1] in (Doing.DATA, Doing.OTHER):
+                    first -= 1
+                bounds.append(pieces.start_s[first])
+                trained = False
+            generated = True
+        elif doing == Doing.TRAINING:
+            trained = trained or generated
+    return bounds
+
+
+def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray) -> Process:
+    """What a process did, over time."""
+    calls = timeline.calls
+    at = slice(int(calls.first[location]), int(calls.first[location + 1]))
+    enter, leave = calls.enter_s[at], calls.exit_s[at]
+    released = np.minimum(enter + wait_s[at], leave)
+    edges = np.concatenate((pieces.start_s, pieces.end_s, enter, released, leave, bounds_s))
+    time = np.unique(edges)
+    middle = (time[1:] + time[:-1]) / 2
+    column = np.full(len(middle), int(Doing.OTHER))
+    piece = np.searchsorted(pieces.start_s, middle, side="right") - 1
+    inside = (piece >= 0) & (middle < np.array(pieces.end_s)[np.maximum(piece, 0)])
+    column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
+    if len(enter):
+        call = np.searchsorted(enter, middle, side="right") - 1
+        there = (call >= 0) & (middle < leave[np.maximum(call, 0)])
+        column[there] = np.where(middle[there] < released[call[there]], IN_WAIT, IN_CALL)
+    spent = np.zeros((len(time), COLUMNS))
+    spent[np.arange(len(middle)) + 1, column] = np.diff(time)
+    return Process(location, bounds_s, time, np.cumsum(spent, axis=0))
+
+
+def _calls_by_phase(
+    timeline: Timeline, processes: list[Process], pieces: dict[int, _Pieces], wait_s: FloatArray, steps: int
+) -> FloatArray:
+    """What calls take by themselves, by the phase that they are made in ``[ranks, steps, doings]``."""
+    calls = timeline.calls
+    result = np.zeros((len(processes), steps, DOINGS))
+    for rank, process in enumerate(processes):
+        at = slice(int(calls.first[process.location]), int(calls.first[process.location + 1]))
+        enter, leave = calls.enter_s[at], calls.exit_s[at]
+        released = np.minimum(enter + wait_s[at], leave)
+        part = pieces[rank]
+        piece = np.searchsorted(part.start_s, enter, side="right") - 1
+        inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
+        doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))
+        for step in range(steps):
+            begin_s, end_s = process.bounds_s[step : step + 2]
+            part_s = np.maximum(np.minimum(leave, end_s) - np.maximum(released, begin_s), 0.0)
+            result[rank, step] = np.bincount(doing, part_s, DOINGS)
+    return result
+
+
+def _trajectories(spans: Spans, processes: list[Process]) -> Trajectories:
+    """All trajectories of the run."""
+    rows = spans.rows("trajectory")
+    rank, start = spans.rank[rows], spans.start_s(rows)
+    order = np.lexsort((start, rank))
+    rows, rank, start = rows[order], rank[order], start[order]
+    step = np.full(len(rows), -1)
+    for number, process in enumerate(processes):
+        mine = rank == number
+        within = np.searchsorted(process.bounds_s, start[mine], side="right") - 1
+        step[mine] = np.where(within < len(process.bounds_s) - 1, within, -1)
+    return Trajectories(
+        span=rows,
+        rank=rank,
+        step=step,
+        start_s=start,
+        end_s=spans.end_s(rows),
+        tokens=spans.numbers("tokens")[rows],
+        prompt_tokens=np.nan_to_num(spans.numbers("prompt_tokens")[rows]),
+        group=_numbered(spans, "group")[rows],
+        batch=_numbered(spans, "batch")[rows],
+    )
+
+
+def _numbered(spans: Spans, key: str) -> IntArray:
+    """An attribute that is a whole number or a text, as a number; -1 for none ``[spans]``."""
+    text = spans.texts(key)
+    return np.where(text >= 0, text + (1 << 40), spans.integers(key))
+
+
+def _phase_tokens(spans: Spans, rows: IntArray, meaning: IntArray, processes: list[Process], steps: int) -> FloatArray:
+    """Tokens that phases of training say, NaN where they don't ``[ranks, steps]``."""
+    result = np.full((len(processes), steps), np.nan)
+    rows = rows[meaning[spans.table.name[rows]] == Doing.TRAINING]
+    tokens, rank, start = spans.numbers("tokens")[rows], spans.rank[rows], spans.start_s(rows)
+    for number in np.flatnonzero(~np.isnan(tokens)).tolist():
+        process = int(rank[number])
+        step = int(np.searchsorted(processes[process].bounds_s, start[number], side="right")) - 1
+        if 0 <= step < steps:
+            result[process, step] = np.nansum([result[process, step], tokens[number]])
+    return result
+
+
+def _trained_tokens(trajectories: Trajectories, index: TokenIndex, steps: int) -> FloatArray:
+    """Tokens of the trajectories of each process, NaN where they are not known ``[ranks, steps]``."""
+    all_tokens = trajectories.tokens + trajectories.prompt_tokens
+    sums = np.bincount(index.key, all_tokens[index.row], index.ranks * steps)[: index.ranks * steps]
+    there = np.bincount(index.key, minlength=index.ranks * steps)[: index.ranks * steps] > 0
+    return np.where(there, sums, np.nan).reshape(steps, index.ranks).T

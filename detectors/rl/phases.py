@@ -1,0 +1,113 @@
+"""What phases of a loop are, by their names: one row a kind, of this tool's words and those of many trainers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Doing(IntEnum):
+    """What a process does at a time."""
+
+    GENERATION = 0
+    VERIFIER = 1
+    LOG_PROB = 2
+    TRAINING = 3
+    WEIGHT_SYNC = 4
+    DATA = 5
+    STARVATION = 6
+    """It waits for a queue to fill."""
+    OTHER = 7
+    """A phase of another name, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseNames:
+    """A row of the table."""
+
+    doing: Doing
+    text: str
+    """In reports."""
+    names: tuple[str, ...]
+    """Of it, without what is no letter or digit."""
+
+
+TABLE = (
+    PhaseNames(
+        Doing.GENERATION,
+        "generation",
+        (
+            "rollout", "rollouts", "generate", "generation", "gen", "generatesequences", "stepgenerate", "samples",
+            "transformersgenerate", "vllmgenerate", "generatesingleturn", "generatebatch", "exposedgeneration",
+            "makesamples",
+        ),
+    ),
+    PhaseNames(
+        Doing.VERIFIER,
+        "verifier",
+        (
+            "reward", "rewards", "verify", "verifier", "score", "scores", "computescore", "calculaterewards",
+            "rewardcalculation", "judge", "toolcalls",
+        ),
+    ),
+    PhaseNames(
+        Doing.LOG_PROB,
+        "log-prob",
+        (
+            "logprob", "logprobs", "oldlogprob", "oldlogprobs", "ref", "reflogprob", "reflogprobs", "reference",
+            "reflogp", "recomputelogp", "calreflogprobs", "caloldlogprobs", "caloldlogprobsvalues", "values",
+            "inference", "fwdlogprobsvaluesreward", "getpertokenlogps", "getpertokenlogpsandentropies",
+            "policyandreferencelogprobs",
+        ),
+    ),
+    PhaseNames(
+        Doing.TRAINING,
+        "training",
+        (
+            "update", "train", "training", "trainstep", "trainingstep", "actortrain", "updateactor", "actorupdate",
+            "updatecritic", "criticupdate", "criticstrain", "policytraining", "policytrain", "critictrain",
+            "runtraining", "traincriticandpolicy", "ppotrain", "computeloss", "trainbatch",
+        ),
+    ),
+    PhaseNames(
+        Doing.WEIGHT_SYNC,
+        "weight sync",
+        (
+            "weightsync", "weights", "syncweights", "updateweights", "broadcast", "modelupdate", "stepmodelupdate",
+            "refit", "syncrolloutweights", "broadcasttovllm", "pushweights", "syncweightstoinferenceengines",
+            "prepareforgenerationtransferandupdateweights",
+        ),
+    ),
+    PhaseNames(
+        Doing.DATA,
+        "data and driver",
+        (
+            "data", "datatransfer", "datapreprocess", "dataprocessing", "prepareinputs", "adv", "advantage",
+            "advantages", "advantagecalculation", "computeadvantage", "dispatch", "collect", "converttotraininginput",
+            "computeadvantagesandreturns", "postprocessgeneratoroutput", "applyrewardklpenalty",
+        ),
+    ),
+    PhaseNames(
+        Doing.STARVATION,
+        "waiting for trajectories",
+        (
+            "starvation", "bufferstarvation", "idlebufferstarvation", "trainwait", "waitforgenerationbuffer",
+            "waitforrollout", "waitfortrajectories",
+        ),
+    ),
+)  # fmt: skip
+"""The first row that has a name gives its meaning."""
+
+_BY_NAME = {name: row.doing for row in reversed(TABLE) for name in row.names}
+
+TEXT = {**{row.doing: row.text for row in TABLE}, Doing.OTHER: "other"}
+
+
+def doing_of(name: str) -> Doing:
+    """What a phase is.
+
+    >>> doing_of("step_model_update").name, doing_of("trainer._calculate_rewards").name, doing_of("my own").name
+    ('WEIGHT_SYNC', 'VERIFIER', 'OTHER')
+    """
+    return _BY_NAME.get(re.sub("[^a-z0-9]", "", name.lower().rpartition(".")[2]), Doing.OTHER)

@@ -1,0 +1,193 @@
+"""What a step would take with a change: the recorded calls replayed, with other lengths of generation between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.rl.account import Prediction
+from scalana.detectors.rl.causes import Rollouts, Speeds, tokens_of
+from scalana.detectors.rl.decode import Decoding, dealt, longest_first
+from scalana.detectors.rl.loop import DOINGS, Loop
+from scalana.detectors.rl.phases import Doing
+from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.types import FloatArray, IntArray
+
+LONGEST = 8
+"""A cap is put where about so many trajectories exceed it, ..."""
+LEAST_CUT, MOST_CUT = 0.01, 0.1
+"""... but at least and at most such a part of all."""
+STOP_AT = 0.95
+"""Part of the trajectories that is awaited where the rest is carried into the next step."""
+FASTER = 0.5
+"""What a verifier takes that is twice as fast."""
+
+Deal = Callable[[int], list[list[float]]]
+"""Lengths that each process generates in a step ``[ranks][trajectories]``."""
+
+
+@dataclass(slots=True)
+class Replayer:
+    """A loop, ready to be replayed with other seconds of what processes do."""
+
+    loop: Loop
+    replay: Replay
+    spent_s: list[FloatArray]
+    """Of every process what was done in each of its gaps ``[gaps of its location, steps, doings]``."""
+    gaps: list[IntArray]
+    """Numbers of these gaps ``[gaps of its location]``."""
+
+    @classmethod
+    def of(cls, loop: Loop, replay: Replay) -> Replayer:
+        """Prepare it."""
+        calls, locations = replay.timeline.calls, replay.timeline.locations
+        spent, gaps = [], []
+        for process in loop.processes:
+            first, last = (int(each) for each in calls.first[process.location : process.location + 2])
+            begin = np.concatenate(([locations.start_s[process.location]], calls.exit_s[first:last]))
+            end = np.concatenate((calls.enter_s[first:last], [locations.end_s[process.location]]))
+            gaps.append(np.append(np.arange(first, last), len(calls) + process.location))
+            bounds = process.bounds_s
+            parts = [
+                process.spent_s(np.clip(begin, *bounds[k : k + 2]), np.clip(end, *bounds[k : k + 2]))[:, :DOINGS]
+                for k in range(loop.steps)
+            ]
+            spent.append(np.stack(parts, axis=1))
+        return cls(loop, replay, spent, gaps)
+
+    def without(self, less_s: FloatArray) -> Change:
+        """The change by which processes take so much less for what they do, more if it is negative
+        ``[ranks, steps, doings]``."""
+        removed = np.zeros(len(self.replay.timeline.calls) + len(self.replay.timeline.locations))
+        for rank, spent in enumerate(self.spent_s):
+            total = spent.sum(axis=0)
+            part = np.divide(less_s[rank], total, out=np.zeros_like(total), where=total > 0.0)
+            removed[self.gaps[rank]] += (spent * part).sum(axis=(1, 2))
+        return Change.of(removed)
+
+    def saved_s(self, less_s: Sequence[FloatArray]) -> list[float]:
+        """By how much the run is shorter with each of some changes."""
+        if not less_s:
+            return []
+        measured, changed = self.replay.run_ends_s([self.without(less) for less in less_s])
+        return [measured - each for each in changed]
+
+
+@dataclass(slots=True)
+class _Try:
+    change: str
+    text: str
+    less_s: FloatArray
+    error: float
+
+
+def predict(
+    replayer: Replayer, decoding: Decoding | None, rollouts: Rollouts | None, speeds: Speeds, spread: bool
+) -> list[Prediction]:
+    """What an average step would take with each of the changes that make sense; ``spread`` says whether several
+    trajectories have one prompt."""
+    loop, tries = replayer.loop, []
+    if decoding is not None and rollouts is not None:
+        tries = _of_generation(loop, decoding, rollouts.recorded_s, speeds, spread)
+    less = _nothing(loop)
+    less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - FASTER)
+    tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
+    if speeds.train_costs is not None and speeds.train_costs[1] > 0.0:
+        less, factor = _nothing(loop), speeds.factor[Doing.TRAINING][:, None]
+        more = (loop.tokens - loop.tokens.mean(axis=0)) * speeds.train_costs[1]
+        less[:, :, Doing.TRAINING] = more * factor
+        model = (speeds.train_costs[0] + loop.tokens * speeds.train_costs[1]) * factor
+        error = _error(model, loop.own_s[:, :, Doing.TRAINING], loop)
+        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error))
+    if speeds.slow.any():
+        less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
+        tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0))
+    tries = [each for each in tries if np.abs(each.less_s).any()]
+    saved = replayer.saved_s([each.less_s for each in tries])
+    step_s = float(loop.step_s().mean())
+    return [
+        Prediction(each.change, each.text, step_s - save / loop.steps, each.error)
+        for each, save in zip(tries, saved, strict=True)
+    ]
+
+
+def _nothing(loop: Loop) -> FloatArray:
+    return np.zeros((len(loop.processes), loop.steps, DOINGS))
+
+
+def _error(model_s: FloatArray, recorded_s: FloatArray, loop: Loop) -> float:
+    """How far the slowest process of a step is off in a model, relative to the step, on average over the steps."""
+    off = np.abs(model_s.max(axis=0) - recorded_s.max(axis=0))
+    return float(np.mean(off / np.maximum(loop.step_s(), 1e-12)))
+
+
+def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Speeds, spread: bool) -> list[_Try]:
+    """Other assignments and other ends of the trajectories of each step; ``model`` is what the recorded ones take
+    ``[ranks, steps]``."""
+    made, ranks = loop.trajectories, len(loop.processes)
+    factor = speeds.factor[Doing.GENERATION]
+    own = loop.own_s[:, :, Doing.GENERATION]
+    error = _error(model * factor[:, None], own, loop)
+    known = made.tokens[(made.step >= 0) & ~np.isnan(made.tokens)]
+    if not len(known):
+        return []
+
+    def lengths(given: list[list[int]], rows: IntArray) -> list[list[float]]:
+        return [made.tokens[rows[part]].tolist() for part in given]
+
+    def balanced(step: int) -> list[list[float]]:
+        rows = loop.index.rows(None, step)
+        return lengths(longest_first(made.tokens[rows], ranks), rows)
+
+    def spread_out(step: int) -> list[list[float]]:
+        rows = loop.index.rows(None, step)
+        return lengths(dealt(made.group[rows], ranks), rows)
+
+    def recorded(step: int) -> list[list[float]]:
+        return [tokens_of(loop, rank, step).tolist() for rank in range(ranks)]
+
+    cut = min(max(LEAST_CUT, LONGEST / len(known)), MOST_CUT)
+    cap = float(np.quantile(known, 1.0 - cut, method="lower"))
+    lost = float(np.maximum(known - cap, 0.0).sum() / known.sum())
+
+    def capped(step: int) -> list[list[float]]:
+        return [[min(tokens, cap) for tokens in part] for part in recorded(step)]
+
+    def less(deal: Deal) -> FloatArray:
+        result = _nothing(loop)
+        for step in range(loop.steps):
+            took = np.array([decoding.seconds(part) for part in deal(step)])
+            if deal is not balanced or took.max() < model[:, step].max():  # it would be left as it is
+                result[:, step, Doing.GENERATION] = (model[:, step] - took) * factor
+        return result
+
+    tries = [_Try("balance", "longest trajectories given out first, lengths known", less(balanced), error)]
+    if spread:
+        tries.append(_Try("spread-groups", "answers to one prompt dealt over all processes", less(spread_out), error))
+    if lost > 0.0:
+        tries.append(_Try("cap", f"at most {cap:.0f} tokens: loses {lost:.1%} of them", less(capped), error))
+    if not decoding.whole_batches:
+        tries.append(
+            _Try(
+                "partial",
+                f"rollout ends when {STOP_AT:.0%} are done, the rest is carried into the next step",
+                _stopped(loop, decoding, factor, model),
+                error,
+            )
+        )
+    return tries
+
+
+def _stopped(loop: Loop, decoding: Decoding, factor: FloatArray, model_s: FloatArray) -> FloatArray:
+    """What all processes take less if a rollout ends with the 95th of a hundred trajectories."""
+    result = _nothing(loop)
+    for step in range(loop.steps):
+        ends: list[float] = []
+        for rank in range(len(loop.processes)):
+            ends += [end * factor[rank] for end in decoding.ends_s(tokens_of(loop, rank, step).tolist())]
+        if ends:
+            stop = float(np.quantile(ends, STOP_AT, method="lower"))
+            result[:, step, Doing.GENERATION] = np.maximum(model_s[:, step] * factor - stop, 0.0)
+    return result

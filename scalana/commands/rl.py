@@ -1,0 +1,99 @@
+"""``scalana rl``: jobs that train by reinforcement learning."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from scalana import console
+from scalana.errors import CommandError, RunDataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.rl.account import RLAccount
+
+PICTURE = "rl-step.svg"
+"""In the run folder."""
+
+
+class RlCommand:
+    """Where the process time of reinforcement learning goes."""
+
+    example = """\
+examples:
+  scalana rl report scalana-20250131-142233
+  scalana rl report --format json scalana-20250131-142233
+  scalana rl report --svg step.svg scalana-20250131-142233
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("action", choices=("report",), help="report: causes, findings, what if, and a picture")
+        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
+        parser.add_argument(
+            "--svg", metavar="FILE", help=f"picture of the step in which most is waited (default: DIR/{PICTURE})"
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Analyse the run, print the section and its findings, and draw a step."""
+        from scalana import api
+        from scalana.detectors.rl.account import RLAccount
+        from scalana.detectors.rl.detector import SECTION
+        from scalana.report import rl, rl_svg
+
+        try:
+            analysis = api.analyze(args.folder).analysis
+        except RunDataError as error:
+            raise CommandError(str(error)) from error
+        except Exception as error:
+            if os.environ.get("SCALANA_DEBUG"):
+                raise
+            raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
+        account = analysis.sections.get(SECTION)
+        if not isinstance(account, RLAccount):
+            raise CommandError(
+                f"{args.folder}: no phases of reinforcement learning were recorded on all ranks; name them by "
+                "scalana.rl.phase (docs/rl.md)"
+            )
+        if args.format == "json":
+            text = json.dumps(rl.document(account, analysis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            text = _text(analysis, account, args.output is None)
+        console.deliver(text, args.output)
+        if account.picture is not None:
+            _draw(rl_svg.svg(account.picture), args.svg, args.folder)
+        return 0
+
+
+def _text(analysis: Analysis, account: RLAccount, printed: bool) -> str:
+    """The section and the findings that belong to it."""
+    from scalana.detectors.rl.causes import CAUSES
+    from scalana.report import rl
+    from scalana.report.document import by_loss
+    from scalana.report.finding_text import finding_block
+    from scalana.report.paint import Paint
+
+    width = console.width(sys.stdout) if printed else 100
+    paint = Paint(printed and console.wants_color(sys.stdout))
+    kinds = {cause.kind for cause in CAUSES if cause.kind}
+    blocks = [rl.text(account, analysis, width, paint)]
+    findings = [each for each in by_loss(analysis.findings) if each.kind in kinds]
+    run = analysis.ppg.run
+    blocks += [finding_block(number, each, run, width, paint) for number, each in enumerate(findings, 1)]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _draw(picture: str, wanted: str | None, folder: str) -> None:
+    """Write the picture; only where it was asked for is it an error that this is not possible."""
+    path = wanted or os.path.join(folder, PICTURE)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(picture)
+    except OSError as error:
+        if wanted:
+            raise CommandError(f"{wanted}: {error.strerror or error}") from error

@@ -1,0 +1,209 @@
+"""Emulated loops with causes that are planted, and the same after their advice was followed: recorded once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from scalana import api
+from scalana.detectors.finding import Finding
+from scalana.detectors.rl.account import RLAccount
+
+from ...tools.rl_job import Plan
+
+ROOT = Path(__file__).resolve().parents[3]
+RANKS, STEPS = 4, 4
+EVEN = [60, 80, 100, 120]
+LIMIT_S = 300
+
+
+def table(entry: Callable[[int, int], Any]) -> list[list[Any]]:
+    """``[steps][ranks]`` of what ``entry(step, rank)`` gives."""
+    return [[entry(step, rank) for rank in range(RANKS)] for step in range(STEPS)]
+
+
+def plan(**changes: Any) -> Plan:
+    """A loop in which all processes do the same, but for what is changed."""
+    usual = Plan(
+        table(lambda step, rank: list(EVEN)),
+        floor_s=0.003,
+        verifier_s=table(lambda step, rank: 0.03),
+        log_prob_s=table(lambda step, rank: 0.03),
+        train_tokens=table(lambda step, rank: 500 + 100 * step),
+    )
+    return replace(usual, **changes)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A planted cause."""
+
+    plan: Plan
+    kind: str
+    ranks: list[int]
+    lost_s: float
+    """Rank-seconds of waiting that it makes, of all steps."""
+    recurs: str
+    """In what is said of who it is."""
+    change: str
+    """The prediction that is tested; empty for the saving of the finding itself."""
+    mended: Plan
+    """With the advice followed."""
+    share: str
+    also: dict[str, Any] = field(default_factory=dict)
+    """Of the evidence."""
+
+
+def _wandering(step: int) -> int:
+    return (step + 1) % RANKS
+
+
+def cases() -> dict[str, Case]:
+    """All of them."""
+    found = {}
+    others = RANKS - 1
+    lengths = table(lambda step, rank: [60, 80, 100, 300] if rank == _wandering(step) else list(EVEN))
+    tail = plan(lengths=lengths)
+    gone = max(tail.finish_s(0, 1)) - max(tail.finish_s(0, 2))
+    found["tail"] = Case(
+        tail,
+        "rl-long-tail",
+        [0, 1, 2, 3],
+        others * STEPS * gone,
+        "another process",
+        "cap",
+        plan(lengths=table(lambda step, rank: list(EVEN))),
+        "long-tail",
+        {"trajectories": ["0.1.3", "1.2.3", "2.3.3", "3.0.3"]},
+    )
+    # All but the long one of each step are done when 95 % are: the rest of it would be carried over.
+    found["partial"] = replace(found["tail"], change="partial")
+    heavy = plan(
+        lengths=table(lambda step, rank: [60] * (12 if rank == 1 else 4)),
+        floor_s=0.001,
+        sequence_s=0.0015,
+        groups=table(lambda step, rank: [100 * step + rank] * (12 if rank == 1 else 4)),
+    )
+    gone = max(heavy.finish_s(0, 1)) - max(heavy.finish_s(0, 0))
+    dealt = replace(heavy, lengths=table(lambda step, rank: [60] * 6), groups=None)
+    found["assignment"] = Case(
+        heavy, "rl-assignment", [1], others * STEPS * gone, "rank 1", "balance", dealt, "assignment"
+    )
+    found["groups"] = replace(found["assignment"], change="spread-groups")
+    verifier = plan(verifier_s=table(lambda step, rank: 0.33 if rank == 2 else 0.03))
+    halved = replace(verifier, verifier_s=table(lambda step, rank: 0.165 if rank == 2 else 0.015))
+    found["verifier"] = Case(
+        verifier, "rl-verifier", [2], others * STEPS * 0.3, "rank 2", "faster-verifier", halved, "verifier"
+    )
+    sync = plan(sync_s=0.25)
+    found["sync"] = Case(
+        sync, "rl-weight-sync", [0], others * STEPS * 0.25, "rank 0", "", replace(sync, sync_s=0.0), "weight-sync"
+    )
+    data = plan(data_s=0.25)
+    found["data"] = Case(
+        data, "rl-data-transfer", [0], others * STEPS * 0.25, "rank 0", "", replace(data, data_s=0.0), "data-transfer"
+    )
+    rows = plan(train_tokens=table(lambda step, rank: 4000 if rank == _wandering(step) else 1000))
+    level = replace(rows, train_tokens=table(lambda step, rank: 1750))
+    found["rows"] = Case(
+        rows,
+        "rl-training-imbalance",
+        [0, 1, 2, 3],
+        others * STEPS * 0.3,
+        "another process",
+        "balanced-rows",
+        level,
+        "training-imbalance",
+        {"trained_tokens_here": 4000.0, "trained_tokens_others": 1000.0},
+    )
+    slow = plan(slow=[1.0, 1.0, 1.0, 1.5])
+    gone = sum(max(slow.finish_s(k, 3)) / 3 + 0.03 / 2 + slow.train_of(k, 3) / 3 for k in range(STEPS))
+    found["slow"] = Case(
+        slow,
+        "rl-slow-hardware",
+        [3],
+        others * gone,
+        "rank 3",
+        "no-slow-process",
+        plan(),
+        "slow-hardware",
+        {"times": "1.50"},
+    )
+    return found
+
+
+class Recorded:
+    """A loop that was recorded."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder, self.plan = folder, plan
+
+    @cached_property
+    def report(self) -> api.Report:
+        return api.analyze(self.folder)
+
+    @property
+    def account(self) -> RLAccount:
+        account = self.report.analysis.sections["rl"]
+        assert isinstance(account, RLAccount)
+        return account
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.report.findings
+
+    @property
+    def step_s(self) -> float:
+        return float(self.account.step_s.mean())
+
+
+def record(plans: dict[str, Plan], folder: Path) -> dict[str, Recorded]:
+    """Run plans one after the other, by processes that import torch once."""
+    for name, each in plans.items():
+        each.dump(folder / f"{name}.json")
+    launcher, job = (ROOT / "tests" / "tools" / name for name in ("forked.py", "rl_job.py"))
+    command = [sys.executable, str(launcher), str(RANKS), str(job), str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    return {name: Recorded(folder / name, each) for name, each in plans.items()}
+
+
+def problems_of(case: Case, run: Recorded, mended: Recorded, tolerance: float = 0.1) -> list[str]:
+    """What is not as it was planted."""
+    account, found = run.account, []
+    first = run.findings[0] if run.findings else None
+    if first is None or first.kind != case.kind or first.ranks != case.ranks:
+        return [f"told: {[(each.kind, each.ranks, each.lost_s) for each in run.findings]}"]
+    if abs(first.lost_s / case.lost_s - 1.0) > tolerance:
+        found.append(f"costs {first.lost_s}, planted {case.lost_s}")
+    if case.recurs not in str(first.evidence["recurrence"]):
+        found.append(f"recurs: {first.evidence['recurrence']}")
+    for key, value in case.also.items():
+        told = first.evidence.get(key)
+        if sorted(told) != sorted(value) if isinstance(told, list) else told != value:
+            found.append(f"{key}: {told}, not {value}")
+    if abs(sum(account.shares.values()) - 1.0) > 0.01:
+        found.append(f"shares add up to {sum(account.shares.values())}")
+    waited = max(
+        (key for key in account.shares if key not in ("generation", "under-batched", "training")),
+        key=account.shares.__getitem__,
+    )
+    if waited != case.share:
+        found.append(f"most waiting is {waited}")
+    if others := [each.kind for each in run.findings if not each.kind.startswith("rl-")]:
+        found.append(f"told besides: {others}")
+    predicted = (
+        next(each.step_s for each in account.what_if if each.change == case.change)
+        if case.change
+        else run.step_s - first.saving_s / STEPS
+    )
+    if abs(predicted / mended.step_s - 1.0) > tolerance:
+        found.append(f"predicted {predicted} s a step, came out {mended.step_s}")
+    return found

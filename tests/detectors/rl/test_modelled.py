@@ -1,0 +1,72 @@
+"""The planted causes again, in records that are written rather than recorded: exact, fast, and of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ...tools import rl_run
+from ...tools.rl_job import Plan
+from . import jobs
+from .jobs import Recorded
+
+CASES = jobs.cases()
+
+
+def modelled(plan: Plan, folder: Path) -> Recorded:
+    rl_run.write(plan, folder)
+    return Recorded(folder, plan)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_planted_causes_are_found(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    run, mended = modelled(case.plan, tmp_path / "run"), modelled(case.mended, tmp_path / "mended")
+    assert jobs.problems_of(case, run, mended, 0.05) == []
+    assert sum(run.account.shares.values()) == pytest.approx(1.0, abs=1e-6)
+    expected = np.mean([case.plan.step_s(step) for step in range(jobs.STEPS)])
+    assert run.step_s == pytest.approx(float(expected), abs=0.01)
+
+
+def test_an_even_loop_gets_no_blame(tmp_path: Path) -> None:
+    assert modelled(jobs.plan(data_s=0.0, sync_s=0.0), tmp_path / "run").findings == []
+
+
+def test_many_processes_with_lengths_as_they_are(tmp_path: Path) -> None:
+    """32 processes, lengths with a long tail, one that is slow: what each share must be follows from the plan."""
+    ranks, steps = 32, 5
+    rng = np.random.default_rng(3)
+    lengths = np.clip(rng.lognormal(5.0, 0.7, (steps, ranks, 16)), 5, 4000).astype(int).tolist()
+    slow = [1.8 if rank == 7 else 1.0 for rank in range(ranks)]
+    plan = Plan(
+        lengths, slow=slow, data_s=0.0, sync_s=0.0, train_tokens=[[sum(row) for row in part] for part in lengths]
+    )
+    run = modelled(plan, tmp_path / "run")
+    shares, total_s = run.account.shares, run.account.total_s
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-6)
+    ends = np.array([[max(plan.finish_s(step, rank)) for rank in range(ranks)] for step in range(steps)])
+    trains = np.array([[plan.train_of(step, rank) for rank in range(ranks)] for step in range(steps)])
+    idle = [(made.max(axis=1)[:, None] - made).sum() for made in (ends, trains)]
+    assert (shares["generation"] + shares["under-batched"]) * total_s == pytest.approx(ends.sum(), rel=0.01)
+    assert shares["training"] * total_s == pytest.approx(trains.sum(), rel=0.01)
+    waiting = ("long-tail", "assignment", "training-imbalance", "slow-hardware", "other")
+    assert sum(shares[key] for key in waiting) * total_s == pytest.approx(sum(idle), rel=0.02)
+    assert shares["other"] < 0.01 and shares["slow-hardware"] > 0.02
+    factor = [row for row in run.findings if row.kind == "rl-slow-hardware"]
+    assert factor and factor[0].ranks == [7] and factor[0].evidence["times"] == "1.80"
+    assert all(each.error < 0.02 for each in run.account.what_if)
+
+
+def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:
+    """Phases of training alone, as a job that is no reinforcement learning may name them."""
+    run = modelled(Plan([[[10], [10]]]), tmp_path / "run")
+    assert "rl" in run.report.analysis.sections  # the check itself sees one
+    spans = run.report.ppg.spans
+    spans.table.names[spans.number("rollout")] = "evaluation"
+    from scalana.detectors.facts import Facts
+    from scalana.detectors.rl.detector import RLStragglers
+
+    outcome = RLStragglers().detect(Facts(run.report.ppg))
+    assert outcome.sections == {} and outcome.told == []

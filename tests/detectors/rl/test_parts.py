@@ -1,0 +1,165 @@
+"""Names, the model of generation, assignments, charges and the picture, each by itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
+from scalana.detectors.rl.charges import charge
+from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
+from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories
+from scalana.detectors.rl.phases import TABLE, Doing, doing_of
+from scalana.report.rl_svg import svg
+
+from ...tools.rl_job import Plan
+
+
+@pytest.mark.parametrize(
+    ("name", "doing"),
+    [
+        ("GRPOTrainer._prepare_inputs", Doing.DATA),
+        ("GRPOTrainer.transformers.generate", Doing.GENERATION),
+        ("old_log_prob", Doing.LOG_PROB),
+        ("Actor-Update", Doing.TRAINING),
+        ("update_weights", Doing.WEIGHT_SYNC),
+        ("idle/buffer_starvation", Doing.STARVATION),
+        ("my own", Doing.OTHER),
+        ("", Doing.OTHER),
+    ],
+)
+def test_phases_are_known_by_name(name: str, doing: Doing) -> None:
+    assert doing_of(name) == doing
+
+
+def test_a_name_means_one_thing() -> None:
+    names = [name for row in TABLE for name in row.names]
+    assert len(names) == len(set(names))
+    assert {row.doing for row in TABLE} == set(Doing) - {Doing.OTHER}
+
+
+def trajectories(plan: Plan, steps: int) -> Trajectories:
+    """As they would be recorded."""
+    rows = [
+        (rank, step, 100.0 * step, 100.0 * step + end, tokens)
+        for rank in range(plan.ranks)
+        for step in range(steps)
+        for tokens, end in zip(plan.lengths[step][rank], plan.finish_s(step, rank), strict=True)
+    ]
+    rank, step, start, end, tokens = (np.array(column) for column in zip(*rows, strict=True))
+    none = np.zeros(len(rows))
+    return Trajectories(
+        np.arange(len(rows)), rank, step, start, end, tokens.astype(float), none, none - 1, (none - 1).astype(int)
+    )
+
+
+def test_the_model_and_a_slow_process_are_told_apart() -> None:
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(20, 400, (3, 4, 6)).tolist()
+    plan = Plan(lengths, floor_s=0.01, sequence_s=0.002, slow=[1.0, 1.0, 1.4, 1.0])
+    fitted = fit_decoding(trajectories(plan, 3), 4)
+    assert fitted is not None
+    assert fitted.floor_s == pytest.approx(0.01, rel=0.01) and fitted.sequence_s == pytest.approx(0.002, rel=0.01)
+    assert fitted.factor == pytest.approx([1.0, 1.0, 1.4, 1.0], rel=0.01)
+    assert fitted.slots == 6 and fitted.knee == 3.0
+    # The emulator has its own way to the same ends.
+    assert fitted.ends_s(lengths[0][0]) == pytest.approx(plan.finish_s(0, 0), rel=0.02)
+
+
+def test_answers_start_as_places_become_free() -> None:
+    model = Decoding(1.0, 0.0, 0.5, np.ones(1), slots=2, whole_batches=False)
+    assert model.ends_s([2, 4, 3]) == [2.5, 4.5, 5.5]
+    assert Decoding(1.0, 0.0, 0.5, np.ones(1), slots=2, whole_batches=True).seconds([2, 4, 3]) == 4.5 + 3.5
+    assert model.seconds([]) == 0.0
+
+
+def test_costs_that_cannot_be_told_apart_are_not_guessed() -> None:
+    work = np.array([[1.0, 10.0]] * 6)
+    costs, factor = fit_speeds(work, np.array([1.0, 1.0, 1.0, 1.0, 2.0, 2.0]), np.array([0, 0, 1, 1, 2, 2]), 3)
+    assert costs[1] == 0.0 and factor == pytest.approx([1.0, 1.0, 2.0])
+    # Negative costs are none: seconds that fall with the work say nothing of it.
+    costs, _ = fit_speeds(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0]), np.array([0, 0]), 1)
+    assert (costs >= 0.0).all()
+
+
+def test_assignments() -> None:
+    tokens = np.array([5.0, 9.0, 1.0, 4.0])
+    given = longest_first(tokens, 2)
+    assert sorted(sum(given, [])) == [0, 1, 2, 3] and {tokens[part].sum() for part in given} == {9.0, 10.0}
+    group = np.array([7, 7, 7, 3, 3, 3])
+    assert [sorted(group[part].tolist()) for part in dealt(group, 3)] == [[3, 7]] * 3
+
+
+def process(location: int, *stretches: tuple[float, int]) -> Process:
+    """A process that does something until a time, then something else, from 0 on."""
+    time, spent = [0.0], [np.zeros(COLUMNS)]
+    for until, column in stretches:
+        row = np.zeros(COLUMNS)
+        row[column] = until - time[-1]
+        time.append(until)
+        spent.append(row)
+    return Process(location, np.array([0.0, time[-1]]), np.array(time), np.cumsum(spent, axis=0))
+
+
+def test_a_wait_is_charged_through_the_one_that_waits() -> None:
+    """Rank 2 generates until 9, rank 1 waits for it, trains for 1 s, and rank 0 waits for rank 1."""
+    calls = SimpleNamespace(
+        location=np.array([0, 1, 1, 2]),
+        enter_s=np.array([3.0, 2.0, 10.0, 9.0]),
+        exit_s=np.array([10.0, 9.0, 10.0, 9.0]),
+    )
+    locations = SimpleNamespace(rank=np.arange(3), is_main=np.ones(3, bool), start_s=np.zeros(3))
+    stretches = SimpleNamespace(
+        culprit=np.array([3, 2]),
+        since_culprit=np.array([-1, -1]),
+        first=np.array([0, 1, 2]),
+        call=np.array([1, 0]),
+        wait_s=np.array([7.0, 7.0]),
+        since_call=np.array([-1, -1]),
+    )
+    generation, training = int(Doing.GENERATION), int(Doing.TRAINING)
+    loop = SimpleNamespace(
+        steps=1,
+        processes=[
+            process(0, (2.0, generation), (3.0, training), (10.0, IN_WAIT)),
+            process(1, (2.0, generation), (9.0, IN_WAIT), (10.0, training)),
+            process(2, (9.0, generation), (10.0, training)),
+        ],
+    )
+    timeline = SimpleNamespace(calls=calls, locations=locations)
+    made = charge(cast(Any, timeline), cast(Any, stretches), cast(Loop, loop))
+    told = {
+        (waiter, culprit, doing): seconds
+        for waiter, culprit, doing, seconds in zip(
+            made.waiter.tolist(), made.culprit.tolist(), made.doing.tolist(), made.seconds.tolist(), strict=True
+        )
+    }
+    # All 14 s are rank 2's generation: rank 1 only waited more than rank 0, and both trained for as long.
+    assert told == {(1, 2, generation): pytest.approx(14.0)}
+
+
+def test_the_picture_is_a_function_of_its_data() -> None:
+    picture = StepPicture(
+        3,
+        2.0,
+        [
+            Bar(0, 0.0, 2.0, "generation", False),
+            Bar(1, 0.0, 0.5, "generation", False),
+            Bar(1, 0.5, 2.0, "long-tail", True),
+        ],
+        [TrajectoryBar(0, "a <b>", 0.0, 2.0, 812.0), TrajectoryBar(1, "c", 0.0, 0.5, float("nan"))],
+    )
+    drawn = svg(picture)
+    assert drawn == svg(picture)
+    root = ElementTree.fromstring(drawn)
+    titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "trajectory a <b>: 2.00 s, 812 tokens" in titles and "waits 1.50 s: long-tail" in titles
+    assert svg(StepPicture(0, 0.0)).startswith("<svg")
+    # Of many processes some are drawn: among them the one that nobody waits less than.
+    many = [Bar(rank, 0.0, 1.0, "long-tail", rank != 777) for rank in range(1000)]
+    drawn = svg(StepPicture(0, 1.0, many))
+    assert "48 of 1000 processes" in drawn and ">rank 777<" in drawn and drawn.count(">rank ") == 48

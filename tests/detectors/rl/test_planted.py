@@ -1,0 +1,127 @@
+"""Planted causes: kind, processes and seconds are told, and following the advice gives what was predicted."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from scalana.cli import main
+from scalana.detectors.rl.causes import CAUSES
+
+from ...attempts import attempts
+from . import jobs
+from .jobs import Recorded
+
+pytestmark = pytest.mark.slow
+
+CASES = jobs.cases()
+OTHERS = {
+    "outside": jobs.plan(outside_s=jobs.table(lambda step, rank: 0.25 if rank == 1 else 0.0)),
+    "log-prob": jobs.plan(log_prob_s=jobs.table(lambda step, rank: 0.28 if rank == 1 else 0.03)),
+}
+"""Of which this detector has no kind of finding."""
+ATTEMPTS = 2
+
+Runs = list[dict[str, Recorded]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Recordings by attempt; another is made when one is asked for."""
+    pytest.importorskip("torch")
+    return []
+
+
+def recorded(runs: Runs, attempt: int, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+    if attempt >= len(runs):
+        plans = {name: case.plan for name, case in CASES.items()}
+        plans |= {f"{name}-mended": case.mended for name, case in CASES.items()}
+        plans |= {"even": jobs.plan(), **OTHERS}
+        runs.append(jobs.record(plans, tmp_path_factory.mktemp("rl")))
+    return runs[attempt]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_planted_causes_are_found(name: str, runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    problems: list[str] = []
+    for attempt in attempts(ATTEMPTS):
+        made = recorded(runs, attempt, tmp_path_factory)
+        problems = jobs.problems_of(CASES[name], made[name], made[f"{name}-mended"])
+        if not problems:
+            return
+    raise AssertionError(problems)
+
+
+def test_an_even_loop_gets_no_blame(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    told: list[object] = []
+    for attempt in attempts(ATTEMPTS):
+        run = recorded(runs, attempt, tmp_path_factory)["even"]
+        told = [(each.kind, each.ranks, each.lost_s) for each in run.findings]
+        assert abs(sum(run.account.shares.values()) - 1.0) <= 0.01
+        if not told:
+            return
+    raise AssertionError(told)
+
+
+@pytest.mark.parametrize(("name", "share"), [("outside", "other"), ("log-prob", "log-prob")])
+def test_others_have_the_word_where_nothing_of_this_explains_it(
+    name: str, share: str, runs: Runs, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lost_s = 3 * jobs.STEPS * 0.25
+    told: list[object] = []
+    for attempt in attempts(ATTEMPTS):
+        run = recorded(runs, attempt, tmp_path_factory)[name]
+        told = [(each.kind, each.ranks, each.lost_s) for each in run.findings]
+        first = run.findings[0] if run.findings else None
+        if first is None or not math.isclose(first.lost_s, lost_s, rel_tol=0.1):
+            continue
+        assert first.kind in ("late-ranks", "serial") and first.ranks == [1]
+        assert run.account.shares[share] * run.account.total_s >= 0.9 * lost_s
+        return
+    raise AssertionError(told)
+
+
+def test_the_model_is_fitted(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for attempt in attempts(ATTEMPTS):
+        account = recorded(runs, attempt, tmp_path_factory)["assignment"].account
+        plan = CASES["assignment"].plan
+        if math.isclose(account.floor_s, plan.floor_s, rel_tol=0.1) and math.isclose(
+            account.sequence_s, plan.sequence_s, rel_tol=0.1
+        ):
+            return
+    raise AssertionError((account.floor_s, account.sequence_s))
+
+
+def test_the_reports(runs: Runs, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
+    run = recorded(runs, 0, tmp_path_factory)["tail"]
+    schema = json.loads((jobs.ROOT / "docs" / "report.schema.json").read_text())
+    report = json.loads(run.report.to_json())
+    jsonschema.validate(report, schema)
+    assert list(report["rl"]["shares"]) == [cause.key for cause in CAUSES]
+    assert sum(report["rl"]["shares"].values()) == pytest.approx(1.0, abs=0.01)
+    assert report["findings"][0]["root"]["phase"] == "generation"
+    assert report["findings"][0]["root"]["trajectories"]
+    text = run.report.to_text(width=80)
+    assert "Reinforcement learning" in text and "what if" in text and max(map(len, text.splitlines())) <= 80
+    assert main(["rl", "report", str(run.folder)]) == 0
+    assert "long tail" in capsys.readouterr().out
+    assert ElementTree.parse(run.folder / "rl-step.svg").getroot().tag.endswith("svg")
+    picture = run.folder / "other.svg"
+    assert main(["rl", "report", "--format", "json", "--svg", str(picture), str(run.folder)]) == 0
+    assert json.loads(capsys.readouterr().out) == report["rl"] and picture.exists()
+    assert main(["rl", "report", "--svg", str(run.folder / "no" / "folder.svg"), str(run.folder)]) == 1
+    assert "folder.svg" in capsys.readouterr().err
+
+
+def test_a_run_without_phases_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "import sys, scalana\nwith scalana.profile(sys.argv[1]): sum(range(10))"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=jobs.ROOT, check=True, timeout=60)
+    assert main(["rl", "report", str(tmp_path)]) == 1
+    assert "scalana.rl.phase" in capsys.readouterr().err

@@ -1,0 +1,163 @@
+"""A GRPO loop without a model: real processes and gloo collectives, and sleeps where a GPU would compute.
+
+    torchrun --standalone --nproc-per-node 4 tests/tools/rl_job.py FOLDER
+
+runs one after the other all plans in a folder. A plan says how long everything takes, so that what is planted in it is
+known to the millisecond.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Plan:
+    """What every process does in every step."""
+
+    lengths: list[list[list[int]]]
+    """Tokens of the trajectories ``[steps][ranks][trajectories]``."""
+    groups: list[list[list[int]]] | None = None
+    """Their prompts, likewise; None for a group a trajectory."""
+    floor_s: float = 0.004
+    """A token of a trajectory that is generated alone."""
+    sequence_s: float = 0.0002
+    """What every other trajectory of the batch adds to that."""
+    verifier_s: list[list[float]] = field(default_factory=list)
+    """``[steps][ranks]``; none where it is empty, as of what follows."""
+    log_prob_s: list[list[float]] = field(default_factory=list)
+    train_tokens: list[list[int]] = field(default_factory=list)
+    """Tokens that a process trains on; none is told where it is empty."""
+    train_token_s: float = 0.0001
+    train_s: float = 0.05
+    """What training takes beside its tokens."""
+    data_s: float = 0.01
+    """Rank 0 alone, before it hands the batch to the others."""
+    sync_s: float = 0.01
+    """Rank 0 alone, before it sends new weights."""
+    outside_s: list[list[float]] = field(default_factory=list)
+    """Outside of all phases, between the verifier's answers and the log-probabilities ``[steps][ranks]``."""
+    slow: list[float] = field(default_factory=list)
+    """By which factor each process is slower in all that a GPU does ``[ranks]``."""
+
+    def dump(self, path: Path) -> None:
+        """Write it."""
+        path.write_text(json.dumps(asdict(self)))
+
+    def factor(self, rank: int) -> float:
+        return self.slow[rank] if self.slow else 1.0
+
+    def finish_s(self, step: int, rank: int) -> list[float]:
+        """When each trajectory of a process ends, from the begin of its rollout ``[trajectories]``."""
+        lengths = self.lengths[step][rank]
+        ends, now, done = [0.0] * len(lengths), 0.0, 0
+        for place, number in enumerate(order := sorted(range(len(lengths)), key=lengths.__getitem__)):
+            running = len(order) - place
+            now += (lengths[number] - done) * (self.floor_s + self.sequence_s * running)
+            done = lengths[number]
+            ends[number] = now * self.factor(rank)
+        return ends
+
+    def train_of(self, step: int, rank: int) -> float:
+        """Seconds of training of a process."""
+        tokens = self.train_tokens[step][rank] if self.train_tokens else 0
+        return (self.train_s + tokens * self.train_token_s) * self.factor(rank)
+
+    def of(self, table: list[list[float]], step: int, rank: int) -> float:
+        """An entry of a table that may be empty."""
+        return table[step][rank] if table else 0.0
+
+    @property
+    def ranks(self) -> int:
+        return len(self.lengths[0])
+
+    def step_s(self, step: int) -> float:
+        """Seconds of a step without what collectives take: its three meetings are behind the data, the verifier and
+        training."""
+        ranks = range(self.ranks)
+        made = max(max(self.finish_s(step, r)) + self.of(self.verifier_s, step, r) for r in ranks)
+        log_prob = [
+            self.of(self.outside_s, step, r) + self.of(self.log_prob_s, step, r) * self.factor(r) for r in ranks
+        ]
+        return self.data_s + made + max(log_prob[r] + self.train_of(step, r) for r in ranks) + self.sync_s
+
+
+def until(deadline: float) -> None:
+    """Sleep to a time of the clock: what a busy machine adds once is not added again."""
+    while (left := deadline - time.perf_counter()) > 0:
+        time.sleep(left)
+
+
+def pause(seconds: float) -> None:
+    until(time.perf_counter() + seconds)
+
+
+def rollout(plan: Plan, step: int, rank: int) -> None:
+    """All answers of a process, generated side by side."""
+    import scalana
+
+    begin = time.perf_counter()
+    running = []
+    for number, (tokens, end_s) in enumerate(zip(plan.lengths[step][rank], plan.finish_s(step, rank), strict=True)):
+        group = plan.groups[step][rank][number] if plan.groups else None
+        name = f"{step}.{rank}.{number}"
+        mark = scalana.rl.trajectory(name, group=group, prompt_tokens=16, lane=f"slot {number}").begin()
+        running.append((begin + end_s, tokens, mark))
+    for deadline, tokens, mark in sorted(running, key=lambda row: row[0]):
+        until(deadline)
+        mark.end(tokens=tokens)
+
+
+def loop(plan: Plan, rank: int, ranks: int) -> None:
+    """Run a plan."""
+    import torch
+    import torch.distributed as dist
+
+    import scalana
+
+    batch, weights, gradient = torch.zeros(1000), torch.zeros(10000), torch.ones(10000)
+    rewards = [torch.zeros(8) for _ in range(ranks)]
+    dist.barrier()
+    for step in range(len(plan.lengths)):
+        with scalana.rl.phase("data"):
+            if rank == 0:
+                pause(plan.data_s)
+            dist.broadcast(batch, 0)
+        with scalana.rl.phase("rollout", role="rollout"):
+            rollout(plan, step, rank)
+        with scalana.rl.phase("reward"):
+            pause(plan.of(plan.verifier_s, step, rank))
+        dist.all_gather(rewards, torch.ones(8))
+        pause(plan.of(plan.outside_s, step, rank))
+        with scalana.rl.phase("old_log_prob"):
+            pause(plan.of(plan.log_prob_s, step, rank) * plan.factor(rank))
+        tokens = plan.train_tokens[step][rank] if plan.train_tokens else None
+        with scalana.rl.phase("update_actor", role="trainer", tokens=tokens):
+            pause(plan.train_of(step, rank))
+            dist.all_reduce(gradient)
+        with scalana.rl.weights(version=step):
+            if rank == 0:
+                pause(plan.sync_s)
+            dist.broadcast(weights, 0)
+
+
+def main(folder: Path) -> None:
+    """Run all plans of a folder, each recorded into a folder beside it with its name."""
+    import torch.distributed as dist
+
+    import scalana
+
+    dist.init_process_group("gloo")
+    for path in sorted(folder.glob("*.json")):
+        with scalana.profile(path.with_suffix("")):
+            loop(Plan(**json.loads(path.read_text())), dist.get_rank(), dist.get_world_size())
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
