@@ -11,7 +11,7 @@ from typing import Any
 
 from scalana.frontend.models import exported
 from scalana.frontend.models.costs import Costs
-from scalana.frontend.models.frames import raised_in
+from scalana.frontend.models.frames import all_frames, raised_in
 from scalana.frontend.models.load import Loaded
 from scalana.frontend.models.operators import Captured
 from scalana.frontend.models.reasons import reason
@@ -31,7 +31,8 @@ def capture(loaded: Loaded) -> Captured:
         graph_module = isinstance(loaded.model, torch.fx.GraphModule)
         if inputs is not None and not graph_module:
             try:
-                program = torch.export.export(loaded.model, inputs[0], inputs[1] or None, strict=False)
+                with all_frames():
+                    program = torch.export.export(loaded.model, inputs[0], inputs[1] or None, strict=False)
                 found.operators, found.way = exported.operators(program), "export"
                 return found
             except Exception as error:

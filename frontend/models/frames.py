@@ -6,7 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from traceback import StackSummary
 from types import FrameType
 from typing import Any
 
@@ -19,24 +21,49 @@ Frame = tuple[str, int, str]
 
 
 @cache
-def _machinery() -> tuple[str, ...]:
-    """What of torch calls modules and captures operators instead of computing something."""
+def _of_torch() -> tuple[str, str, tuple[str, ...]]:
+    """Folder of torch; what in it are modules; what among these only leads to others."""
     import torch
 
-    folder = os.path.dirname(os.path.abspath(torch.__file__))
-    names = ("fx", "export", "_export", "_dynamo", "_functorch", "_subclasses", "_ops.py", "overrides.py", "utils")
-    return tuple(os.path.join(folder, name) for name in (*names, "nn/modules/module.py", "nn/functional.py"))
+    folder = os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "")
+    modules = os.path.join(folder, "nn", "")
+    return folder, modules, (os.path.join(modules, "functional.py"), os.path.join(modules, "modules", "module.py"))
 
 
 def is_machinery(file: str) -> bool:
-    """Whether a file is of torch and only leads to what it computes."""
-    return file.startswith(_machinery()) or "<eval_with_key>" in file
+    """Whether a file is of torch, and none of its modules: it leads to an operator, and nobody wants to be shown it."""
+    folder, modules, ways = _of_torch()
+    if os.path.basename(file).startswith("<"):  # code that dynamo and fx generate
+        return True
+    return file.startswith(folder) and (not file.startswith(modules) or file in ways)
 
 
 def frames_of_text(stack_trace: str | None) -> list[Frame]:
     """The frames of a node's ``stack_trace``, outermost first."""
     found = [(os.path.abspath(file), int(line), name) for file, line, name in _FRAME.findall(stack_trace or "")]
     return [frame for frame in found if not is_machinery(frame[0])]
+
+
+@contextmanager
+def all_frames() -> Iterator[None]:
+    """While it lasts, torch notes every frame of the user's code in a ``stack_trace``. By itself it leaves out all that
+    are not of a ``forward``, and with them the helper functions in which operators stand."""
+    from torch.fx.proxy import TracerBase
+
+    before = getattr(TracerBase, "_filter_traceback_frames", None)
+    if before is None:  # a torch that has no such filter
+        yield
+        return
+
+    def kept(self: Any, summary: Any) -> StackSummary:
+        first = next((number for number, frame in enumerate(summary) if frame.name == "forward"), len(summary))
+        return StackSummary.from_list([frame for frame in summary[first:] if not is_machinery(frame.filename)])
+
+    TracerBase._filter_traceback_frames = kept
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = before
 
 
 def frames_below(frame: FrameType | None, above: FrameType | None) -> list[Frame]:

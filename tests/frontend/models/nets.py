@@ -185,6 +185,58 @@ class EarlyExit(nn.Module):
         return self.last(self.gate(self.first(x)))
 
 
+class Twice(nn.Module):
+    """Calls one module twice in a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.norm(x))
+
+
+class Conditional(nn.Module):
+    """Control flow that export can capture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda y: self.linear(y), lambda y: y.cos(), (x,))
+
+
+def small() -> nn.Module:
+    """Modules in modules."""
+    return nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 2)))
+
+
+def traced() -> tuple[nn.Module, torch.Tensor]:
+    """A graph that somebody made of a model."""
+    return torch.fx.symbolic_trace(small()), torch.zeros(4, 8)
+
+
+def exported() -> torch.export.ExportedProgram:
+    """A program that somebody exported."""
+    return torch.export.export(small(), (torch.zeros(4, 8),), strict=False)
+
+
+def twice() -> tuple[nn.Module, torch.Tensor]:
+    """The same module, called twice."""
+    return Twice(), torch.zeros(4, 8)
+
+
+def conditional() -> tuple[nn.Module, torch.Tensor]:
+    """Both arms are captured."""
+    return Conditional(), torch.zeros(4, 8)
+
+
+def batch() -> dict[str, torch.Tensor]:
+    """Inputs by name."""
+    return {"input": torch.zeros(5, 8)}
+
+
 def encoder() -> tuple[nn.Module, torch.Tensor]:
     """torch's own transformer."""
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
