@@ -2,7 +2,7 @@
 
 FLOPs are those of torch's own counter (``torch.utils.flop_counter``), asked about one operator at a time: it has
 formulas for matrix products, convolutions and attention, takes what is composed of these apart, and counts everything
-else as 0.
+else as 0. Its formula for attention is applied to the kernel of CPUs as well, which it leaves out.
 Bytes are those of the tensors that go in and come out, each once, as if nothing stayed in a cache; a view moves none.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from scalana.frontend.models.operators import UNKNOWN
@@ -57,9 +58,27 @@ class Costs:
 
         shapes = getattr(self.fake, "shape_env", None)
         quiet = shapes.ignore_fresh_unbacked_symbols() if shapes is not None else contextlib.nullcontext()
-        with torch.no_grad(), quiet, self.fake, FlopCounterMode(display=False) as counter:
+        with torch.no_grad(), quiet, self.fake, FlopCounterMode(display=False, custom_mapping=_formulas()) as counter:
             result = function(*args, **kwargs)
         return Cost(_number(counter.get_total_flops()), _moved(_tensors((args, kwargs)), _tensors(result))), result
+
+
+@cache
+def _formulas() -> dict[Any, Any]:
+    """What torch has a formula for, and does not apply it to."""
+    import torch
+    from torch.utils.flop_counter import flop_registry
+
+    of_cpus = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    formula = flop_registry.get(torch.ops.aten._scaled_dot_product_flash_attention)
+    if of_cpus is None or formula is None or of_cpus in flop_registry:
+        return {}
+
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        return formula(*args, **kwargs)
+
+    attention._get_raw = True  # type: ignore[attr-defined]  # takes tensors: the formula looks up their shapes itself
+    return {of_cpus: attention}
 
 
 def tensor_of(value: Any) -> Any:

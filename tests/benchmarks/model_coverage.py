@@ -2,7 +2,8 @@
 
     python tests/benchmarks/model_coverage.py
 
-Prints the table of docs/models.md. torch's total is of a forward pass on random data, by ``FlopCounterMode``.
+Prints the table of docs/models.md. torch's total is of a forward pass on random data, by ``FlopCounterMode``, with the
+kernel for attention that it counts on a CPU (``SDPBackend.MATH``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ MODELS = ("encoder", "decoder", "resnet", "experts", "skipping_experts", "early_
 def total(name: str) -> int:
     """FLOPs of a real forward pass."""
     import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     from tests.frontend.models import nets
@@ -25,7 +27,7 @@ def total(name: str) -> int:
     torch.manual_seed(1)
     model, inputs = getattr(nets, name)()
     values = torch.randint(0, 9, inputs.shape) if inputs.dtype == torch.int64 else torch.randn(inputs.shape)
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(values)
     return int(counter.get_total_flops())
 

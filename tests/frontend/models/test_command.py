@@ -35,7 +35,7 @@ def test_text_has_modules_with_sums_and_operators_with_lines(capsys: pytest.Capt
     assert shown.err == ""
     lines = shown.out.splitlines()
     assert lines[0].startswith("region  Decoder  tests/frontend/models/nets.py:")
-    assert lines[0].endswith("7.34 MFLOP  131 k parameters")
+    assert lines[0].endswith("7.6 MFLOP  131 k parameters")
     (up,) = (line for line in lines if "layers.0.mlp.up " in line)
     assert "torch/nn/modules/linear.py:" in up and "Linear" in up and "12.3 k parameters" in up
     product = lines[lines.index(up) + 1]

@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from scalana.frontend.models.build import ModelGraph, model_graph  # noqa: E402
@@ -39,7 +40,7 @@ def line_of(thing: object, text: str) -> int:
 @pytest.mark.parametrize("name", ["encoder", "decoder", "resnet"])
 def test_flops_are_those_of_torch_and_every_operator_has_a_line_in_a_module(name: str) -> None:
     model, inputs = getattr(nets, name)()
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(inputs)
     graph = graph_of(name)
     assert graph.way == "export" and graph.psg.warnings == []
@@ -48,6 +49,13 @@ def test_flops_are_those_of_torch_and_every_operator_has_a_line_in_a_module(name
     for vertex in operators(graph):
         assert vertex.place.line > 0 and Path(vertex.place.file).is_file()
         assert graph.psg.enclosing(vertex.index, VertexKind.REGION) > 0
+
+
+def test_attention_is_counted_on_a_cpu_too() -> None:
+    graph = graph_of("decoder")
+    attention = named(graph.psg, "aten.scaled_dot_product_attention")
+    batch, heads, length, size = 2, 4, 16, 16
+    assert [graph.flops[vertex.index] for vertex in attention] == [2 * 2 * batch * heads * length * length * size] * 2
 
 
 def test_modules_nest_with_class_source_and_call() -> None:
