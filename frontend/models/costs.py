@@ -56,9 +56,14 @@ class Costs:
         import torch
         from torch.utils.flop_counter import FlopCounterMode
 
-        shapes = getattr(self.fake, "shape_env", None)
-        quiet = shapes.ignore_fresh_unbacked_symbols() if shapes is not None else contextlib.nullcontext()
-        with torch.no_grad(), quiet, self.fake, FlopCounterMode(display=False, custom_mapping=_formulas()) as counter:
+        # Sizes that depend on data get new names here, which nobody else is to know of.
+        ignore = getattr(getattr(self.fake, "shape_env", None), "ignore_fresh_unbacked_symbols", contextlib.nullcontext)
+        with (
+            torch.no_grad(),
+            ignore(),
+            self.fake,
+            FlopCounterMode(display=False, custom_mapping=_formulas()) as counter,
+        ):
             result = function(*args, **kwargs)
         return Cost(_number(counter.get_total_flops()), _moved(_tensors((args, kwargs)), _tensors(result))), result
 

@@ -83,7 +83,7 @@ def load(spec: str, inputs: Sequence[str] = ()) -> Loaded:
             f"--model {spec} gives a {type(made).__name__}; a torch.nn.Module, an ExportedProgram, or a pair of such "
             "a model and its inputs is needed"
         )
-    loaded.model = made
+    loaded.model = getattr(made, "_orig_mod", made)  # what torch.compile wraps
     if inputs:
         loaded.args, loaded.kwargs = _inputs(torch, inputs, fake)
     _check_inputs(loaded)

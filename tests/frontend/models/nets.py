@@ -222,6 +222,11 @@ def exported() -> torch.export.ExportedProgram:
     return torch.export.export(small(), (torch.zeros(4, 8),), strict=False)
 
 
+def compiled() -> tuple[nn.Module, torch.Tensor]:
+    """Would be compiled when it is called."""
+    return torch.compile(small()), torch.zeros(4, 8)
+
+
 def twice() -> tuple[nn.Module, torch.Tensor]:
     """The same module, called twice."""
     return Twice(), torch.zeros(4, 8)

@@ -168,8 +168,8 @@ def test_arms_of_captured_control_flow_are_branches() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["traced", "exported"])
-def test_models_that_were_captured_before(name: str) -> None:
+@pytest.mark.parametrize("name", ["traced", "exported", "compiled"])
+def test_models_that_were_captured_or_wrapped_before(name: str) -> None:
     graph = graph_of(name)
     assert graph.flops[0] == 2 * 4 * 8 * 8 + 2 * 4 * 8 * 2 and graph.parameters[0] == 8 * 9 + 2 * 9
     assert [vertex.place.line > 0 for vertex in operators(graph)] == [True] * 3
@@ -190,3 +190,10 @@ def test_a_factory_that_needs_data_gets_it() -> None:
 
 def test_a_module_object_and_inputs_of_a_function() -> None:
     assert graph_of("ALREADY_MADE", f"{NETS}:batch").flops[0] == 2 * 5 * 8 * 8
+
+
+def test_inputs_that_do_not_fit_are_told_with_module_and_line() -> None:
+    graph = graph_of("EarlyExit", "4x31")
+    assert graph.way == "fx" and graph.flops[0] == -1
+    assert "because of module first.0: RuntimeError" in graph.psg.warnings[0]
+    assert "torch/nn/modules/linear.py:" in graph.psg.warnings[0]
