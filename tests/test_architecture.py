@@ -258,6 +258,16 @@ def test_the_jobs_side_needs_the_standard_library_alone(path: Path) -> None:
         )
 
 
+def test_torch_is_imported_when_somebody_asks_for_it_alone() -> None:
+    """It takes seconds, and is optional."""
+    for path in sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in top_level(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "torch" for name in names), f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
 def test_every_package_is_installed() -> None:
     if sys.version_info < (3, 11):
         pytest.skip("tomllib is of Python 3.11")

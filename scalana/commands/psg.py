@@ -24,12 +24,24 @@ examples:
   scalana psg ./solver                       (a program that was compiled with -g)
   scalana psg solver.cpp mesh.cpp -- -Iinclude -DUSE_MPI
   scalana psg coupler.py ./solver            (what runs together, in one graph)
+  scalana psg --model nets:make_decoder --inputs 4x128:int64
+  scalana psg --model nets:make_decoder --inputs nets:example_batch --format json
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument(
-            "paths", metavar="PATH", nargs="+", help="Python, C or C++ file, folder with such files, or program"
+            "paths", metavar="PATH", nargs="*", help="Python, C or C++ file, folder with such files, or program"
+        )
+        parser.add_argument(
+            "--model", metavar="MODULE:FACTORY", help="show a model of torch: a module, its class, or what returns it"
+        )
+        parser.add_argument(
+            "--inputs",
+            metavar="INPUT",
+            nargs="+",
+            default=[],
+            help="what to call the model with: shapes such as 4x128:int64, or MODULE:FUNCTION that returns it",
         )
         parser.add_argument(
             "--full", action="store_true", help="show every vertex, not only what matters for communication"
@@ -41,6 +53,10 @@ examples:
         """Build the graph and show it. What could not be read is told on the standard error, and the rest is shown."""
         from scalana.report import psg_json, psg_text
 
+        if args.model is not None:
+            return _show_model(args)
+        if not args.paths or args.inputs:
+            raise UsageError("--inputs are those of a --model" if args.inputs else "name a PATH, or a --model")
         psg = _build(args.paths, args.rest)
         for warning in psg.warnings:
             console.complain(warning)
@@ -65,3 +81,26 @@ def _build(paths: list[str], flags: list[str] | None) -> PSG:
     if flags is not None and not any(map(Cpp().takes, paths)):
         raise UsageError("compiler flags (after --) are for C and C++ sources, and these are none")
     return build_psg(paths, Options(flags=flags))
+
+
+def _show_model(args: argparse.Namespace) -> int:
+    """The graph of a model of torch."""
+    from scalana.frontend.models.build import model_graph
+    from scalana.frontend.models.operators import ModelError
+    from scalana.report import psg_model
+
+    if args.paths or args.rest is not None:
+        raise UsageError("--model is shown by itself: no PATH and no compiler flags beside it")
+    try:
+        graph = model_graph(args.model, args.inputs)
+    except ModelError as error:
+        raise CommandError(str(error)) from error
+    for warning in graph.psg.warnings:
+        console.complain(warning)
+    if args.format == "json":
+        text = psg_model.as_json(graph, os.getcwd())
+    else:
+        page = 0 if args.output or not console.is_terminal(sys.stdout) else console.width(sys.stdout)
+        text = psg_model.as_text(graph, width=page, color=not args.output and console.wants_color(sys.stdout))
+    console.deliver(text, args.output)
+    return 0

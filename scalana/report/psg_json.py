@@ -15,7 +15,12 @@ SCHEMA = "scalana.psg/1"
 
 def render(psg: PSG, cwd: str = "") -> str:
     """:func:`document` as text; files below ``cwd`` are relative to it."""
-    return json.dumps(document(psg, cwd), indent=1, ensure_ascii=False) + "\n"
+    return as_text(document(psg, cwd))
+
+
+def as_text(whole: dict[str, Any]) -> str:
+    """A document as text."""
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
 def document(psg: PSG, cwd: str = "") -> dict[str, Any]:

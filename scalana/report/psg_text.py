@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind, attributes
 
@@ -27,7 +28,14 @@ def render(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.Path
     return f"{text}(contracted from {len(psg)} vertices)\n" if len(small) < len(psg) else text
 
 
-def render_psg(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.PathLike[str] = "") -> str:
+def render_psg(
+    psg: PSG,
+    *,
+    width: int = 0,
+    color: bool = False,
+    root: str | os.PathLike[str] = "",
+    beside: Callable[[int], str] | None = None,
+) -> str:
     """The graph as an indented tree, one vertex a line, with the lines of its source.
 
     Args:
@@ -35,6 +43,7 @@ def render_psg(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.
         width: columns to which lines are cut; 0 for none.
         color: whether to use the terminal's colours.
         root: folder to which the names of files are relative; by default the working directory.
+        beside: more to say of a vertex, by its index, at the end of its line.
     """
     folder = os.path.abspath(root or os.getcwd())
     lines: list[str] = []
@@ -43,6 +52,8 @@ def render_psg(psg: PSG, *, width: int = 0, color: bool = False, root: str | os.
         index, lead, below, file = stack.pop()
         vertex = psg[index]
         text = lead + _describe(psg, vertex, file, folder)
+        more = beside(index) if beside is not None else ""
+        text += f"  {more}" if more else ""
         text = text if not width or len(text) <= width else text[: max(width - 3, 8)] + "..."
         if color and vertex.kind in _COLORS:
             head = lead + vertex.kind.value
@@ -77,6 +88,10 @@ def _describe(psg: PSG, vertex: Vertex, file: str, folder: str) -> str:
 
 
 def _relative(file: str, folder: str) -> str:
+    """A file relative to the folder, or, of an installed package, to where packages are installed."""
+    installed = file.rpartition(f"{os.sep}site-packages{os.sep}")[2]
+    if installed != file:
+        return installed
     return os.path.relpath(file, folder) if file.startswith(folder.rstrip(os.sep) + os.sep) else file
 
 
