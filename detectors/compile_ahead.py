@@ -18,7 +18,7 @@ from typing import Any
 import numba
 
 from scalana.detectors.delays import splitting, summing
-from scalana.detectors.delays import sync_intervals as stretches
+from scalana.detectors.delays import sync_intervals as intervals
 from scalana.detectors.whatif import replay
 from scalana.graphs.arrays import hashing, segments
 
@@ -55,14 +55,14 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (hashing._renumber, (_i8, _i8)),
     (hashing._number, (_i8,)),
     (
-        stretches._common_operations,
+        intervals._common_operations,
         (
             *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _f8, _f8, _f8, _f8, _f8),
             *(_flags, _f8, _int, _int),
         ),
     ),
-    (stretches._last_before, (_i4, _i4, _f8, _f8)),
-    (stretches._wait_calls, (_i4, _i4, _i4, _i4, _i8, _i4, _i4)),
+    (intervals._last_before, (_i4, _i4, _f8, _f8)),
+    (intervals._wait_calls, (_i4, _i4, _i4, _i4, _i8, _i4, _i4)),
 )
 """Loops and the types that they are called with, the last to be needed first."""
 

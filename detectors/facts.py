@@ -14,7 +14,7 @@ from scalana.detectors.delays.wait_states import (
     find_waits,
     unwritten_waits,
 )
-from scalana.detectors.noise.task_farms import Pool, find_pools
+from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
 from scalana.detectors.whatif.replay import Replay, prepare
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -102,6 +102,6 @@ class Facts:
         return blame(self.timeline, self.waits, same_work(self.timeline, self.psg))
 
     @cached_property
-    def task_farms(self) -> list[Pool]:
+    def task_farms(self) -> list[TaskFarm]:
         """Ranks that are handed pieces of work by another one."""
-        return find_pools(self.timeline)
+        return find_task_farms(self.timeline)

@@ -10,7 +10,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -64,11 +64,11 @@ def extent_of(finding: Finding, timeline: Timeline, psg: PSG, table: BlameTable 
 
 def _stretches_s(entries: IntArray, timeline: Timeline, table: BlameTable) -> FloatArray:
     """For what of a run some entries of the blame are told: since who was late last met the others ``[windows, 2]``."""
-    calls, stretches = timeline.calls, table.stretches
+    calls, intervals = timeline.calls, table.intervals
     direct = np.append(reaching_entries(entries, table)[0], 0.0)  # the last for no group
-    row = np.flatnonzero((stretches.wait_s > 0.0) & (direct[table.groups.group_of_call[stretches.call]] > SLIGHT))
-    late = np.unique(np.searchsorted(stretches.first, row, side="right") - 1)
-    culprit, since = stretches.culprit[late], stretches.since_culprit[late]
+    row = np.flatnonzero((intervals.wait_s > 0.0) & (direct[table.groups.group_of_call[intervals.call]] > SLIGHT))
+    late = np.unique(np.searchsorted(intervals.first, row, side="right") - 1)
+    culprit, since = intervals.culprit[late], intervals.since_culprit[late]
     start_s = timeline.locations.start_s[calls.location[culprit]]
     begin_s = np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start_s)
     return joined(np.stack((begin_s, calls.enter_s[culprit]), axis=1))
@@ -130,20 +130,20 @@ def _rows(extent: Extent, timeline: Timeline) -> tuple[BoolArray, BoolArray]:
     of_rank = np.zeros(timeline.ranks + 1, np.bool_)
     of_rank[[rank for rank in extent.ranks if 0 <= rank < timeline.ranks]] = True
     here = of_rank[locations.rank]
-    work = here[gap_locations(timeline)[own.gap]]
+    work = here[burst_locations(timeline)[own.burst]]
     if extent.activities is not None:
         work &= np.isin(own.activity, extent.activities)
     inside = here[calls.location]
     if extent.vertices is not None:
         inside &= np.isin(calls.vertex, extent.vertices)
     if extent.windows_s is not None:
-        work &= _within(_middles_s(timeline)[own.gap], extent.windows_s)
+        work &= _within(_middles_s(timeline)[own.burst], extent.windows_s)
         inside &= _within((calls.enter_s + calls.exit_s) / 2, extent.windows_s)
     return np.asarray(work), np.asarray(inside)
 
 
 def _middles_s(timeline: Timeline) -> FloatArray:
-    """The middle of every burst between calls ``[gaps]``."""
+    """The middle of every burst between calls ``[bursts]``."""
     calls, locations = timeline.calls, timeline.locations
     end_s = np.concatenate((calls.enter_s, locations.end_s))
     begin_s = np.concatenate((np.zeros(len(calls)), locations.start_s))

@@ -105,12 +105,12 @@ def _count_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> No
 
 def _warnings(ppg: PPG) -> list[str]:
     timeline = ppg.timeline
-    crowded = _core_wait_share(timeline)
-    if crowded <= CROWDED:
+    oversubscribed = _core_wait_share(timeline)
+    if oversubscribed <= CROWDED:
         return []
     shared = _shared_cores(ppg.run)
     where = f": {shared}" if shared else ""
-    return [f"ranks waited for a CPU core in {crowded:.0%} of the time outside communication{where}"]
+    return [f"ranks waited for a CPU core in {oversubscribed:.0%} of the time outside communication{where}"]
 
 
 def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:

@@ -55,10 +55,10 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
     at = np.searchsorted(locations.rank, [ranks.start, ranks.stop])
     begin, end = calls.first[at].tolist()
     # Of own work, first what lies before a call, then what lies after the last one of a location.
-    edges = np.searchsorted(own.gap, [begin, end, *(len(calls) + at)]).tolist()
+    edges = np.searchsorted(own.burst, [begin, end, *(len(calls) + at)]).tolist()
     for rows in (slice(*edges[:2]), slice(*edges[2:])):
         _add_own(
-            own.gap[rows], own.activity[rows], own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows],
+            own.burst[rows], own.activity[rows], own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows],
             timeline.activities.vertex, calls.location, locations.rank, locations.is_main,
             metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
         )  # fmt: skip
@@ -70,16 +70,16 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
     )  # fmt: skip
 
 
-def gap_locations(timeline: Timeline) -> IntArray:
-    """Location of every gap ``[calls + locations]``."""
+def burst_locations(timeline: Timeline) -> IntArray:
+    """Location of every burst ``[calls + locations]``."""
     location = timeline.calls.location
     return np.concatenate((location, np.arange(len(timeline.locations), dtype=location.dtype)))
 
 
 def own_first(timeline: Timeline) -> IntArray:
-    """Start of the rows of own work of every gap ``[gaps + 1]``."""
-    gap, gaps = timeline.own.gap, len(timeline.calls) + len(timeline.locations)
-    return np.asarray(_starts(gap, np.zeros(gaps + 1, ROW)))
+    """Start of the rows of own work of every burst ``[bursts + 1]``."""
+    burst, bursts = timeline.own.burst, len(timeline.calls) + len(timeline.locations)
+    return np.asarray(_starts(burst, np.zeros(bursts + 1, ROW)))
 
 
 def add_calls(metric: FloatArray, timeline: Timeline, amount: FloatArray) -> None:
@@ -122,11 +122,11 @@ def _add_calls_to(metric, vertex, location, rank_of, amount):  # type: ignore[no
 
 @numba.njit(cache=True, nogil=True)
 def _add_own(  # type: ignore[no-untyped-def]  # pragma: no cover
-    gap, activity, seconds, cpu_s, core_wait_s, vertex_of, location_of, rank_of, is_main, time, cpu, core_wait, stall
+    burst, activity, seconds, cpu_s, core_wait_s, vertex_of, location_of, rank_of, is_main, time, cpu, core_wait, stall
 ):
     calls = len(location_of)
-    for row in range(len(gap)):
-        location = location_of[gap[row]] if gap[row] < calls else gap[row] - calls
+    for row in range(len(burst)):
+        location = location_of[burst[row]] if burst[row] < calls else burst[row] - calls
         if is_main[location]:
             vertex, rank = vertex_of[activity[row]], rank_of[location]
             still = seconds[row] - cpu_s[row] - core_wait_s[row]

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.adjust.gil_contention import shorten_held
+from scalana.graphs.adjust.gil_contention import shorten_gil_contention
 from scalana.graphs.adjust.polling import begin_with_polling, with_callees
 from scalana.graphs.adjust.unknown_cpu import assume_running, assume_work, told, without_cpu
 from scalana.graphs.arrays.columns import emptied, forget, narrowed, take, to_ns, to_seconds, widened
-from scalana.graphs.arrays.shards import Portion, each, portions
+from scalana.graphs.arrays.shards import Shard, each, shards
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
@@ -30,9 +30,9 @@ from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
-from scalana.graphs.calls.gaps import Gaps
-from scalana.graphs.calls.located import Located, gaps_of, locate, outside_communication, samples_of
-from scalana.graphs.calls.thinning import Stays, Sums, add_unwritten, put_into_gaps, weights
+from scalana.graphs.calls.bursts import Bursts
+from scalana.graphs.calls.located import Located, bursts_of, locate, outside_communication, samples_of
+from scalana.graphs.calls.thinning import Sums, ThinnedCalls, add_unwritten, put_into_bursts, weights
 from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
 from scalana.graphs.dependences import SIGNALLING, add_progress, add_signals
 from scalana.graphs.dependences.matching import Matching, match
@@ -146,9 +146,9 @@ class PPG:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the gaps of a run beside its samples."""
+    """What is known of the bursts of a run beside its samples."""
 
-    stays: Stays
+    thinned_calls: ThinnedCalls
     """In calls that were not written."""
     no_cpu: npt.NDArray[np.bool_]
     """Processes whose CPU time nobody read ``[processes]``."""
@@ -195,8 +195,8 @@ def build_ppg(
     assume_running(data.samples)
     psg, places, placer = place_paths(data, front_end)
     done("matching communication")
-    own_of_rank = portions(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
-    located = each(lambda portion: locate(data, portion), own_of_rank)
+    shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
+    located = each(lambda shard: locate(data, shard), shards_of_ranks)
     forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
     locations = _locations(located, data)
     vertex = _call_vertices(located, places, placer)
@@ -212,22 +212,22 @@ def build_ppg(
     del matching
     instances = add_signals(calls, instances, signals, call_of_event, locations.rank, data.communicators)
     period_ns = round(1e9 / rate_hz(folder, data))
-    shorten_held(calls, instances, data.samples, data.threads, places, period_ns)
+    shorten_gil_contention(calls, instances, data.samples, data.threads, places, period_ns)
     begin_with_polling(calls, instances, located, data, places, psg, period_ns)
     instances = add_progress(calls, instances, locations.rank, data.communicators)
     done("dividing own work")
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
-    each(lambda portion: _add_samples(metrics, data, portion, places, period_ns), own_of_rank)
-    stays = Stays.of(data.unwritten)
-    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(stays, no_cpu))
+    each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), shards_of_ranks)
+    thinned_calls = ThinnedCalls.of(data.unwritten)
+    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(thinned_calls, no_cpu))
     steps, numbers = marked_steps(spans, data.threads)
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
     done("adding up")
     del vertex
     all_calls = plain_totals(data, outer)
     counted = all_calls if data.thinned[data.is_own].any() else None
-    if counted is not None and len(stays):
+    if counted is not None and len(thinned_calls):
         sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
         timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, instances, locations.rank, sums))
     del located
@@ -265,7 +265,7 @@ def _locations(located: list[Located], data: Gathered) -> Locations:
     number = 0
     for part in located:
         of = part.threads.location
-        data.threads.location[part.portion.threads] = np.where(of >= 0, of + number, -1)
+        data.threads.location[part.shard.threads] = np.where(of >= 0, of + number, -1)
         number += len(part.rank)
 
     def column(name: str, kind: type[np.generic]) -> Any:
@@ -358,8 +358,9 @@ def _calls(located: list[Located], vertex: list[IntArray], instance_of_event: np
 def _own_work(
     located: list[Located], calls: Calls, data: Gathered, places: Places, psg: PSG, period_ns: int, known: Known
 ) -> tuple[OwnWork, Activities, FloatArray]:
-    """What the locations of all portions did between their calls; and how long they were in unwritten ones, by gap."""
-    stays, enclosing = known.stays, outside_communication(psg)
+    """What the locations of all portions did between their calls; and how long they were in unwritten ones, by
+    burst."""
+    thinned_calls, enclosing = known.thinned_calls, outside_communication(psg)
     catalogue = Catalogue(
         np.concatenate((places.vertex, enclosing[places.vertex], [0])),
         np.concatenate((places.line, places.line, [0])),
@@ -372,22 +373,22 @@ def _own_work(
     in_calls[data.totals.path] = True
     in_calls[0] = False
     in_calls = with_callees(data.tree.parent, in_calls)  # of sources that were not found, the library's own functions
-    unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(stays) else 0)
+    unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(thinned_calls) else 0)
     place_of_path = catalogue.find(places.vertex, places.line)
     seen: dict[int, Extents] = {}
 
-    def gaps(number: int) -> Gaps:
+    def bursts(number: int) -> Bursts:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
-        made = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
+        made = bursts_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
         if known.no_cpu.any():
             assume_work(made, part, known.no_cpu)
-        if len(stays):
-            put_into_gaps(made, part, stays)
+        if len(thinned_calls):
+            put_into_bursts(made, part, thinned_calls)
         return made
 
     def sampled(number: int) -> tuple[Rows, Rows]:
-        part, here = located[number], gaps(number)
-        samples = samples_of(data, part.portion)
+        part, here = located[number], bursts(number)
+        samples = samples_of(data, part.shard)
         rows, told = sampled_work(here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls)
         behind = first_call[-1] + first_location[number] - len(part)
         to = here.number + np.where(here.number < len(part), first_call[number], behind)
@@ -402,14 +403,14 @@ def _own_work(
     held = list(rows)
 
     def inferred(number: int) -> tuple[Rows, Rows]:
-        """The rows of gaps before calls, and of those behind the last call of a location."""
-        work = inferred_work(gaps(number), widened(held[number]), common, catalogue, vertices, period_ns)
+        """The rows of bursts before calls, and of those behind the last call of a location."""
+        work = inferred_work(bursts(number), widened(held[number]), common, catalogue, vertices, period_ns)
         held[number] = None
         here = len(located[number])
-        cut = int(np.searchsorted(work.gap, here))
+        cut = int(np.searchsorted(work.burst, here))
         before, behind = take(work, slice(0, cut)), take(work, slice(cut, None))
-        before.gap = before.gap + first_call[number]
-        behind.gap = behind.gap - here + first_call[-1] + first_location[number]
+        before.burst = before.burst + first_call[number]
+        behind.burst = behind.burst - here + first_call[-1] + first_location[number]
         return narrowed(before), narrowed(behind)
 
     del rows
@@ -419,11 +420,9 @@ def _own_work(
     return own, activities, unwritten_s
 
 
-def _add_samples(
-    metrics: dict[str, FloatArray], data: Gathered, portion: Portion, places: Places, period_ns: int
-) -> None:
+def _add_samples(metrics: dict[str, FloatArray], data: Gathered, shard: Shard, places: Places, period_ns: int) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
-    samples, threads = samples_of(data, portion), take(data.threads, portion.threads)
+    samples, threads = samples_of(data, shard), take(data.threads, shard.threads)
     if len(samples) == 0:
         return
     vertex, rank = places.vertex[samples.path], threads.rank[samples.thread]

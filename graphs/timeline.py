@@ -119,11 +119,11 @@ class OwnWork:
     """What locations did between their calls.
 
     Gap ``c`` is the stretch before call ``c`` (from the exit of the previous call of its location, or the start of
-    the record); gap ``calls + l`` is the stretch after the last call of location ``l``. Rows are sorted by gap, and
-    the seconds of the rows of a gap add up to the length of the gap, less what it holds of unwritten calls.
+    the record); burst ``calls + l`` is the stretch after the last call of location ``l``. Rows are sorted by burst, and
+    the seconds of the rows of a burst add up to the length of the burst, less what it holds of unwritten calls.
     """
 
-    gap: IntArray
+    burst: IntArray
     """``[rows]``"""
     activity: IntArray
     """Row in :class:`Activities` ``[rows]``."""
@@ -134,17 +134,17 @@ class OwnWork:
     core_wait_s: FloatArray
     """Of these runnable, but waiting for a core ``[rows]``."""
     samples: IntArray
-    """Samples behind the row; 0 where the time was inferred from like gaps ``[rows]``."""
+    """Samples behind the row; 0 where the time was inferred from like bursts ``[rows]``."""
     seen_row: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Rows in long gaps of which it is known when in the gap they were seen, ascending ``[rows seen]``."""
+    """Rows in long bursts of which it is known when in the burst they were seen, ascending ``[rows seen]``."""
     seen_s: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     """Aligned times from which and until which ``[rows seen, 2]``."""
 
     def __post_init__(self) -> None:
-        _narrow(self, ROW, "gap", "activity", "samples")
+        _narrow(self, ROW, "burst", "activity", "samples")
 
     def __len__(self) -> int:
-        return len(self.gap)
+        return len(self.burst)
 
 
 @dataclass(slots=True)
@@ -166,8 +166,8 @@ class Activities:
 class Unwritten:
     """Calls that were not written one by one, because there were too many (:mod:`~scalana.graphs.calls.thinning`)."""
 
-    gap_s: FloatArray
-    """Exact seconds of every gap in such calls, which are none of its own work ``[gaps]``."""
+    burst_s: FloatArray
+    """Exact seconds of every burst in such calls, which are none of its own work ``[bursts]``."""
     stands_for: FloatArray
     """Seconds at its place for which each second of a written call stands, itself included; estimated ``[calls]``."""
 

@@ -15,8 +15,8 @@ from scalana.detectors.delays.contexts import ALONE
 from scalana.detectors.delays.forks import carried_in
 from scalana.detectors.delays.join_waits import work_by_target
 from scalana.detectors.delays.splitting import split_comparisons
-from scalana.detectors.delays.summing import sum_stretches
-from scalana.detectors.delays.sync_intervals import Stretches, find_stretches
+from scalana.detectors.delays.summing import sum_intervals
+from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.graphs.arrays.columns import concatenate
@@ -59,14 +59,14 @@ class BlameTable:
     seconds: FloatArray
     """Rank-seconds of waiting caused ``[entries]``."""
     groups: Groups
-    stretches: Stretches
+    intervals: SyncIntervals
     shares: Shares
     share_entry: IntArray
     """Entry of this table to which each of the shares that come to rest belongs, -1 for none ``[rows of Shares]``."""
     flow_s: FloatArray
     """Rank-seconds that passed through each wait group, its own and those handed on to it ``[wait groups]``."""
-    row_of_gap: IntArray
-    """Start of the rows of own work of every gap ``[gaps + 1]``."""
+    row_of_burst: IntArray
+    """Start of the rows of own work of every burst ``[bursts + 1]``."""
     work: IntArray
     """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
     ``[activities]``."""
@@ -81,10 +81,10 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
     if work is None:
         work = np.full(len(timeline.activities), ALONE, dtype=np.int64)
     numbering = Numbering.of(timeline)
-    row_of_gap = own_first(timeline)
-    stretches = find_stretches(timeline, waits)
-    groups, runs = group_waits(timeline, stretches)
-    shares = split(timeline, waits, row_of_gap, stretches, groups, runs, numbering, work)
+    row_of_burst = own_first(timeline)
+    intervals = find_sync_intervals(timeline, waits)
+    groups, runs = group_waits(timeline, intervals)
+    shares = split(timeline, waits, row_of_burst, intervals, groups, runs, numbering, work)
     flow, left = propagate(groups.group_wait_s, shares)
     culprit = groups.comparison_culprit[groups.group_comparison]
     late_vertex = groups.comparison_vertex[groups.group_comparison]
@@ -96,7 +96,7 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
     summed = weighted_count(number, seconds, len(keys))
     order = np.argsort(-summed, kind="stable")
     order = order[summed[order] > 0.0]
-    entry = np.full(len(keys), -1, dtype=stretches.call.dtype)
+    entry = np.full(len(keys), -1, dtype=intervals.call.dtype)
     entry[order] = np.arange(len(order))
     return BlameTable(
         numbering,
@@ -104,11 +104,11 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
         target=keys[order] % width,
         seconds=summed[order],
         groups=groups,
-        stretches=stretches,
+        intervals=intervals,
         shares=shares,
         share_entry=entry[number[: len(shares.group)]],
         flow_s=flow,
-        row_of_gap=row_of_gap,
+        row_of_burst=row_of_burst,
         work=work,
     )
 
@@ -134,8 +134,8 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
 def split(
     timeline: Timeline,
     waits: WaitStates,
-    row_of_gap: IntArray,
-    stretches: Stretches,
+    row_of_burst: IntArray,
+    intervals: SyncIntervals,
     groups: Groups,
     runs: Runs,
     numbering: Numbering,
@@ -150,14 +150,14 @@ def split(
 
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
     works = int(same.max(initial=ALONE)) + 1
-    carried = carried_in(timeline, wait_s, call_s, row_of_gap, numbering, groups.group_of_call)
+    carried = carried_in(timeline, wait_s, call_s, row_of_burst, numbering, groups.group_of_call)
 
     work = work_by_target(
-        timeline, row_of_gap, wait_s, call_s, groups.group_of_call, numbering.transfer, numbering.wait
+        timeline, row_of_burst, wait_s, call_s, groups.group_of_call, numbering.transfer, numbering.wait
     )
 
     def part(at: slice) -> Shares:
-        sums = sum_stretches(timeline, wait_s, call_s, work, stretches, groups, runs, numbering, carried, at)
+        sums = sum_intervals(timeline, wait_s, call_s, work, intervals, groups, runs, numbering, carried, at)
         group, target, share = split_comparisons(
             at.start,
             at.stop,

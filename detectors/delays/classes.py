@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.sync_intervals import MESSAGES, Stretches
+from scalana.detectors.delays.sync_intervals import MESSAGES, SyncIntervals
 from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import quantile_by_key, weighted_count
@@ -81,34 +81,34 @@ class Runs:
     """Whether that location waited in any of the comparison's instances ``[runs]``."""
     begins: IntArray
     """Start of each run's stretches ``[runs + 1]``."""
-    stretch: IntArray
+    interval: IntArray
     """Row of a member's stretch; of the culprit's, its lateness ``[stretches looked at]``."""
     met_s: FloatArray
     """Of a culprit's stretch, when it met the first of the members that are looked at ``[latenesses]``."""
 
 
-def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]:
-    """Assign rows of ``stretches`` to comparisons and wait groups, and choose those that are looked at."""
+def group_waits(timeline: Timeline, intervals: SyncIntervals) -> tuple[Groups, Runs]:
+    """Assign rows of ``intervals`` to comparisons and wait groups, and choose those that are looked at."""
     calls, instances = timeline.calls, timeline.instances
-    culprit, since = stretches.culprit, stretches.since_culprit
+    culprit, since = intervals.culprit, intervals.since_culprit
     place, _ = number_columns(
         calls.location[culprit],
         calls.vertex[culprit],
-        instances.communicator[stretches.instance],
+        instances.communicator[intervals.instance],
         np.where(since >= 0, calls.vertex[np.maximum(since, 0)], np.int64(-1)),
     )
-    place, _ = number_columns(place, _receiver(place, timeline, stretches))
-    comparison, chosen = number_columns(place, _size_classes(place, stretches))
+    place, _ = number_columns(place, _receiver(place, timeline, intervals))
+    comparison, chosen = number_columns(place, _size_classes(place, intervals))
     culprit = culprit[chosen]
-    sampled, pooled, count, runs = _choose(timeline, stretches, comparison, calls.location[culprit])
-    waiting = np.flatnonzero(stretches.wait_s > 0.0)
-    call, seconds = stretches.call[waiting], stretches.wait_s[waiting]
+    sampled, pooled, count, runs = _choose(timeline, intervals, comparison, calls.location[culprit])
+    waiting = np.flatnonzero(intervals.wait_s > 0.0)
+    call, seconds = intervals.call[waiting], intervals.wait_s[waiting]
     all_s = seconds if timeline.unwritten is None else seconds * timeline.unwritten.stands_for[call]
-    of_waiting = np.repeat(comparison, np.diff(stretches.first))[waiting]
+    of_waiting = np.repeat(comparison, np.diff(intervals.first))[waiting]
     waiter = calls.location[call]
     group, first = number_columns(of_waiting, np.where(pooled[of_waiting] > 0, -1, waiter), calls.vertex[call])
-    group = group.astype(stretches.call.dtype)
-    wait_group, group_of_call = np.full(len(stretches), -1, group.dtype), np.full(len(calls), -1, group.dtype)
+    group = group.astype(intervals.call.dtype)
+    wait_group, group_of_call = np.full(len(intervals), -1, group.dtype), np.full(len(calls), -1, group.dtype)
     wait_group[waiting] = group
     group_of_call[call] = group
     return Groups(
@@ -122,7 +122,7 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
         group_waiter=wide(waiter[_longest(group, seconds, call, len(first))]),
         group_waiters=np.maximum(pooled[of_waiting[first]], 1),
         group_vertex=wide(calls.vertex[call[first]]),
-        group_operation=wide(instances.operation[stretches.instance_of(waiting[first])]),
+        group_operation=wide(instances.operation[intervals.instance_of(waiting[first])]),
         group_wait_s=weighted_count(group, all_s, len(first)),
         group_seen_s=weighted_count(group, seconds, len(first)),
         group_count=np.bincount(group, minlength=len(first)),
@@ -130,12 +130,12 @@ def group_waits(timeline: Timeline, stretches: Stretches) -> tuple[Groups, Runs]
     ), runs
 
 
-def _receiver(place: IntArray, timeline: Timeline, stretches: Stretches) -> IntArray:
+def _receiver(place: IntArray, timeline: Timeline, intervals: SyncIntervals) -> IntArray:
     """Who receives what a culprit sends from one place to a few: its stretch is there once for each of them, but what
     each of them did only once. -1 for collectives, and where those that receive are many ``[latenesses]``."""
-    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
+    message = np.isin(timeline.instances.operation[intervals.instance], MESSAGES)
     receiver = np.full(len(place), -1, dtype=np.int64)
-    receiver[message] = timeline.calls.location[stretches.call[stretches.first[:-1][message]]]
+    receiver[message] = timeline.calls.location[intervals.call[intervals.first[:-1][message]]]
     _, one = number_columns(place, receiver)
     few = np.bincount(place[one]) <= POOLED
     return np.where(few[place], receiver, -1)
@@ -153,7 +153,7 @@ def _longest(number: IntArray, value: FloatArray, call: IntArray, length: int) -
 
 
 def _choose(
-    timeline: Timeline, stretches: Stretches, comparison: IntArray, culprit: IntArray
+    timeline: Timeline, intervals: SyncIntervals, comparison: IntArray, culprit: IntArray
 ) -> tuple[npt.NDArray[np.bool_], IntArray, IntArray, Runs]:
     """Choose the members of each comparison whose stretches are looked at. A location is chosen with all its rows.
 
@@ -163,22 +163,22 @@ def _choose(
     count = len(culprit)
     order = ordered(comparison, count)
     first = np.concatenate(([0], np.cumsum(np.bincount(comparison, minlength=count))))
-    rows = np.concatenate(([0], np.cumsum(np.diff(stretches.first)[order])))[first]
-    sampled, met_s = np.ones(len(stretches), dtype=bool), np.full(len(stretches.culprit), np.inf)
+    rows = np.concatenate(([0], np.cumsum(np.diff(intervals.first)[order])))[first]
+    sampled, met_s = np.ones(len(intervals), dtype=bool), np.full(len(intervals.culprit), np.inf)
 
     def choose(at: slice) -> tuple[npt.NDArray[Any], ...]:
-        lateness = order[first[at.start] : first[at.stop]]
-        of_lateness = comparison[lateness] - at.start
-        row, size = stretches.rows_of(lateness), stretches.first[lateness + 1] - stretches.first[lateness]
+        delay = order[first[at.start] : first[at.stop]]
+        of_lateness = comparison[delay] - at.start
+        row, size = intervals.rows_of(delay), intervals.first[delay + 1] - intervals.first[delay]
         starts = np.cumsum(size) - size
         of_row = np.repeat(of_lateness, size)
-        run, one = number_columns(of_row, timeline.calls.location[stretches.call[row]])
-        waits = np.bincount(run, stretches.wait_s[row] > 0.0) > 0.0
+        run, one = number_columns(of_row, timeline.calls.location[intervals.call[row]])
+        waits = np.bincount(run, intervals.wait_s[row] > 0.0) > 0.0
         of_run = of_row[one]
         chosen, pooled = _every_so_many(of_run, waits)
         looked_at = chosen[run]
         sampled[row] = looked_at
-        met_s[lateness] = np.minimum.reduceat(np.where(looked_at, stretches.met_s[row], np.inf), starts)
+        met_s[delay] = np.minimum.reduceat(np.where(looked_at, intervals.met_s[row], np.inf), starts)
         late = np.logical_or.reduceat(looked_at, starts)
         # Their runs in order, with one for the culprit before those of every comparison.
         runs = np.bincount(of_run[chosen], minlength=len(pooled)) + 1
@@ -186,23 +186,23 @@ def _choose(
         number = np.cumsum(chosen) + of_run
         key = np.concatenate([of_culprit[of_lateness[late]], number[run[looked_at]]])
         total = int(runs.sum())
-        stretch = np.concatenate([lateness[late], row[looked_at]])[ordered(key, total)]
+        interval = np.concatenate([delay[late], row[looked_at]])[ordered(key, total)]
         location, run_waits = np.empty(total, dtype=np.int32), np.zeros(total, dtype=bool)
         location[of_culprit] = culprit[at]
-        location[number[chosen]] = timeline.calls.location[stretches.call[row[one[chosen]]]]
+        location[number[chosen]] = timeline.calls.location[intervals.call[row[one[chosen]]]]
         run_waits[number[chosen]] = waits[chosen]
-        event = stretches.event[lateness]
+        event = intervals.event[delay]
         another = np.append(True, (np.diff(event) != 0) | (np.diff(of_lateness) != 0))
         count = np.bincount(of_lateness[another], minlength=len(pooled))
-        return pooled, count, runs, location, run_waits, np.bincount(key, minlength=total), stretch
+        return pooled, count, runs, location, run_waits, np.bincount(key, minlength=total), interval
 
     parts = each(choose, portions_of(rows))
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return sampled, none, none, Runs(np.zeros(1, np.int64), none, sampled[:0], np.zeros(1, np.int64), none, met_s)
-    pooled, events, runs, location, waits, size, stretch = (np.concatenate(part) for part in zip(*parts, strict=True))
+    pooled, events, runs, location, waits, size, interval = (np.concatenate(part) for part in zip(*parts, strict=True))
     begins, run_first = (np.concatenate(([0], np.cumsum(column))) for column in (size, runs))
-    return sampled, pooled, events, Runs(run_first, location, waits, begins, stretch.astype(np.int32), met_s)
+    return sampled, pooled, events, Runs(run_first, location, waits, begins, interval.astype(np.int32), met_s)
 
 
 def _every_so_many(comparison: IntArray, waits: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], IntArray]:
@@ -219,7 +219,7 @@ def _every_so_many(comparison: IntArray, waits: npt.NDArray[np.bool_]) -> tuple[
     return chosen, np.where(waiters > POOLED, waiters, 0)
 
 
-def _size_classes(place: IntArray, stretches: Stretches) -> IntArray:
+def _size_classes(place: IntArray, intervals: SyncIntervals) -> IntArray:
     """Split the latenesses of a place where their waits differ much (a fault in every tenth step).
 
     Class 0 holds the waits above half of the 90th percentile over the place's rows, each further class those down to a
@@ -227,11 +227,11 @@ def _size_classes(place: IntArray, stretches: Stretches) -> IntArray:
     """
     if not len(place):
         return np.zeros(0, dtype=np.int64)
-    event = stretches.event
+    event = intervals.event
     begins = np.flatnonzero(np.append(True, event[1:] != event[:-1]))
-    longest = np.maximum.reduceat(stretches.wait_s, stretches.first[begins])
+    longest = np.maximum.reduceat(intervals.wait_s, intervals.first[begins])
     longest = np.repeat(longest, np.diff(np.append(begins, len(event))))
-    size = np.diff(stretches.first)
+    size = np.diff(intervals.first)
     _, reference = quantile_by_key(np.repeat(place, size), np.repeat(longest, size), 0.9)
     ratio = np.maximum(reference[place], 1e-12) / np.maximum(longest, 1e-12)
     return np.clip(np.floor(np.log(np.maximum(ratio, 1e-12)) / np.log(4.0) + 0.5), 0, 3).astype(np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -55,7 +55,7 @@ def with_contexts_of_others(activities: IntArray, ranks: list[int], work: IntArr
     own = timeline.own
     candidates = np.isin(work, work[several])
     rows = np.flatnonzero(candidates[own.activity])
-    rank = timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]]
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
     rows = rows[np.isin(rank, ranks)]
     done_s = weighted_count(own.activity[rows], own.seconds[rows], len(work))
     here_s = weighted_count(work[several], done_s[several], int(work.max()) + 1)

@@ -23,10 +23,10 @@ class StartedThreads:
     """``[threads]``"""
     main: IntArray
     """Location that started it ``[threads]``."""
-    gap: IntArray
+    burst: IntArray
     """Gap of the main location in which it did ``[threads]``."""
     into_s: FloatArray
-    """How long after that gap began ``[threads]``."""
+    """How long after that burst began ``[threads]``."""
 
     @classmethod
     def of(cls, timeline: Timeline) -> StartedThreads:
@@ -42,9 +42,9 @@ class StartedThreads:
                 if locations.rank[thread] != locations.rank[main] or start_s <= locations.start_s[main]:
                     continue
                 first, end = calls.first[main : main + 2].tolist()
-                gap = first + int(np.searchsorted(calls.enter_s[first:end], start_s))
-                begin_s = float(calls.exit_s[gap - 1] if gap > first else locations.start_s[main])
-                found.append((thread, main, gap if gap < end else len(calls) + main, max(start_s - begin_s, 0.0)))
+                burst = first + int(np.searchsorted(calls.enter_s[first:end], start_s))
+                begin_s = float(calls.exit_s[burst - 1] if burst > first else locations.start_s[main])
+                found.append((thread, main, burst if burst < end else len(calls) + main, max(start_s - begin_s, 0.0)))
         if not found:
             none = np.zeros(0, np.int64)
             return cls(none, none, none, np.zeros(0))
@@ -57,15 +57,15 @@ class StartedThreads:
     def calls_before(self, row: int, timeline: Timeline) -> slice:
         """Calls of the main location before a thread is started."""
         first, end = timeline.calls.first[self.main[row] : self.main[row] + 2].tolist()
-        gap = int(self.gap[row])
-        return slice(first, min(gap, end) if gap < len(timeline.calls) else end)
+        burst = int(self.burst[row])
+        return slice(first, min(burst, end) if burst < len(timeline.calls) else end)
 
     def head_start_s(self, removed_s: FloatArray, timeline: Timeline) -> FloatArray:
-        """How much earlier each location starts if so much goes from gaps ``[locations]``."""
+        """How much earlier each location starts if so much goes from bursts ``[locations]``."""
         earlier = np.zeros(len(timeline.locations))
         for row, thread in enumerate(self.location.tolist()):
             before = float(removed_s[self.calls_before(row, timeline)].sum())
-            earlier[thread] = before + min(float(removed_s[self.gap[row]]), float(self.into_s[row]))
+            earlier[thread] = before + min(float(removed_s[self.burst[row]]), float(self.into_s[row]))
         return earlier
 
 
@@ -82,12 +82,12 @@ class CarriedIn:
 
 
 def carried_in(
-    timeline: Timeline, wait_s: FloatArray, call_s: FloatArray, row_of_gap: IntArray, numbering: Numbering,
+    timeline: Timeline, wait_s: FloatArray, call_s: FloatArray, row_of_burst: IntArray, numbering: Numbering,
     group_of_call: IntArray,
 ) -> CarriedIn:  # fmt: skip
     """Tell what each location is late with: its start, and for threads what their main one did until it started them.
 
-    The columns are those of :func:`~scalana.detectors.delays.summing.sum_stretches`.
+    The columns are those of :func:`~scalana.detectors.delays.summing.sum_intervals`.
     """
     locations, own, calls = timeline.locations, timeline.own, timeline.calls
     started = StartedThreads.of(timeline)
@@ -99,9 +99,11 @@ def carried_in(
     seconds = [np.full(1, begin_s) for begin_s in start_s.tolist()]
     for row, thread in enumerate(started.location.tolist()):
         before = started.calls_before(row, timeline)
-        whole = rows_of_ranges(row_of_gap[before], row_of_gap[before.start + 1 : before.stop + 1] - row_of_gap[before])
-        gap = int(started.gap[row])
-        part = np.arange(row_of_gap[gap], row_of_gap[gap + 1])
+        whole = rows_of_ranges(
+            row_of_burst[before], row_of_burst[before.start + 1 : before.stop + 1] - row_of_burst[before]
+        )
+        burst = int(started.burst[row])
+        part = np.arange(row_of_burst[burst], row_of_burst[burst + 1])
         # It ran when it started the thread: what it then rested for came later.
         busy_s = own.cpu_s[part] + own.core_wait_s[part]
         part = part[np.argsort(-busy_s / np.maximum(own.seconds[part], 1e-300), kind="stable")]

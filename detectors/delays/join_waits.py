@@ -14,25 +14,25 @@ import numpy as np
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
 MOST = 0.5
-"""Part of a location's time that a gap must take."""
+"""Part of a location's time that a burst must take."""
 AT_REST = 0.5
-"""Part of a gap that must be neither work on a CPU nor waiting for one, or for a helper that makes no calls: the end of
-it, as a thread may compute before it waits for another one."""
+"""Part of a burst that must be neither work on a CPU nor waiting for one, or for a helper that makes no calls: the end
+of it, as a thread may compute before it waits for another one."""
 RESTING = 0.8
 """Part of what a thread does at a place that must be so for it to rest there."""
 SOON = 0.1
-"""Part of a gap within which it must end when the other thread is done."""
+"""Part of a burst within which it must end when the other thread is done."""
 
 
 @dataclass(slots=True)
-class JoinedThreads:
-    """Gaps in which a location rests until another one of its rank is done."""
+class JoinWaits:
+    """Bursts in which a location rests until another one of its rank is done."""
 
-    gap: IntArray
+    burst: IntArray
     """``[rests]``, ascending."""
     length_s: FloatArray
     """How long it rests ``[rests]``."""
@@ -40,28 +40,28 @@ class JoinedThreads:
     """The last call of the other location in it ``[rests]``."""
 
     def __len__(self) -> int:
-        return len(self.gap)
+        return len(self.burst)
 
 
-def joined_threads(timeline: Timeline) -> JoinedThreads:
+def join_waits(timeline: Timeline) -> JoinWaits:
     """Find them. O(rows of own work) where ranks have several locations, and nothing else."""
     calls, locations, own = timeline.calls, timeline.locations, timeline.own
     none = np.zeros(0, dtype=np.int64)
     several = np.bincount(locations.rank, minlength=timeline.ranks) > 1
     if not several.any():
-        return JoinedThreads(none, np.zeros(0), none)
+        return JoinWaits(none, np.zeros(0), none)
     helped = timeline.activities.helper[own.activity] & ~_own_work_beside(timeline, several)
     at_rest = np.where(helped, 0.0, own.seconds - own.cpu_s - own.core_wait_s)
-    gaps = len(calls) + len(locations)
-    length_s, rest_s = (weighted_count(own.gap, seconds, gaps) for seconds in (own.seconds, at_rest))
-    location = gap_locations(timeline)
+    bursts = len(calls) + len(locations)
+    length_s, rest_s = (weighted_count(own.burst, seconds, bursts) for seconds in (own.seconds, at_rest))
+    location = burst_locations(timeline)
     span_s = (locations.end_s - locations.start_s)[location]
     wanted = (length_s >= MOST * span_s) & (rest_s >= AT_REST * length_s) & several[locations.rank[location]]
     found: list[tuple[int, float, int]] = []
-    for gap in np.flatnonzero(wanted & (length_s > 0.0)).tolist():
-        here = int(location[gap])
-        until_s = float(calls.enter_s[gap]) if gap < len(calls) else float(locations.end_s[here])
-        last, length = -1, float(length_s[gap])
+    for burst in np.flatnonzero(wanted & (length_s > 0.0)).tolist():
+        here = int(location[burst])
+        until_s = float(calls.enter_s[burst]) if burst < len(calls) else float(locations.end_s[here])
+        last, length = -1, float(length_s[burst])
         for other in np.flatnonzero(locations.rank == locations.rank[here]).tolist():
             ends = calls.exit_s[calls.first[other] : calls.first[other + 1]]
             before = int(np.searchsorted(ends, until_s, side="right")) - 1
@@ -69,32 +69,32 @@ def joined_threads(timeline: Timeline) -> JoinedThreads:
                 call = int(calls.first[other]) + before
                 last = call if last < 0 or calls.exit_s[call] > calls.exit_s[last] else last
         if last >= 0:
-            found.append((gap, float(rest_s[gap]), last))
+            found.append((burst, float(rest_s[burst]), last))
     if not found:
-        return JoinedThreads(none, np.zeros(0), none)
-    return JoinedThreads(*(np.array(column) for column in zip(*found, strict=True)))
+        return JoinWaits(none, np.zeros(0), none)
+    return JoinWaits(*(np.array(column) for column in zip(*found, strict=True)))
 
 
 def _own_work_beside(timeline: Timeline, several: BoolArray) -> BoolArray:
     """Rows of helpers at places where a location of the same rank works itself: a thread that communicates, and whose
     own rows say what it does. ``several`` says which ranks have more than one ``[ranks]``."""
     own, activities = timeline.own, timeline.activities
-    rank = timeline.locations.rank[gap_locations(timeline)[own.gap]]
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
     rows = np.flatnonzero(several[rank])
     place = number_columns(activities.vertex, activities.line)[0][own.activity[rows]]
     key = rank[rows] * (len(activities.vertex) + 1) + place
     helper = activities.helper[own.activity[rows]]
-    result = np.zeros(len(own.gap), np.bool_)
+    result = np.zeros(len(own.burst), np.bool_)
     result[rows[helper & np.isin(key, key[~helper])]] = True
     return result
 
 
 @dataclass(slots=True)
 class WorkByTarget:
-    """Own work by gap, with what rests were for in their place."""
+    """Own work by burst, with what rests were for in their place."""
 
-    row_of_gap: IntArray
-    """Start of the rows of every gap ``[gaps + 1]``."""
+    row_of_burst: IntArray
+    """Start of the rows of every burst ``[bursts + 1]``."""
     target: IntArray
     """``[rows]``"""
     seconds: FloatArray
@@ -103,7 +103,7 @@ class WorkByTarget:
 
 def work_by_target(
     timeline: Timeline,
-    row_of_gap: IntArray,
+    row_of_burst: IntArray,
     wait_s: FloatArray,
     call_s: FloatArray,
     group_of_call: IntArray,
@@ -116,35 +116,35 @@ def work_by_target(
     ``[calls]``; ``transfer`` and ``wait`` the first numbers of such targets.
     """
     own, calls = timeline.own, timeline.calls
-    joined = joined_threads(timeline)
+    joined = join_waits(timeline)
     if not len(joined):
-        return WorkByTarget(row_of_gap, own.activity, own.seconds)
+        return WorkByTarget(row_of_burst, own.activity, own.seconds)
     targets, seconds = [], []
-    size, done = np.diff(row_of_gap), 0
-    for gap, last in zip(joined.gap.tolist(), joined.call.tolist(), strict=True):
-        rows = np.arange(row_of_gap[gap], row_of_gap[gap + 1])
+    size, done = np.diff(row_of_burst), 0
+    for burst, last in zip(joined.burst.tolist(), joined.call.tolist(), strict=True):
+        rows = np.arange(row_of_burst[burst], row_of_burst[burst + 1])
         rests = own.cpu_s[rows] + own.core_wait_s[rows] <= (1.0 - RESTING) * own.seconds[rows]
-        other, begin_s = int(calls.location[last]), _begin_s(gap, timeline)
+        other, begin_s = int(calls.location[last]), _begin_s(burst, timeline)
         first = int(calls.first[other])
         first += int(np.searchsorted(calls.enter_s[first : last + 1], begin_s))
         inside = np.arange(first, last + 1)
-        of_other = np.arange(row_of_gap[first], row_of_gap[last + 1])
+        of_other = np.arange(row_of_burst[first], row_of_burst[last + 1])
         waits = inside[wait_s[inside] > 0.0]
         what = np.concatenate((own.activity[of_other], transfer + calls.vertex[inside], wait + group_of_call[waits]))
         long_s = np.concatenate((own.seconds[of_other], (call_s - wait_s)[inside], wait_s[waits]))
         part = min(1.0, float(own.seconds[rows[rests]].sum()) / max(float(long_s.sum()), 1e-300))
         targets += [own.activity[done : rows[0]], own.activity[rows[~rests]], what]
         seconds += [own.seconds[done : rows[0]], own.seconds[rows[~rests]], part * long_s]
-        size[gap] = len(rows) - int(rests.sum()) + len(what)
-        done = int(row_of_gap[gap + 1])
+        size[burst] = len(rows) - int(rests.sum()) + len(what)
+        done = int(row_of_burst[burst + 1])
     targets.append(own.activity[done:])
     seconds.append(own.seconds[done:])
-    first_row = np.concatenate(([0], np.cumsum(size))).astype(row_of_gap.dtype)
+    first_row = np.concatenate(([0], np.cumsum(size))).astype(row_of_burst.dtype)
     return WorkByTarget(first_row, np.concatenate(targets).astype(own.activity.dtype), np.concatenate(seconds))
 
 
-def _begin_s(gap: int, timeline: Timeline) -> float:
+def _begin_s(burst: int, timeline: Timeline) -> float:
     calls, locations = timeline.calls, timeline.locations
-    location = gap - len(calls) if gap >= len(calls) else int(calls.location[gap])
-    before = int(calls.first[location + 1]) - 1 if gap >= len(calls) else gap - 1
+    location = burst - len(calls) if burst >= len(calls) else int(calls.location[burst])
+    before = int(calls.first[location + 1]) - 1 if burst >= len(calls) else burst - 1
     return float(calls.exit_s[before] if before >= calls.first[location] else locations.start_s[location])

@@ -14,7 +14,7 @@ import numpy as np
 from scalana.detectors.delays.classes import Groups, Runs
 from scalana.detectors.delays.forks import CarriedIn
 from scalana.detectors.delays.join_waits import WorkByTarget
-from scalana.detectors.delays.sync_intervals import Stretches
+from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.graphs.arrays.segments import grown, sort_values
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -34,12 +34,12 @@ class Sums:
     """``[rows]``"""
 
 
-def sum_stretches(
+def sum_intervals(
     timeline: Timeline,
     wait_s: FloatArray,
     call_s: FloatArray,
     work: WorkByTarget,
-    stretches: Stretches,
+    intervals: SyncIntervals,
     groups: Groups,
     runs: Runs,
     numbering: Numbering,
@@ -57,13 +57,13 @@ def sum_stretches(
             at.stop,
             runs.first,
             runs.begins,
-            runs.stretch,
-            stretches.culprit,
-            stretches.since_culprit,
+            runs.interval,
+            intervals.culprit,
+            intervals.since_culprit,
             runs.met_s,
-            stretches.call,
-            stretches.since_call,
-            stretches.met_s,
+            intervals.call,
+            intervals.since_call,
+            intervals.met_s,
             calls.enter_s,
             calls.exit_s,
             call_s,
@@ -72,7 +72,7 @@ def sum_stretches(
             calls.vertex,
             wait_s,
             groups.group_of_call,
-            work.row_of_gap,
+            work.row_of_burst,
             work.target,
             work.seconds,
             carried.first,
@@ -101,7 +101,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     high,
     run_first,
     begins,
-    stretch,
+    interval,
     culprit,
     since_culprit,
     late_met_s,
@@ -116,7 +116,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     vertex,
     wait_s,
     group_of_call,
-    row_of_gap,
+    row_of_burst,
     own_activity,
     own_s,
     carried_first,
@@ -131,11 +131,11 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     start, end = run_first[low], run_first[high]
     sum_first = np.zeros(end - start + 1, np.int64)
     capacity = max(1024, 4 * (begins[end] - begins[start]))
-    target = np.empty(capacity, stretch.dtype)
+    target = np.empty(capacity, interval.dtype)
     seconds = np.empty(capacity, np.float64)
     used = 0
     scratch = np.zeros(width, np.float64)
-    touched = np.empty(width, stretch.dtype)
+    touched = np.empty(width, interval.dtype)
     comparison = low
     for run in range(start, end):
         while run_first[comparison + 1] <= run:
@@ -143,11 +143,11 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
         of_culprit = run == run_first[comparison]
         count = np.int64(0)  # of the type that it has later, that one version of _add will do
         for place in range(begins[run], begins[run + 1]):
-            row = stretch[place]
+            row = interval[place]
             call = culprit[row] if of_culprit else member[row]
             last = since_culprit[row] if of_culprit else since_member[row]
             begin = last + 1 if last >= 0 else first[location[call]]
-            for own in range(row_of_gap[begin], row_of_gap[call + 1]):
+            for own in range(row_of_burst[begin], row_of_burst[call + 1]):
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
             for between in range(begin, call):

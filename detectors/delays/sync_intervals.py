@@ -33,7 +33,7 @@ there on: a greater difference at the beginning would explain most of the wait."
 
 
 @dataclass(slots=True)
-class Stretches:
+class SyncIntervals:
     """What is compared to explain the waits, in two levels: *latenesses*, and in each the members of its instance.
 
     A lateness is a culprit that comes late to an instance, as it is for the members that it last met in one and the
@@ -80,7 +80,7 @@ class Stretches:
         return rows_of_ranges(first, size)
 
 
-def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
+def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
     """Find for every wait, and for the other members of its instance, the stretches to compare.
 
     Cost: linear in the rows, where ranks meet often.
@@ -121,7 +121,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         call[others] = other
         return first, call, wait_s
 
-    def find(at: slice) -> Stretches:
+    def find(at: slice) -> SyncIntervals:
         first, call, wait_s = participants(at)
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
@@ -130,7 +130,7 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         )  # fmt: skip
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
-        return Stretches(
+        return SyncIntervals(
             culprit[event], instance[event], since_culprit[begins[:-1]], event.astype(call.dtype), begins, call, wait_s,
             since_call, met_s,
         )  # fmt: skip
@@ -141,8 +141,8 @@ def find_stretches(timeline: Timeline, waits: WaitStates) -> Stretches:
         part.first, before = (part.first if part is parts[-1] else part.first[:-1]) + before, before + len(part)
     if not parts:
         none: npt.NDArray[Any] = np.zeros(0, dtype=np.int32)
-        return Stretches(none, none, none, none, np.zeros(1, dtype=np.int64), none, np.zeros(0), none, np.zeros(0))
-    return concatenate(parts, Stretches)
+        return SyncIntervals(none, none, none, none, np.zeros(1, dtype=np.int64), none, np.zeros(0), none, np.zeros(0))
+    return concatenate(parts, SyncIntervals)
 
 
 def _by_event(waits: WaitStates) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
 
@@ -20,17 +20,17 @@ def split_time(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float
     if not len(locations):
         return TimeSplit(other_s=ranks * seconds)
     main_work: npt.NDArray[np.bool_] | slice = slice(None)
-    main_calls, main_gaps = main_work, main_work
+    main_calls, main_bursts = main_work, main_work
     if not locations.is_main.all():
-        gap_location = gap_locations(timeline)
-        main_work, main_calls = locations.is_main[gap_location[own.gap]], locations.is_main[calls.location]
-        main_gaps = locations.is_main[gap_location]
+        burst_location = burst_locations(timeline)
+        main_work, main_calls = locations.is_main[burst_location[own.burst]], locations.is_main[calls.location]
+        main_bursts = locations.is_main[burst_location]
     work = float(np.minimum(own.cpu_s, own.seconds)[main_work].sum())
     outside = float(own.seconds[main_work].sum())
     wait = float(waits.all_s(timeline)[main_calls].sum())
     inside = float((calls.exit_s - calls.enter_s)[main_calls].sum())
     if timeline.unwritten is not None:
-        inside += float(timeline.unwritten.gap_s[main_gaps].sum())
+        inside += float(timeline.unwritten.burst_s[main_bursts].sum())
         wait = min(wait, inside)  # it is estimated
     return TimeSplit(
         work_s=work,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import ROW, Calls, Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 
@@ -97,7 +97,7 @@ def find_waits(timeline: Timeline, dependencies: Dependencies | None = None) -> 
 
 
 def unwritten_waits(timeline: Timeline, waits: WaitStates) -> FloatArray | None:
-    """Estimated seconds of waiting in the calls that were not written, by gap; None where all were ``[gaps]``.
+    """Estimated seconds of waiting in the calls that were not written, by burst; None where all were ``[bursts]``.
 
     Of every location as large a part of these calls as the written ones say of all its calls.
     """
@@ -106,10 +106,10 @@ def unwritten_waits(timeline: Timeline, waits: WaitStates) -> FloatArray | None:
         return None
     count = len(timeline.locations)
     extra = np.bincount(calls.location, waits.all_s(timeline) - waits.wait_s, count)
-    location = gap_locations(timeline)
-    between = np.bincount(location, unwritten.gap_s, count)
+    location = burst_locations(timeline)
+    between = np.bincount(location, unwritten.burst_s, count)
     part = np.divide(extra, between, out=np.zeros(count), where=between > 0.0)
-    return np.asarray(unwritten.gap_s * np.clip(part, 0.0, 1.0)[location])
+    return np.asarray(unwritten.burst_s * np.clip(part, 0.0, 1.0)[location])
 
 
 def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice) -> WaitStates:

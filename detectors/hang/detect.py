@@ -209,8 +209,8 @@ def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> 
     locations = np.nonzero((timeline.locations.rank == rank) & timeline.locations.is_main)[0]
     if not len(locations):
         return -1, -1, 0.0
-    gap = len(timeline.calls) + int(locations[0])
-    rows = np.nonzero(timeline.own.gap == gap)[0]
+    burst = len(timeline.calls) + int(locations[0])
+    rows = np.nonzero(timeline.own.burst == burst)[0]
     if not len(rows):
         return -1, -1, 0.0
     seconds = np.bincount(timeline.own.activity[rows], weights=timeline.own.seconds[rows])

@@ -16,17 +16,17 @@ from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
-from scalana.detectors.late_ranks.uneven_tasks import Pieces
-from scalana.detectors.noise.contention import STEADY, Crowding, alone, computes_in_turn, stretches_of
+from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
+from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, stretches_of
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
 from scalana.detectors.noise.significance import DEAD_BAND, Significance, significance
-from scalana.detectors.noise.task_farms import Pool
+from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.whatif.changes import StretchExcess, change_of
-from scalana.detectors.whatif.joins import with_joined_threads
+from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.shards import each
 from scalana.graphs.arrays.types import FloatArray
@@ -81,7 +81,7 @@ class _Case:
 
 
 def detect(
-    timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay, pools: list[Pool]
+    timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay, farms: list[TaskFarm]
 ) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
     total = float(waits.all_s(timeline).sum())
@@ -94,12 +94,12 @@ def detect(
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
     judged = _judged(large, run)
     late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
-    crowding = Crowding.of(timeline)
+    contention = CoreContention.of(timeline)
     cases = [
         case
         for candidate, excess in sorted(late, key=lambda measured: -measured[0].lost_s)
-        if not takes_its_share(candidate, excess, table, timeline, psg, pools)
-        and (case := _case(candidate, excess, judged, crowding, run)) is not None
+        if not takes_its_share(candidate, excess, table, timeline, psg, farms)
+        and (case := _case(candidate, excess, judged, contention, run)) is not None
     ]
     return _told(cases, run) if cases else []
 
@@ -116,25 +116,25 @@ def _late(large: list[Candidate], small: list[Candidate], judged: Significance, 
     """The candidates that are late by themselves, and what of the others lies in pieces of work that are far larger
     than their like (with ``small`` ones beside these)."""
     table, timeline, psg = run.table, run.timeline, run.psg
-    pieces = Pieces.of(table, timeline, WORTH * run.recorded_s)
+    tasks = UnevenTasks.of(table, timeline, WORTH * run.recorded_s)
     loud = [_stands_out(candidate, judged, run) for candidate in large]
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
     for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
         in_turn = _signal(candidate, table, judged.steady) < STEADY
         if excess is not None and (
-            (in_turn and pieces.excess(candidate, table, timeline) is not None)
+            (in_turn and tasks.excess(candidate, table, timeline) is not None)
             or is_ordinary(candidate, excess, table, timeline, psg)
             or is_made_up_for(candidate, excess, table, timeline, psg)
         ):
             others.append(candidate)
         else:
             late.append((candidate, excess))
-    return late + list[Measured](pieces.causes(others, small, table, timeline, psg, run.replay))
+    return late + list[Measured](tasks.causes(others, small, table, timeline, psg, run.replay))
 
 
 def _case(
-    candidate: Candidate, excess: StretchExcess | None, judged: Significance, crowding: Crowding, run: _Run
+    candidate: Candidate, excess: StretchExcess | None, judged: Significance, contention: CoreContention, run: _Run
 ) -> _Case | None:
     """A candidate that costs enough, for how sure one can be of it; None for any other."""
     table, timeline = run.table, run.timeline
@@ -146,7 +146,7 @@ def _case(
         # Who is late on average does more over the run, too; who is late in turn need not.
         in_turn = steady < STEADY or len(candidate.ranks) == timeline.ranks
         more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
-        programs = crowding.programs_part(excess, more)
+        programs = contention.programs_part(excess, more)
     finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
     if drifts:
         finding.evidence["drifts"] = True
@@ -162,7 +162,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     """The findings that are left when it is known what mending each would bring, complete."""
     table, timeline, psg = run.table, run.timeline, run.psg
     changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
-    measured_end, ends = run.replay.run_ends_s(with_joined_threads(changes, timeline, run.replay))
+    measured_end, ends = run.replay.run_ends_s(with_join_waits(changes, timeline, run.replay))
     findings: list[Finding] = []
     for case, end in zip(cases, ends, strict=True):
         candidate, finding = case.candidate, case.finding
@@ -308,6 +308,6 @@ def _is_root(candidate: Candidate, run: _Run) -> bool:
     hit = np.zeros(len(groups.group_wait_s) + 1, dtype=bool)  # the last for no group
     hit[shares.group[np.isin(shares.target, targets)]] = True
     rows = np.flatnonzero(hit[groups.wait_group])
-    operation = timeline.instances.operation[table.stretches.instance_of(rows)]
+    operation = timeline.instances.operation[table.intervals.instance_of(rows)]
     rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
     return len(rows) > 0 and float(np.isin(operation, rooted).mean()) > 0.5

@@ -6,7 +6,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.detect import detect
-from scalana.detectors.late_ranks.interference import name_rivals
+from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
 
@@ -32,6 +32,6 @@ class LateRanks:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
         findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms)
-        findings = name_rivals(findings, facts.ppg.metrics["helper_cpu_s"], psg)
+        findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         findings = without_turns(findings, timeline, facts.run)
         return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in findings])

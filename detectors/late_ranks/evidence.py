@@ -47,7 +47,7 @@ def occurrences(candidate: Candidate, table: BlameTable) -> int:
     groups = table.groups
     blamed = comparisons_blamed(np.unique(table.target[candidate.entries]), table)
     blamed &= np.isin(groups.comparison_culprit, table.location[candidate.entries])
-    return len(np.unique(table.stretches.instance[blamed[groups.comparison]]))
+    return len(np.unique(table.intervals.instance[blamed[groups.comparison]]))
 
 
 def describe(

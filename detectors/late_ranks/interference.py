@@ -22,7 +22,7 @@ MOST = 0.5
 """Part of the time without a core that a rank's helpers must have computed more than those of other ranks."""
 
 
-def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> list[Finding]:
+def name_interference(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> list[Finding]:
     """Put findings that are due to one helper together, at the place where that computes.
 
     ``helper_cpu_s`` are seconds on a CPU of the other threads and the children of every rank ``[vertices, ranks]``.
@@ -33,14 +33,14 @@ def name_rivals(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> 
         if finding.evidence.get("helper_share"):
             found.setdefault((finding.file, finding.function, tuple(finding.ranks)), finding)
     for finding in findings:
-        rival = _rival(finding, helper_cpu_s, psg)
-        if rival < 0:
+        interfering = _rival(finding, helper_cpu_s, psg)
+        if interfering < 0:
             result.append(finding)
             continue
-        key = (psg[rival].place.file, psg.function_of(rival), tuple(finding.ranks))
+        key = (psg[interfering].place.file, psg.function_of(interfering), tuple(finding.ranks))
         known = found.get(key)
         if known is None:
-            known = found[key] = _at(rival, finding, helper_cpu_s, psg)
+            known = found[key] = _at(interfering, finding, helper_cpu_s, psg)
             result.append(known)
         else:
             known.lost_s += finding.lost_s

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable, blame
-from scalana.detectors.delays.join_waits import JoinedThreads, joined_threads
+from scalana.detectors.delays.join_waits import JoinWaits, join_waits
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.lines import is_made_up_for
-from scalana.detectors.noise.contention import Crowding
+from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.whatif.changes import excess_of, stretch_excess
 from scalana.detectors.whatif.replay import Change, Replay
@@ -42,7 +42,7 @@ def next_cause(
     waits = find_waits(mended)
     behind = blame(mended, waits, table.work)
     before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
-    crowding, joined = Crowding.of(timeline), joined_threads(timeline)
+    contention, joined = CoreContention.of(timeline), join_waits(timeline)
     for other in join_entries(behind, mended, psg):
         grown = other.lost_s - before.get(other.spot, 0.0)
         if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
@@ -54,19 +54,19 @@ def next_cause(
             continue
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
         most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
-        if grown <= EXPLAINED * most_s and crowding.programs_part(excess) * grown >= WORTH * candidate.lost_s:
+        if grown <= EXPLAINED * most_s and contention.programs_part(excess) * grown >= WORTH * candidate.lost_s:
             return other
     return None
 
 
-def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: JoinedThreads) -> bool:
+def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: JoinWaits) -> bool:
     """Whether a candidate's ranks but rest there until another of their threads is done: that ends earlier, too, where
     the other one does."""
     if not len(joined):
         return False
     own = timeline.own
     here = np.isin(own.activity, table.target[candidate.entries])
-    return float(own.seconds[here & np.isin(own.gap, joined.gap)].sum()) > AT_REST * float(own.seconds[here].sum())
+    return float(own.seconds[here & np.isin(own.burst, joined.burst)].sum()) > AT_REST * float(own.seconds[here].sum())
 
 
 def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
@@ -83,9 +83,9 @@ def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay:
 
 
 def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
-    """Seconds of the rows of own work, those of the candidate less what was removed from their gaps."""
+    """Seconds of the rows of own work, those of the candidate less what was removed from their bursts."""
     own = timeline.own
     hit = np.isin(own.activity, np.unique(table.target[candidate.entries]))
-    inside = np.bincount(own.gap[hit], weights=own.seconds[hit], minlength=len(removed))
+    inside = np.bincount(own.burst[hit], weights=own.seconds[hit], minlength=len(removed))
     left = 1.0 - np.minimum(removed / np.maximum(inside, 1e-300), 1.0)
-    return np.where(hit, own.seconds * left[own.gap], own.seconds)
+    return np.where(hit, own.seconds * left[own.burst], own.seconds)

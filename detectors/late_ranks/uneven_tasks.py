@@ -19,7 +19,7 @@ from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
 from scalana.detectors.whatif.changes import StretchExcess, change_of
-from scalana.detectors.whatif.joins import with_joined_threads
+from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import quantiles, weighted_count
@@ -40,13 +40,13 @@ APART = 0.75
 OFTEN = 0.25
 """Part of the large pieces that are waited for that must be larger than those of who waits."""
 SHORT = 0.05
-"""Part of the gaps in which a rank spends its time below which a gap is no piece of work."""
+"""Part of the bursts in which a rank spends its time below which a burst is no piece of work."""
 NOTABLE = 0.1
 """Part of what ranks compute at a place that must be in excess."""
 
 
 @dataclass(slots=True)
-class Pieces:
+class UnevenTasks:
     """Own work between two calls."""
 
     number: IntArray
@@ -57,7 +57,7 @@ class Pieces:
     """Those that are large on a different rank each time; none where sizes of all kinds occur ``[calls]``."""
 
     @classmethod
-    def of(cls, table: BlameTable, timeline: Timeline, least_s: float) -> Pieces:
+    def of(cls, table: BlameTable, timeline: Timeline, least_s: float) -> UnevenTasks:
         """Compare all pieces that somebody waits for, if they wait ``least_s`` for messages. O(calls log calls)."""
         calls, own = timeline.calls, timeline.own
         count = len(calls)
@@ -65,7 +65,7 @@ class Pieces:
         wait_s = _waits_for_messages(table, timeline)
         if timeline.unwritten is not None or float(wait_s.sum()) < least_s:
             return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
-        cpu_s = weighted_count(own.gap, own.cpu_s, count + len(timeline.locations))[:count]
+        cpu_s = weighted_count(own.burst, own.cpu_s, count + len(timeline.locations))[:count]
         before = np.append(-1, calls.vertex)[:count]
         before[calls.first[:-1][np.diff(calls.first) > 0]] = -1
         is_piece = _pieces(calls.location, cpu_s)
@@ -110,7 +110,7 @@ class Pieces:
                 add(joined, candidate)
             excess = self.excess(joined, table, timeline)
             if excess is not None:
-                (change,) = with_joined_threads([change_of(joined, table, timeline, excess)], timeline, replay)
+                (change,) = with_join_waits([change_of(joined, table, timeline, excess)], timeline, replay)
                 measured_s, mended_s = replay.ends_s([None, change])
                 less_s = float((measured_s - mended_s).sum() - change.removed_s.sum())
                 joined.lost_s = min(max(less_s, 0.0), joined.lost_s)
@@ -127,15 +127,15 @@ class Pieces:
         wanted = np.zeros(len(timeline.activities), dtype=bool)
         targets = table.target[candidate.entries]
         wanted[targets[targets < len(wanted)]] = True
-        rows = np.flatnonzero(wanted[own.activity] & (own.gap < count))
-        gap, location = own.gap[rows], calls.location
+        rows = np.flatnonzero(wanted[own.activity] & (own.burst < count))
+        burst, location = own.burst[rows], calls.location
         here = np.isin(timeline.locations.rank[location], candidate.ranks)
         did_s, cpu_s, core_wait_s = (
-            weighted_count(gap, column[rows], count) for column in (own.seconds, own.cpu_s, own.core_wait_s)
+            weighted_count(burst, column[rows], count) for column in (own.seconds, own.cpu_s, own.core_wait_s)
         )
         alike = np.flatnonzero(self.alike)
-        pieces = np.bincount(self.number[alike], minlength=int(self.number.max(initial=-1)) + 1)
-        usual_s = weighted_count(self.number[alike], cpu_s[alike], len(pieces)) / np.maximum(pieces, 1)
+        tasks = np.bincount(self.number[alike], minlength=int(self.number.max(initial=-1)) + 1)
+        usual_s = weighted_count(self.number[alike], cpu_s[alike], len(tasks)) / np.maximum(tasks, 1)
         large = np.flatnonzero(self.large & here & (did_s > 0.0))
         # Samples tell what single pieces spend at one of several places by chance, and what all of them do.
         over_s = float((cpu_s[large] - usual_s[self.number[large]]).sum())
@@ -143,7 +143,7 @@ class Pieces:
             return None
         part = min(1.0, over_s / float(cpu_s[large].sum()))
         return StretchExcess(
-            gap, own.seconds[rows], np.searchsorted(gap, large), np.searchsorted(gap, large, side="right"),
+            burst, own.seconds[rows], np.searchsorted(burst, large), np.searchsorted(burst, large, side="right"),
             location[large], did_s[large], cpu_s[large], part * did_s[large], part * cpu_s[large],
             part * core_wait_s[large], of_pieces=True,
         )  # fmt: skip
@@ -179,8 +179,8 @@ def _without_calls(vertex: int, psg: PSG) -> list[int]:
 
 
 def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
-    """Which gaps are more than the moments between calls that follow each other ``[calls]``: those that are not far
-    shorter than the gaps in which their location spends its time."""
+    """Which bursts are more than the moments between calls that follow each other ``[calls]``: those that are not far
+    shorter than the bursts in which their location spends its time."""
     squares = weighted_count(location, cpu_s * cpu_s, int(location.max(initial=-1)) + 1)
     long_s = squares / np.maximum(weighted_count(location, cpu_s, len(squares)), 1e-300)
     return np.asarray(cpu_s > SHORT * long_s[location])
@@ -188,9 +188,9 @@ def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
 
 def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
     """Seconds of waiting of every row of the stretches, 0 where it is for no message ``[rows of stretches]``."""
-    stretches = table.stretches
-    message = np.isin(timeline.instances.operation[stretches.instance], MESSAGES)
-    return np.where(np.repeat(message, np.diff(stretches.first)), stretches.wait_s, 0.0)
+    intervals = table.intervals
+    message = np.isin(timeline.instances.operation[intervals.instance], MESSAGES)
+    return np.where(np.repeat(message, np.diff(intervals.first)), intervals.wait_s, 0.0)
 
 
 def _judge(
@@ -205,27 +205,27 @@ def _judge(
     """Of large pieces those that end with a message that somebody waits for, ``wait_s`` being
     :func:`_waits_for_messages`; and of these, those that are far larger than the last piece of who waits, and its next.
     """
-    calls, stretches = timeline.calls, table.stretches
-    lateness = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
+    calls, intervals = timeline.calls, table.intervals
+    delay = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))
     rows = np.flatnonzero(wait_s > 0.0)
-    culprit, waiter = stretches.culprit[lateness[rows]], stretches.call[rows]
-    pieces = np.flatnonzero(is_piece)
+    culprit, waiter = intervals.culprit[delay[rows]], intervals.call[rows]
+    tasks = np.flatnonzero(is_piece)
 
-    def piece(at: IntArray, call: IntArray) -> tuple[IntArray, BoolArray]:
+    def task(at: IntArray, call: IntArray) -> tuple[IntArray, BoolArray]:
         """The pieces with some numbers, and whether they are on the locations of some calls."""
-        inside = (at >= 0) & (at < len(pieces))
-        found = pieces[np.where(inside, at, 0)]
+        inside = (at >= 0) & (at < len(tasks))
+        found = tasks[np.where(inside, at, 0)]
         return found, inside & (calls.location[found] == calls.location[call])
 
-    if not len(pieces):
-        return pieces, pieces
-    late, own = piece(np.searchsorted(pieces, culprit, side="right") - 1, culprit)
+    if not len(tasks):
+        return tasks, tasks
+    late, own = task(np.searchsorted(tasks, culprit, side="right") - 1, culprit)
     own &= large[late]
     late, waiter = late[own], waiter[own]
-    next_one = np.searchsorted(pieces, waiter, side="right")
+    next_one = np.searchsorted(tasks, waiter, side="right")
     most_s = np.zeros(len(late))
     for at in (next_one - 1, next_one):
-        other, known = piece(at, waiter)
+        other, known = task(at, waiter)
         most_s = np.maximum(most_s, np.where(known, cpu_s[other], 0.0))
     apart = cpu_s[late] - most_s >= APART * (cpu_s[late] - usual_s[late])
     return np.unique(late), np.unique(late[apart])

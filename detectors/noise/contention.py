@@ -56,20 +56,20 @@ TOLD = 1e-4
 
 
 @dataclass(slots=True)
-class Crowding:
+class CoreContention:
     """How ranks got on with the cores."""
 
-    crowded: bool
+    oversubscribed: bool
     per_cpu: float
     """Seconds that ranks waited for a core, for each second of own work on one; 0 where they did not share any."""
 
     @classmethod
-    def of(cls, timeline: Timeline) -> Crowding:
+    def of(cls, timeline: Timeline) -> CoreContention:
         """Add up a run's own work."""
         own = timeline.own
         wait_s, cpu_s = float(own.core_wait_s.sum()), float(own.cpu_s.sum())
-        crowded = wait_s > CROWDED * float(own.seconds.sum())
-        return cls(crowded, wait_s / cpu_s if crowded and cpu_s > 0.0 else 0.0)
+        oversubscribed = wait_s > CROWDED * float(own.seconds.sum())
+        return cls(oversubscribed, wait_s / cpu_s if oversubscribed and cpu_s > 0.0 else 0.0)
 
     def programs_part(self, excess: StretchExcess, computing: bool = True) -> float:
         """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it; of its time
@@ -80,7 +80,7 @@ class Crowding:
         """
         late = excess.over_s > 0.0
         late_s = float(excess.over_s[late].sum())
-        if not self.crowded or late_s <= 0.0:
+        if not self.oversubscribed or late_s <= 0.0:
             return 1.0
         cpu_s, of_sleep = float(excess.over_cpu_s.sum()), excess.over_s - excess.over_cpu_s - excess.over_core_wait_s
         cpu_s = cpu_s if computing else 0.0
@@ -103,10 +103,10 @@ def computes_in_turn(excess: StretchExcess) -> bool:
 
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
-    crowding = Crowding.of(timeline)
+    contention = CoreContention.of(timeline)
     recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     outnumbered = ranks_without_core(run)
-    return [finding for finding in findings if not _is_turns(finding, crowding, outnumbered, run.ranks, recorded_s)]
+    return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
 
 
 def ranks_without_core(run: RunInfo) -> set[int]:
@@ -116,7 +116,9 @@ def ranks_without_core(run: RunInfo) -> set[int]:
     return {rank for rank, host in enumerate(run.host_of_rank) if 0 < cores.get(host, 0) < hosts[host]}
 
 
-def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks: int, recorded_s: float) -> bool:
+def _is_turns(
+    finding: Finding, contention: CoreContention, outnumbered: set[int], ranks: int, recorded_s: float
+) -> bool:
     if finding.kind == "waiting-for-core":
         if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
             return True
@@ -124,7 +126,7 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
         steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("stretches")
         return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
     # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
-    if not crowding.crowded and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
+    if not contention.oversubscribed and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
         return False
     if finding.kind == "slow-transfer":  # what moves data has no core either
         return True
@@ -133,20 +135,20 @@ def _is_turns(finding: Finding, crowding: Crowding, outnumbered: set[int], ranks
             return True  # it goes on with the next turn
         if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
             return True
-        return finding.lost_s < WORTH_UNRESOLVED * (1.0 + crowding.per_cpu) * recorded_s
-    stretches = finding.evidence.get("stretches")
-    if not isinstance(stretches, float):
+        return finding.lost_s < WORTH_UNRESOLVED * (1.0 + contention.per_cpu) * recorded_s
+    intervals = finding.evidence.get("stretches")
+    if not isinstance(intervals, float):
         return False
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
     if not isinstance(cpu, float) or not isinstance(core_wait, float):
         return False
     asleep = cpu + core_wait < OFF_CPU
-    explained = cpu * (1.0 + crowding.per_cpu)
+    explained = cpu * (1.0 + contention.per_cpu)
     if finding.evidence.get("sleeps"):
         explained += 1.0 - cpu - core_wait
     if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
         return True
-    worth = WORTH if stretches >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
+    worth = WORTH if intervals >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
     programs = finding.evidence.get("programs_share")
     return (programs if isinstance(programs, float) else 1.0) * finding.lost_s < worth * recorded_s
 
@@ -164,15 +166,15 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     Runs are compared by work without what was waited for a core; so is the waiting that this work causes, then.
     """
     result = np.zeros(table.numbering.wait)
-    crowding = Crowding.of(timeline)
-    if not crowding.crowded:
+    contention = CoreContention.of(timeline)
+    if not contention.oversubscribed:
         return result
-    crowding = replace(crowding, per_cpu=0.0)
+    contention = replace(contention, per_cpu=0.0)
     recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
     for candidate in join_entries(table, timeline, psg):
         if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
             continue
-        part = crowding.programs_part(stretch_excess(candidate, table, timeline))
+        part = contention.programs_part(stretch_excess(candidate, table, timeline))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
 
@@ -183,7 +185,7 @@ def calls_without_core_s(inside_s: FloatArray, timeline: Timeline) -> FloatArray
     Where ranks share cores, and so do the threads that move their data, a call that moves little takes as long as it
     takes to get a core, again for every step of its algorithm: that says nothing of the communication.
     """
-    if not Crowding.of(timeline).crowded:
+    if not CoreContention.of(timeline).oversubscribed:
         return np.zeros(len(timeline.calls))
     calls, instances = timeline.calls, timeline.instances
     # The payload of a wait is that of what it waits for.

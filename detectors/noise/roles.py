@@ -12,13 +12,13 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable, propagate
 from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.noise.task_farms import COUNTER, Pool
+from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
 from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.detectors.rollup.place_time import place_time, runs_of_ranks
 from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
@@ -66,7 +66,7 @@ def takes_its_share(
     table: BlameTable,
     timeline: Timeline,
     psg: PSG,
-    pools: list[Pool],
+    farms: list[TaskFarm],
 ) -> bool:
     """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
     but take no longer than others for a piece of work, nor hand in the last one long after them. Who takes longer, and
@@ -83,28 +83,28 @@ def takes_its_share(
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     vertex = table.groups.comparison_vertex[table.groups.group_comparison[group]]
-    for pool in pools:
-        if float(seconds[np.isin(vertex, list(pool.handing))].sum()) < HANDED * float(seconds.sum()):
+    for farm in farms:
+        if float(seconds[np.isin(vertex, list(farm.handing))].sum()) < HANDED * float(seconds.sum()):
             continue
         ranks = candidate.ranks
-        if not set(ranks) <= set(pool.ranks) or not _within(candidate, pool, table, timeline):
+        if not set(ranks) <= set(farm.ranks) or not _within(candidate, farm, table, timeline):
             continue
-        if not pool.alike(ranks) or not pool.end_together(ranks):
+        if not farm.alike(ranks) or not farm.end_together(ranks):
             return False
-        if excess is not None and np.delete(work_s, pool.ranks).max(initial=0.0) > RARE * work_s.max():
+        if excess is not None and np.delete(work_s, farm.ranks).max(initial=0.0) > RARE * work_s.max():
             return False
-        even = pool.even(ranks)
-        if pool.giver == COUNTER:
+        even = farm.even(ranks)
+        if farm.giver == COUNTER:
             return even
         waiter = timeline.locations.rank[table.groups.group_waiter]
-        among = np.where(np.isin(waiter, pool.ranks), table.groups.group_wait_s, 0.0)
+        among = np.where(np.isin(waiter, farm.ranks), table.groups.group_wait_s, 0.0)
         flow_s, _ = propagate(among, table.shares)
         part = AMONG if even else AMONG_UNEVEN
         return float((flow_s[group] * table.shares.share[hit]).sum()) <= part * float(seconds.sum())
     return False
 
 
-def _within(candidate: Candidate, pool: Pool, table: BlameTable, timeline: Timeline) -> bool:
+def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: Timeline) -> bool:
     """Whether what a candidate's ranks do at its place are pieces of work of a pool; what is not resolved is."""
     if candidate.spot.kind != TargetKind.OWN:
         return candidate.spot.kind == TargetKind.UNRESOLVED
@@ -112,8 +112,8 @@ def _within(candidate: Candidate, pool: Pool, table: BlameTable, timeline: Timel
     wanted = np.zeros(len(timeline.activities), dtype=bool)
     wanted[table.target[candidate.entries]] = True
     rows = np.flatnonzero(wanted[own.activity])
-    rows = rows[np.isin(timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]], candidate.ranks)]
-    inside = float(own.seconds[rows[np.isin(own.gap[rows], pool.gap)]].sum())
+    rows = rows[np.isin(timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]], candidate.ranks)]
+    inside = float(own.seconds[rows[np.isin(own.burst[rows], farm.burst)]].sum())
     return inside >= HANDED * float(own.seconds[rows].sum())
 
 
@@ -143,8 +143,8 @@ def _done_every_time(
     own, calls = timeline.own, timeline.calls
     wanted = np.zeros(len(timeline.activities), dtype=bool)
     wanted[table.target[candidate.entries]] = True
-    rows = np.flatnonzero(wanted[own.activity] & (own.gap < len(calls)))
-    spent_s = weighted_count(own.gap[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
+    rows = np.flatnonzero(wanted[own.activity] & (own.burst < len(calls)))
+    spent_s = weighted_count(own.burst[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
     rank = timeline.locations.rank[calls.location]
     whole_s, squares = (weighted_count(rank, seconds, timeline.ranks) for seconds in (spent_s, spent_s * spent_s))
     runs = runs_of_ranks(candidate.spot.vertex, timeline, psg)
@@ -156,21 +156,21 @@ def _done_every_time(
 
 def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
     """Whether those that wait do so for messages, and do next to nothing else in the stretches that are compared."""
-    calls, stretches = timeline.calls, table.stretches
+    calls, intervals = timeline.calls, table.intervals
     targets = np.unique(table.target[candidate.entries])
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
-    rows = stretches.rows_of(blamed)
-    number = np.repeat(np.arange(len(blamed)), stretches.first[blamed + 1] - stretches.first[blamed])
-    cpu_s = np.concatenate([[0.0], np.cumsum(timeline.own.cpu_s)])[table.row_of_gap]
+    rows = intervals.rows_of(blamed)
+    number = np.repeat(np.arange(len(blamed)), intervals.first[blamed + 1] - intervals.first[blamed])
+    cpu_s = np.concatenate([[0.0], np.cumsum(timeline.own.cpu_s)])[table.row_of_burst]
 
     def computed_s(call: IntArray, since: IntArray) -> FloatArray:
         begin = np.where(since >= 0, since + 1, calls.first[calls.location[call]])
         return np.asarray(cpu_s[call + 1] - cpu_s[begin])
 
-    waited_for_s = computed_s(stretches.culprit[blamed], stretches.since_culprit[blamed])[number]
-    idle = computed_s(stretches.call[rows], stretches.since_call[rows]) < IDLE * waited_for_s
-    idle &= np.isin(timeline.instances.operation[stretches.instance[blamed]], MESSAGES)[number]
-    wait_s = stretches.wait_s[rows]
+    waited_for_s = computed_s(intervals.culprit[blamed], intervals.since_culprit[blamed])[number]
+    idle = computed_s(intervals.call[rows], intervals.since_call[rows]) < IDLE * waited_for_s
+    idle &= np.isin(timeline.instances.operation[intervals.instance[blamed]], MESSAGES)[number]
+    wait_s = intervals.wait_s[rows]
     return float(wait_s[~idle].sum()) <= RARE * float(wait_s.sum())
 
 
@@ -192,8 +192,8 @@ def _most_work_alike(
     over_s = excess.over_s if excess.asleep else excess.over_cpu_s
     late = over_s > 0.0
     rank = timeline.locations.rank[excess.location[late]]
-    pieces = np.bincount(rank, minlength=timeline.ranks)[ranks]
-    piece_s = weighted_count(rank, over_s[late], timeline.ranks)[ranks] / np.maximum(pieces, 1)
+    tasks = np.bincount(rank, minlength=timeline.ranks)[ranks]
+    piece_s = weighted_count(rank, over_s[late], timeline.ranks)[ranks] / np.maximum(tasks, 1)
     return bool(piece_s.max() <= (1.0 + ALIKE) * np.median(piece_s))
 
 

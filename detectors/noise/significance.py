@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.delays.sync_intervals import Stretches
+from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
@@ -65,7 +65,7 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
 
     Only what concerns the groups ``wanted`` is looked at; of others all is 0.
     """
-    stretches, groups = table.stretches, table.groups
+    intervals, groups = table.intervals, table.groups
     count = len(groups.group_wait_s)
     asked = np.zeros(len(groups.comparison_culprit), dtype=bool)
     asked[groups.group_comparison[wanted]] = True
@@ -76,30 +76,30 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
     latenesses = latenesses[ordered(site[latenesses], len(here))]
     changes = np.append(True, np.diff(site[latenesses]) != 0)[: len(latenesses)]
     site = np.cumsum(changes) - 1
-    seconds = _Seconds.of(timeline, replay, table.row_of_gap)
+    seconds = _Seconds.of(timeline, replay, table.row_of_burst)
     begins = np.append(np.flatnonzero(changes), len(site))
-    size = stretches.first[latenesses + 1] - stretches.first[latenesses]
+    size = intervals.first[latenesses + 1] - intervals.first[latenesses]
     rows = np.concatenate(([0], np.cumsum(size)))[begins]
 
     def judge(sites: slice) -> tuple[npt.NDArray[np.bool_], ...]:
         at = slice(begins[sites.start], begins[sites.stop])
-        return _judge(timeline, seconds, stretches, latenesses[at], site[at] - site[at.start])
+        return _judge(timeline, seconds, intervals, latenesses[at], site[at] - site[at.start])
 
-    judged = [np.zeros(len(stretches.culprit), dtype=bool) for _ in range(4)]
+    judged = [np.zeros(len(intervals.culprit), dtype=bool) for _ in range(4)]
     for column, parts in zip(judged, zip(*each(judge, portions_of(rows)), strict=True), strict=False):
         column[latenesses] = np.concatenate(parts)
-    row = stretches.rows_of(latenesses)
-    lateness = np.repeat(latenesses, size)
-    waited = stretches.wait_s[row] > 0.0
-    row, lateness = row[waited], lateness[waited]
-    group, wait_s = groups.wait_group[row], stretches.wait_s[row]
+    row = intervals.rows_of(latenesses)
+    delay = np.repeat(latenesses, size)
+    waited = intervals.wait_s[row] > 0.0
+    row, delay = row[waited], delay[waited]
+    group, wait_s = groups.wait_group[row], intervals.wait_s[row]
     whole = np.maximum(weighted_count(group, wait_s, count), 1e-300)
-    return Significance(*(weighted_count(group, wait_s * kept[lateness], count) / whole for kept in judged))
+    return Significance(*(weighted_count(group, wait_s * kept[delay], count) / whole for kept in judged))
 
 
 @dataclass(slots=True)
 class _Seconds:
-    """Sums over the gaps of a run, from its first on; each ``[calls + 1]``."""
+    """Sums over the bursts of a run, from its first on; each ``[calls + 1]``."""
 
     own: FloatArray
     """Own time, less what was waited for a core."""
@@ -115,13 +115,13 @@ class _Seconds:
     """From then to when the last one ends."""
 
     @classmethod
-    def of(cls, timeline: Timeline, replay: Replay, row_of_gap: IntArray) -> _Seconds:
+    def of(cls, timeline: Timeline, replay: Replay, row_of_burst: IntArray) -> _Seconds:
         """Add them up."""
         own, start_s = timeline.own, timeline.locations.start_s
         own_s, stall_s, starved_s = (np.empty(len(timeline.calls) + 1) for _ in range(3))
         _add_up(
-            row_of_gap, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.helper, replay.gap_s,
-            own_s, stall_s, starved_s,
+            row_of_burst, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.helper,
+            replay.burst_s, own_s, stall_s, starved_s,
         )  # fmt: skip
         begin_s = float(start_s.min(initial=np.inf))
         run_s = float(timeline.locations.end_s.max(initial=-np.inf)) - begin_s
@@ -129,39 +129,39 @@ class _Seconds:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_up(first, activity, seconds, cpu_s, core_wait_s, helper, gap_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _add_up(first, activity, seconds, cpu_s, core_wait_s, helper, burst_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
     own[0] = stall[0] = starved[0] = 0.0
-    for gap in range(len(own) - 1):
+    for burst in range(len(own) - 1):
         still = without_core = 0.0
-        for row in range(first[gap], first[gap + 1]):
+        for row in range(first[burst], first[burst + 1]):
             without_core += core_wait_s[row]
             if not helper[activity[row]]:
                 still += seconds[row] - cpu_s[row] - core_wait_s[row]
-        own[gap + 1] = own[gap] + (gap_s[gap] - without_core)
-        stall[gap + 1] = stall[gap] + still
-        starved[gap + 1] = starved[gap] + without_core
+        own[burst + 1] = own[burst] + (burst_s[burst] - without_core)
+        stall[burst + 1] = stall[burst] + still
+        starved[burst + 1] = starved[burst] + without_core
 
 
 def _judge(
-    timeline: Timeline, seconds: _Seconds, stretches: Stretches, latenesses: IntArray, site: IntArray
+    timeline: Timeline, seconds: _Seconds, intervals: SyncIntervals, latenesses: IntArray, site: IntArray
 ) -> tuple[npt.NDArray[np.bool_], ...]:
     """Tell of all latenesses of some sites whether they stand above noise, those of these due to ranks that are late on
     average, those due to ranks that are so for a part of the run, and whether the site has instances enough to tell,
     each ``[latenesses]``."""
     calls = timeline.calls
-    size = stretches.first[latenesses + 1] - stretches.first[latenesses]
+    size = intervals.first[latenesses + 1] - intervals.first[latenesses]
     # Every participant is a row: the members of a lateness, and then its culprit.
     member_first = np.concatenate(([0], np.cumsum(size)))
     first = member_first + np.arange(len(member_first))
     culprit = first[1:] - 1
     member = np.delete(np.arange(first[-1]), culprit)
-    call, since = np.empty(first[-1], stretches.call.dtype), np.empty(first[-1], stretches.call.dtype)
-    row = stretches.rows_of(latenesses)
-    call[member], since[member] = stretches.call[row], stretches.since_call[row]
-    call[culprit], since[culprit] = stretches.culprit[latenesses], stretches.since_culprit[latenesses]
+    call, since = np.empty(first[-1], intervals.call.dtype), np.empty(first[-1], intervals.call.dtype)
+    row = intervals.rows_of(latenesses)
+    call[member], since[member] = intervals.call[row], intervals.since_call[row]
+    call[culprit], since[culprit] = intervals.culprit[latenesses], intervals.since_culprit[latenesses]
     location = calls.location[call]
     begin = np.where(since >= 0, since + 1, calls.first[location])
-    call += 1  # where the gaps end
+    call += 1  # where the bursts end
 
     # What is compared of stretches that reach back to the start includes how late their record began.
     own_s = seconds.own[call] - seconds.own[begin] + np.where(since < 0, seconds.carried_s[location], 0.0)
@@ -185,7 +185,7 @@ def _judge(
     stalled &= stall_s[culprit] - usual_stall >= STALLED * late_s
     needed = np.where(since[culprit] < 0, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
     signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)
-    arrived = (calls.enter_s[stretches.culprit[latenesses]] - seconds.begin_s) / max(seconds.run_s, 1e-300)
+    arrived = (calls.enter_s[intervals.culprit[latenesses]] - seconds.begin_s) / max(seconds.run_s, 1e-300)
     epoch = np.repeat(np.clip((arrived * EPOCHS).astype(np.int64), 0, EPOCHS - 1), size + 1)
     drifting = in_band & _late_for_a_while(pair, epoch, own_s, over_s)[culprit]
     return signal, signal & persistent, drifting, enough
@@ -193,10 +193,10 @@ def _judge(
 
 def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
     """Number of (vertex of the late call, communicator, vertex of the last common one) ``[latenesses]``."""
-    stretches, calls = table.stretches, timeline.calls
-    since = np.where(stretches.since_culprit >= 0, calls.vertex[np.maximum(stretches.since_culprit, 0)], -1)
-    communicator = timeline.instances.communicator[stretches.instance]
-    return number_columns(calls.vertex[stretches.culprit], communicator, since)[0]
+    intervals, calls = table.intervals, timeline.calls
+    since = np.where(intervals.since_culprit >= 0, calls.vertex[np.maximum(intervals.since_culprit, 0)], -1)
+    communicator = timeline.instances.communicator[intervals.instance]
+    return number_columns(calls.vertex[intervals.culprit], communicator, since)[0]
 
 
 def _ordinary_spread(site: IntArray, size: IntArray, pair: IntArray, own_s: FloatArray) -> FloatArray:

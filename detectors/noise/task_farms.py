@@ -54,7 +54,7 @@ TOGETHER = 0.1
 
 
 @dataclass(slots=True)
-class Pool:
+class TaskFarm:
     """The pieces of work that end in one call of the program."""
 
     vertex: int
@@ -63,7 +63,7 @@ class Pool:
     """It, and the call that then hands in what was computed, if that one but asks for earlier messages."""
     giver: int
     """Rank that hands out the pieces, or :data:`COUNTER`."""
-    gap: IntArray
+    burst: IntArray
     """``[pieces]``"""
     rank: IntArray
     """Who does it ``[pieces]``."""
@@ -111,46 +111,46 @@ class Pool:
         return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
 
 
-def find_pools(timeline: Timeline) -> list[Pool]:
+def find_task_farms(timeline: Timeline) -> list[TaskFarm]:
     """Find all pools. O(calls), and O(pieces log pieces)."""
     calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
     giver = _givers(timeline)
-    gap = np.flatnonzero(giver != NOBODY)
-    if not len(gap):
+    burst = np.flatnonzero(giver != NOBODY)
+    if not len(burst):
         return []
-    seconds = weighted_count(own.gap, own.seconds - own.core_wait_s, len(calls) + locations)[: len(calls)]
+    seconds = weighted_count(own.burst, own.seconds - own.core_wait_s, len(calls) + locations)[: len(calls)]
     # What each thread does before each call of the program, and by whom most of it was handed out.
     caller, _, number = distinct(calls.vertex.astype(np.int64) * locations + calls.location)
     before_s = weighted_count(number, seconds, len(caller))
-    piece_of = number[gap]
-    handed, one = number_columns(piece_of, giver[gap])
+    piece_of = number[burst]
+    handed, one = number_columns(piece_of, giver[burst])
     most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
     members: dict[tuple[int, int], list[int]] = {}
-    for who, by in zip(piece_of[one][most].tolist(), giver[gap[one]][most].tolist(), strict=True):
+    for who, by in zip(piece_of[one][most].tolist(), giver[burst[one]][most].tolist(), strict=True):
         members.setdefault((int(caller[who]) // locations, by), []).append(who)
     order = np.argsort(piece_of, kind="stable")
     first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
     rank = timeline.locations.rank
     of_rank = np.argsort(rank, kind="stable")
     working = _Working(caller // locations, before_s)
-    pools = []
-    for (vertex, by), pool in members.items():
-        ranks = np.unique(rank[caller[pool] % locations])
+    farms = []
+    for (vertex, by), farm in members.items():
+        ranks = np.unique(rank[caller[farm] % locations])
         if len(ranks) < 2:
             continue
-        beside = np.array(pool)
+        beside = np.array(farm)
         if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
             threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
             key = vertex * locations + threads
             at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
             own = at[caller[at] == key]
-            too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[pool].mean())
-            beside = np.union1d(pool, own[~too_busy])
-        if working.only(vertex, beside, IDLE * float(before_s[pool].mean())):
-            pieces = gap[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(pool)])]
+            too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[farm].mean())
+            beside = np.union1d(farm, own[~too_busy])
+        if working.only(vertex, beside, IDLE * float(before_s[farm].mean())):
+            tasks = burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(farm)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
-            pools.append(_pool(vertex, giver_rank, pieces, ranks.tolist(), seconds, timeline))
-    return pools
+            farms.append(_pool(vertex, giver_rank, tasks, ranks.tolist(), seconds, timeline))
+    return farms
 
 
 class _Working:
@@ -172,9 +172,11 @@ class _Working:
         return bool(more == np.count_nonzero(self._before_s[callers] > least_s))
 
 
-def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: FloatArray, timeline: Timeline) -> Pool:
+def _pool(
+    vertex: int, giver: int, burst: IntArray, ranks: list[int], seconds: FloatArray, timeline: Timeline
+) -> TaskFarm:
     calls = timeline.calls
-    rank, seconds, done_s = timeline.locations.rank[calls.location[gap]], seconds[gap], calls.enter_s[gap]
+    rank, seconds, done_s = timeline.locations.rank[calls.location[burst]], seconds[burst], calls.enter_s[burst]
     number = np.searchsorted(ranks, rank)
     count = np.bincount(number)
     mean_s = weighted_count(number, seconds, len(ranks)) / count
@@ -182,14 +184,14 @@ def _pool(vertex: int, giver: int, gap: IntArray, ranks: list[int], seconds: Flo
     last_s = np.full(len(ranks), -np.inf)
     np.maximum.at(last_s, number, done_s)
     error_s = np.sqrt(squares / (count * np.maximum(count - 1, 1)))
-    handing = frozenset((vertex, *_handing(gap, timeline)))
-    return Pool(vertex, handing, giver, gap, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
+    handing = frozenset((vertex, *_handing(burst, timeline)))
+    return TaskFarm(vertex, handing, giver, burst, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
 
 
-def _handing(gap: IntArray, timeline: Timeline) -> list[int]:
+def _handing(burst: IntArray, timeline: Timeline) -> list[int]:
     """Vertices of the messages that are sent next after some calls which but complete others."""
     calls, found = timeline.calls, np.zeros(0, np.int64)
-    call = gap
+    call = burst
     for _ in range(MOST_ASKED):
         call = call[np.isin(calls.operation[call], _COMPLETING) & (call + 1 < len(calls))]
         call = call[calls.location[call + 1] == calls.location[call]] + 1

@@ -12,7 +12,7 @@ from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
@@ -26,7 +26,7 @@ class Places:
 
     def __init__(self, timeline: Timeline, psg: PSG, table: BlameTable) -> None:
         self.timeline, self.psg, self.table = timeline, psg, table
-        self.rank = timeline.locations.rank[gap_locations(timeline)]
+        self.rank = timeline.locations.rank[burst_locations(timeline)]
         self.begin_s, self.end_s = gap_edges(timeline)
 
     def work_in(self, windows: Mapping[int, FloatArray]) -> FloatArray:
@@ -45,7 +45,7 @@ class Places:
             covered = np.interp(self.end_s[here], of_rank.ravel(), level)
             covered -= np.interp(self.begin_s[here], of_rank.ravel(), level)
             inside[here] = covered / np.maximum(self.end_s[here] - self.begin_s[here], 1e-12)
-        return weighted_count(own.activity, own.seconds * inside[own.gap], len(self.timeline.activities))
+        return weighted_count(own.activity, own.seconds * inside[own.burst], len(self.timeline.activities))
 
     def more(self, rank: int, here_s: FloatArray, usual_s: FloatArray) -> Place | None:
         """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.blame import Shares, propagate
-from scalana.detectors.delays.sync_intervals import Stretches
+from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
@@ -45,14 +45,14 @@ class Charges:
         return len(self.waiter)
 
 
-def charge(timeline: Timeline, stretches: Stretches, loop: Loop) -> Charges:
+def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     """Charge the waiting in all steps of a loop. The charges add up to the waiting of the processes' main threads that
     begins in a step, to rounding."""
     calls, locations = timeline.calls, timeline.locations
-    row, wait_s, begin, end = _intervals(timeline, stretches)
-    who = locations.rank[calls.location[stretches.call[row]]].astype(np.int64)
-    late = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))[row]
-    culprit = locations.rank[calls.location[stretches.culprit[late]]].astype(np.int64)
+    row, wait_s, begin, end = _intervals(timeline, intervals)
+    who = locations.rank[calls.location[intervals.call[row]]].astype(np.int64)
+    late = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))[row]
+    culprit = locations.rank[calls.location[intervals.culprit[late]]].astype(np.int64)
     excess = np.zeros((len(row), COLUMNS))
     for rank, process in enumerate(loop.processes):
         for side, ranks, sign in ((0, culprit, 1.0), (1, who, -1.0)):
@@ -84,30 +84,30 @@ def charge(timeline: Timeline, stretches: Stretches, loop: Loop) -> Charges:
         doing=doing,
         seconds=seconds[where, doing],
         excess_s=np.where(doing < DOINGS, excess[where, np.minimum(doing, DOINGS - 1)], 0.0),
-        call=stretches.call[row][where].astype(np.int64),
+        call=intervals.call[row][where].astype(np.int64),
         begin_s=begin[0][where],
         end_s=end[0][where],
     )
 
 
 def _intervals(
-    timeline: Timeline, stretches: Stretches
+    timeline: Timeline, intervals: SyncIntervals
 ) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Rows of stretches in which a main thread waits for another, their waits, and begin and end of what is compared,
+    """Rows of intervals in which a main thread waits for another, their waits, and begin and end of what is compared,
     each of the culprit and of the one that waits."""
     calls, locations = timeline.calls, timeline.locations
-    late = np.repeat(np.arange(len(stretches.culprit)), np.diff(stretches.first))
+    late = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))
     main = locations.is_main[calls.location]
-    row = np.flatnonzero((stretches.wait_s > 0.0) & main[stretches.call] & main[stretches.culprit[late]])
+    row = np.flatnonzero((intervals.wait_s > 0.0) & main[intervals.call] & main[intervals.culprit[late]])
 
     def begin(since: IntArray, call: IntArray) -> FloatArray:
         start = locations.start_s[calls.location[call]]
         return np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start)
 
-    culprit = stretches.culprit[late[row]]
-    begins = begin(stretches.since_culprit[late[row]], culprit), begin(stretches.since_call[row], stretches.call[row])
-    ends = calls.enter_s[culprit], calls.enter_s[stretches.call[row]]
-    return row, stretches.wait_s[row], begins, ends
+    culprit = intervals.culprit[late[row]]
+    begins = begin(intervals.since_culprit[late[row]], culprit), begin(intervals.since_call[row], intervals.call[row])
+    ends = calls.enter_s[culprit], calls.enter_s[intervals.call[row]]
+    return row, intervals.wait_s[row], begins, ends
 
 
 def _handed(

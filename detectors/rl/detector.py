@@ -34,7 +34,7 @@ class RLStragglers:
         loop = find_loop(facts.ppg, facts.waits.wait_s)
         if loop is None:
             return Outcome()
-        charges = charge(facts.timeline, facts.blame.stretches, loop)
+        charges = charge(facts.timeline, facts.blame.intervals, loop)
         decoding = fit_decoding(loop.trajectories, len(loop.processes))
         rollouts = simulated(loop, decoding) if decoding is not None else None
         speeds = find_speeds(loop, decoding, rollouts)
@@ -106,18 +106,18 @@ def _shares_prompts(loop: Loop) -> bool:
 
 
 def _explained(charges: Charges, parts: Split, ranks: int) -> list[Extent]:
-    """What processes did in the stretches whose lateness this detector has a kind of finding for."""
+    """What processes did in the intervals whose lateness this detector has a kind of finding for."""
     with_kind = [number for number, cause in enumerate(CAUSES) if cause.kind]
     mostly = parts.part[:, with_kind].sum(axis=1) > 0.5
     return [_extent(list(range(ranks)), charges, mostly)] if mostly.any() else []
 
 
 def _extent(ranks: list[int], charges: Charges, rows: BoolArray) -> Extent:
-    """All own work of some ranks in the stretches that some charges are about, where these outweigh the others."""
-    stretches: dict[tuple[int, float, float], float] = {}
+    """All own work of some ranks in the intervals that some charges are about, where these outweigh the others."""
+    intervals: dict[tuple[int, float, float], float] = {}
     for row in range(len(charges)):
         key = int(charges.culprit[row]), float(charges.begin_s[row]), float(charges.end_s[row])
         sign = 1.0 if rows[row] else -1.0
-        stretches[key] = stretches.get(key, 0.0) + sign * float(charges.seconds[row])
-    windows = [key[1:] for key, amount in stretches.items() if amount > 0.0]
+        intervals[key] = intervals.get(key, 0.0) + sign * float(charges.seconds[row])
+    windows = [key[1:] for key, amount in intervals.items() if amount > 0.0]
     return Extent(tuple(ranks), None, np.zeros(0, np.int64), joined(np.array(windows).reshape(-1, 2)))

@@ -17,7 +17,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -109,7 +109,7 @@ def _seconds(parts: list[int], timeline: Timeline, psg: PSG) -> dict[int, FloatA
     number = np.full(len(timeline.activities), -1)
     number[activities] = np.arange(len(activities))
     rows = np.flatnonzero(number[own.activity] >= 0)
-    rank = timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]]
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
     cell = number[own.activity[rows]] * ranks + rank
     shape = len(activities), ranks
     seconds = weighted_count(cell, own.seconds[rows], len(activities) * ranks).reshape(shape)

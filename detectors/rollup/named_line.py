@@ -42,7 +42,7 @@ from scalana.detectors.rollup.call_sites import (
 )
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -212,7 +212,7 @@ class _Helpers:
             for function in known[vertex]:
                 result.of_part[function][self._part(function, vertex, line)] += amount
         rows = np.flatnonzero(np.array([bool(inside) for inside in around])[own.activity])
-        rank = timeline.locations.rank[gap_locations(timeline)[own.gap[rows]]]
+        rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
         late = np.isin(rank, list(self._late_ranks(functions)))
         rows, rank = rows[late], rank[late].astype(np.int64)
         number, first = number_columns(own.activity[rows].astype(np.int64), rank)

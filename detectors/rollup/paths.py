@@ -93,7 +93,7 @@ def reaching_entries(entries: IntArray, table: BlameTable) -> tuple[FloatArray, 
 def _sends(group: int, table: BlameTable, timeline: Timeline) -> bool:
     """Whether a wait group waited in messages that it sent."""
     row = np.flatnonzero(table.groups.wait_group == group)[:1]
-    sender = timeline.instances.root[table.stretches.instance_of(row)]
+    sender = timeline.instances.root[table.intervals.instance_of(row)]
     return bool((sender == timeline.locations.rank[table.groups.group_waiter[group]]).all())
 
 

@@ -47,10 +47,10 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
         wanted[with_contexts_of_others(targets, candidate.ranks, table.work, timeline)] = True
         wanted |= np.isin(timeline.activities.vertex, _alike(candidate.spot.vertex, psg))
     rows = np.flatnonzero(wanted[own.activity])
-    gap, seconds = own.gap[rows], own.seconds[rows]
-    after = gap >= len(calls.location)  # the last call of its location
-    location = np.where(after, gap - len(calls.location), 0)
-    location[~after] = calls.location[gap[~after]]
+    burst, seconds = own.burst[rows], own.seconds[rows]
+    after = burst >= len(calls.location)  # the last call of its location
+    location = np.where(after, burst - len(calls.location), 0)
+    location[~after] = calls.location[burst[~after]]
     locations = timeline.locations
 
     def by_location(seconds: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
@@ -69,7 +69,7 @@ class RunCosts:
     """Whether it belongs to the start of the job: imports, and setting up communication ``[targets]``."""
     cwd: str = ""
     """Working directory of the job."""
-    crowded: bool = False
+    oversubscribed: bool = False
     """Whether a host had more ranks than cores: communication then takes as long as it takes to get a core."""
     warnings: list[str] = field(default_factory=list)
     """What a reader should know of the run."""
@@ -110,7 +110,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
 
     work, transfer, core_wait, error = column(), column(), column(), column()
     own = timeline.own
-    main = timeline.locations.is_main[gap_locations(timeline)[own.gap]]
+    main = timeline.locations.is_main[burst_locations(timeline)[own.burst]]
     on_main = own.activity[main]
     core_wait[:activities] = weighted_count(on_main, own.core_wait_s[main], activities)
     seconds = (own.seconds - own.core_wait_s)[main]
@@ -199,9 +199,9 @@ def _of_user(vertex: Vertex, below: str) -> bool:
 def _work_error(timeline: Timeline, activities: int) -> FloatArray:
     """Standard error of the seconds of every activity on main threads ``[activities]``."""
     own, locations = timeline.own, timeline.locations
-    location = gap_locations(timeline)[own.gap]
+    location = burst_locations(timeline)[own.burst]
     rows = np.flatnonzero(locations.is_main[location])
-    rows = rows[np.lexsort((own.gap[rows], own.activity[rows], location[rows]))]
+    rows = rows[np.lexsort((own.burst[rows], own.activity[rows], location[rows]))]
     seconds = (own.seconds - own.core_wait_s)[rows]
     return _repetition_error(own.activity[rows], location[rows], seconds, activities)
 

@@ -13,7 +13,7 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.noise.task_farms import Pool
+from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.finding_at import finding_at
@@ -28,22 +28,22 @@ WORTH = 0.01
 """Part of the job's time that must come back."""
 
 
-def detect(pools: list[Pool], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
+def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
     """Return one finding for each pool in which some ranks are slow."""
     locations = timeline.locations
     job_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=0.0))
     found = []
-    for pool in pools:
-        usual_s, slow = float(np.median(pool.mean_s)), pool.slow()
+    for farm in farms:
+        usual_s, slow = float(np.median(farm.mean_s)), farm.slow()
         if not slow.any():
             continue
-        weight = np.ones(len(pool.gap)) if timeline.unwritten is None else timeline.unwritten.stands_for[pool.gap]
-        pieces = weighted_count(pool.rank, weight, timeline.ranks)[pool.ranks]
-        lost_s = float(((pool.mean_s - usual_s) * pieces)[slow].sum())
-        place = _place(pool, slow, table, timeline, psg)
-        if lost_s / len(pool.ranks) >= WORTH * job_s and place is not None:
+        weight = np.ones(len(farm.burst)) if timeline.unwritten is None else timeline.unwritten.stands_for[farm.burst]
+        tasks = weighted_count(farm.rank, weight, timeline.ranks)[farm.ranks]
+        lost_s = float(((farm.mean_s - usual_s) * tasks)[slow].sum())
+        place = _place(farm, slow, table, timeline, psg)
+        if lost_s / len(farm.ranks) >= WORTH * job_s and place is not None:
             candidate, leaf = place
-            finding = _finding(pool, slow, pieces, lost_s, candidate, psg)
+            finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
             if leaf is not None:
                 finding.evidence["leaf"] = leaf
             found.append(finding)
@@ -51,15 +51,15 @@ def detect(pools: list[Pool], table: BlameTable, timeline: Timeline, psg: PSG) -
 
 
 def _place(
-    pool: Pool, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG
+    farm: TaskFarm, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> tuple[Candidate, dict[str, object] | None] | None:
     """Where slow ranks do more for a piece than is usual there, and the leaf below; None if nowhere."""
     own, activities = timeline.own, len(timeline.activities)
     member = np.full(len(timeline.calls) + len(timeline.locations), -1)
-    member[pool.gap] = np.searchsorted(pool.ranks, pool.rank)
-    rows = np.flatnonzero(member[own.gap] >= 0)
-    count = np.bincount(member[pool.gap])
-    cell = member[own.gap[rows]] * activities + own.activity[rows]
+    member[farm.burst] = np.searchsorted(farm.ranks, farm.rank)
+    rows = np.flatnonzero(member[own.burst] >= 0)
+    count = np.bincount(member[farm.burst])
+    cell = member[own.burst[rows]] * activities + own.activity[rows]
     did_s = weighted_count(cell, own.seconds[rows] - own.core_wait_s[rows], len(count) * activities)
     per_piece: FloatArray = did_s.reshape(len(count), activities) / count[:, None]
     more: FloatArray = np.where(slow[:, None], per_piece - np.median(per_piece, axis=0), 0.0) * count[:, None]
@@ -67,7 +67,7 @@ def _place(
     seconds = more[who, target]
     order = np.argsort(-seconds, kind="stable")
     # The first location of a rank is its main thread.
-    location = np.searchsorted(timeline.locations.rank, np.asarray(pool.ranks))[who[order]]
+    location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who[order]]
     blamed = replace(table, location=location, target=target[order], seconds=seconds[order])
     for candidate in join_entries(blamed, timeline, psg):
         return candidate, leaf_of(candidate, blamed, timeline, psg)
@@ -75,17 +75,17 @@ def _place(
 
 
 def _finding(
-    pool: Pool, slow: np.ndarray, pieces: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
+    farm: TaskFarm, slow: np.ndarray, tasks: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
 ) -> Finding:
-    ranks = np.asarray(pool.ranks)[slow].tolist()
+    ranks = np.asarray(farm.ranks)[slow].tolist()
     finding = finding_at(candidate.spot, ranks, lost_s, psg, KIND)
-    finding.saving_s = lost_s / len(pool.ranks)
+    finding.saving_s = lost_s / len(farm.ranks)
     finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
     finding.evidence = {
-        "piece_s_here": float(pool.mean_s[slow].mean()),
-        "piece_s_others": float(pool.mean_s[~slow].mean()),
-        "pieces_here": float(pieces[slow].mean()),
-        "pieces_others": float(pieces[~slow].mean()),
+        "piece_s_here": float(farm.mean_s[slow].mean()),
+        "piece_s_others": float(farm.mean_s[~slow].mean()),
+        "pieces_here": float(tasks[slow].mean()),
+        "pieces_others": float(tasks[~slow].mean()),
         "callers": callers(candidate.spot.vertex, psg),
     }
     finding.advice = BY_NAME[KIND].advice

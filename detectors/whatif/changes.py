@@ -18,36 +18,37 @@ from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import quantiles
 from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
 ASLEEP = 0.7
 """Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:
 of the program's making, and not of a busy machine's. Who wakes up waits for a core, too."""
 MOSTLY = 0.5
-"""Part of what lies in a gap that must be work, or waiting for a core, for a thread not to have rested there."""
+"""Part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested there."""
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
-    """What goes from a run when a candidate is mended; see :func:`excess_of`, and for single gaps :func:`steadied`."""
+    """What goes from a run when a candidate is mended; see :func:`excess_of`, and for single bursts
+    :func:`steadied`."""
     if candidate.spot.kind in (TargetKind.CARRIED_IN, TargetKind.TRANSFER):
         return Change.of(*excess_of(candidate, table, timeline))
     excess = excess or stretch_excess(candidate, table, timeline)
     removed, *others = excess_of(candidate, table, timeline, excess)
-    return Change.of(steadied(removed, excess.gap, excess.seconds, timeline), *others)
+    return Change.of(steadied(removed, excess.burst, excess.seconds, timeline), *others)
 
 
 def excess_of(
     candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Return what to take out: own work by gap, head start by location, transfer by call (None: nothing of it). All in
-    seconds.
+    """Return what to take out: own work by burst, head start by location, transfer by call (None: nothing of it). All
+    in seconds.
 
     ``excess`` is that of the candidate's stretches, where it is known already.
     """
     calls, locations = timeline.calls, timeline.locations
-    gaps = len(calls) + len(locations)
-    removed, earlier = np.zeros(gaps), np.zeros(len(locations))
+    bursts = len(calls) + len(locations)
+    removed, earlier = np.zeros(bursts), np.zeros(len(locations))
     kind = candidate.spot.kind
     guilty = np.isin(locations.rank, candidate.ranks)
     if kind == TargetKind.CARRIED_IN:
@@ -76,7 +77,7 @@ def excess_of(
         ratio *= min(1.0, share)
     _spread(excess, ratio, removed)
     if timeline.unwritten is not None:
-        _extend(excess, guilty, gap_locations(timeline), removed)
+        _extend(excess, guilty, burst_locations(timeline), removed)
     return removed, StartedThreads.of(timeline).head_start_s(removed, timeline), None
 
 
@@ -88,7 +89,7 @@ class StretchExcess:
     place are mended together. One row per participant and event.
     """
 
-    gap: IntArray
+    burst: IntArray
     """Gap of every row of own work in the candidate's activities ``[rows of work]``."""
     seconds: FloatArray
     """Its seconds ``[rows of work]``."""
@@ -143,21 +144,21 @@ def stretch_excess(
         if activities is None:
             activities = with_contexts_of_others(targets, candidate.ranks, table.work, timeline)
         mask[activities] = True
-    stretches = table.stretches
+    intervals = table.intervals
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
-    rows, culprit = stretches.rows_of(blamed), stretches.culprit[blamed]
-    call = np.concatenate([stretches.call[rows], culprit])
-    since = np.concatenate([stretches.since_call[rows], stretches.since_culprit[blamed]])
+    rows, culprit = intervals.rows_of(blamed), intervals.culprit[blamed]
+    call = np.concatenate([intervals.call[rows], culprit])
+    since = np.concatenate([intervals.since_call[rows], intervals.since_culprit[blamed]])
     count = np.arange(len(blamed))
-    event_of = np.concatenate([np.repeat(count, stretches.first[blamed + 1] - stretches.first[blamed]), count])
+    event_of = np.concatenate([np.repeat(count, intervals.first[blamed + 1] - intervals.first[blamed]), count])
     location = calls.location[call]
     guilty = np.isin(timeline.locations.rank, candidate.ranks)[location]
     work = np.flatnonzero(mask[own.activity])
-    gap = own.gap[work]
+    burst = own.burst[work]
     seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
-    first = np.searchsorted(gap, np.where(since >= 0, since + 1, calls.first[location]))
-    end = np.searchsorted(gap, call, side="right")
-    _before_start(first, end, gap, seconds, cpu_s + core_wait_s, location, since, timeline)
+    first = np.searchsorted(burst, np.where(since >= 0, since + 1, calls.first[location]))
+    end = np.searchsorted(burst, call, side="right")
+    _before_start(first, end, burst, seconds, cpu_s + core_wait_s, location, since, timeline)
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
@@ -176,22 +177,22 @@ def stretch_excess(
 
     did_cpu_s = did(cpu_s)
     return StretchExcess(
-        gap, seconds, first, end, location, did_s, did_cpu_s, over(did_s), over(did_cpu_s), over(did(core_wait_s)),
+        burst, seconds, first, end, location, did_s, did_cpu_s, over(did_s), over(did_cpu_s), over(did(core_wait_s)),
         asleep,
     )  # fmt: skip
 
 
 def _before_start(
-    first: IntArray, end: IntArray, gap: IntArray, seconds: FloatArray, busy_s: FloatArray, location: IntArray,
+    first: IntArray, end: IntArray, burst: IntArray, seconds: FloatArray, busy_s: FloatArray, location: IntArray,
     since: IntArray, timeline: Timeline,
 ) -> None:  # fmt: skip
     """Let stretches of threads from the beginning, if there is nothing in them, be what their main one did before it
-    started them: nothing of the gap in which it did so, if it rested there for longer than until then."""
+    started them: nothing of the burst in which it did so, if it rested there for longer than until then."""
     started = StartedThreads.of(timeline)
     for row, thread in enumerate(started.location.tolist()):
         empty = np.flatnonzero((location == thread) & (since < 0) & (first == end))
-        before, start = started.calls_before(row, timeline), int(started.gap[row])
-        low, last, high = np.searchsorted(gap, (before.start, start, start + 1)).tolist()
+        before, start = started.calls_before(row, timeline), int(started.burst[row])
+        low, last, high = np.searchsorted(burst, (before.start, start, start + 1)).tolist()
         there_s = float(seconds[last:high].sum())
         came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MOSTLY * there_s
         stop = last if came_later else high
@@ -200,7 +201,7 @@ def _before_start(
         elif before.start == before.stop:
             first[empty], end[empty] = last, stop
         else:
-            first[empty], end[empty] = np.searchsorted(gap, (before.start, before.stop))
+            first[empty], end[empty] = np.searchsorted(burst, (before.start, before.stop))
 
 
 def comparisons_blamed(targets: IntArray, table: BlameTable) -> npt.NDArray[np.bool_]:
@@ -247,27 +248,27 @@ def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarra
 
 
 def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> None:
-    """Spread each stretch's excess over its gaps in proportion; of overlapping stretches the larger counts."""
-    gap = excess.gap
-    begins = np.append(np.flatnonzero(np.append(True, np.diff(gap) != 0)[: len(gap)]), len(gap))
-    within = np.add.reduceat(excess.seconds, begins[:-1]) if len(gap) else excess.seconds
+    """Spread each stretch's excess over its bursts in proportion; of overlapping stretches the larger counts."""
+    burst = excess.burst
+    begins = np.append(np.flatnonzero(np.append(True, np.diff(burst) != 0)[: len(burst)]), len(burst))
+    within = np.add.reduceat(excess.seconds, begins[:-1]) if len(burst) else excess.seconds
     rows = np.flatnonzero(ratio > 0.0)
     first, end = (np.searchsorted(begins, edge[rows]) for edge in (excess.first, excess.end))
     size = end - first
     which = rows_of_ranges(first, size)
-    np.maximum.at(removed, gap[begins[which]], within[which] * np.repeat(ratio[rows], size))
+    np.maximum.at(removed, burst[begins[which]], within[which] * np.repeat(ratio[rows], size))
 
 
 def _extend(excess: StretchExcess, guilty: np.ndarray, location: IntArray, removed: FloatArray) -> None:
     """Where a sample of the calls was written, stretches lead to some of a rank's late arrivals only: take as large a
-    part of its work outside of them as inside. ``location`` is that of every gap ``[gaps]``."""
+    part of its work outside of them as inside. ``location`` is that of every burst ``[bursts]``."""
     rows = guilty[excess.location]
-    depth = np.zeros(len(excess.gap) + 1, dtype=np.int64)
+    depth = np.zeros(len(excess.burst) + 1, dtype=np.int64)
     np.add.at(depth, excess.first[rows], 1)
     np.add.at(depth, excess.end[rows], -1)
     inside = np.cumsum(depth)[:-1] > 0
-    of_row, count = location[excess.gap], len(guilty)
+    of_row, count = location[excess.burst], len(guilty)
     did = np.bincount(of_row[inside], excess.seconds[inside], count)
     ratio = np.divide(np.bincount(location, removed, count), did, out=np.zeros(count), where=did > 0.0)
     outside = ~inside & guilty[of_row]
-    np.add.at(removed, excess.gap[outside], excess.seconds[outside] * np.minimum(ratio, 1.0)[of_row[outside]])
+    np.add.at(removed, excess.burst[outside], excess.seconds[outside] * np.minimum(ratio, 1.0)[of_row[outside]])

@@ -56,10 +56,10 @@ MEETING = np.dtype(
 class Change:
     """What is taken out of a run, in seconds, all at least 0; only where it is anything."""
 
-    gap: IntArray
-    """Gaps with less own work, ascending; numbered as in OwnWork ``[gaps that change]``."""
+    burst: IntArray
+    """Bursts with less own work, ascending; numbered as in OwnWork ``[bursts that change]``."""
     removed_s: FloatArray
-    """``[gaps that change]``"""
+    """``[bursts that change]``"""
     earlier_s: FloatArray | None
     """How much earlier locations start ``[locations]``."""
     call: IntArray
@@ -71,11 +71,11 @@ class Change:
     def of(
         cls, removed_s: FloatArray, earlier_s: FloatArray | None = None, shorter_s: FloatArray | None = None
     ) -> Change:
-        """The same of own work by gap ``[gaps]``, head starts ``[locations]`` and transfers by call ``[calls]``."""
-        gap = np.flatnonzero(removed_s)
+        """The same of own work by burst ``[bursts]``, head starts ``[locations]`` and transfers by call ``[calls]``."""
+        burst = np.flatnonzero(removed_s)
         shorter_s = np.zeros(0) if shorter_s is None else shorter_s
         call = np.flatnonzero(shorter_s)
-        return cls(gap, removed_s[gap], earlier_s, call, shorter_s[call])
+        return cls(burst, removed_s[burst], earlier_s, call, shorter_s[call])
 
 
 @dataclass(slots=True)
@@ -84,10 +84,10 @@ class Replay:
 
     timeline: Timeline
     pairs: Dependencies
-    gap_s: FloatArray
-    """Length of every gap, numbered as in OwnWork, without :attr:`waiting_s` ``[calls + locations]``."""
+    burst_s: FloatArray
+    """Length of every burst, numbered as in OwnWork, without :attr:`waiting_s` ``[calls + locations]``."""
     waiting_s: FloatArray | None
-    """What of every gap was waiting in unwritten calls; None where all were written ``[calls + locations]``."""
+    """What of every burst was waiting in unwritten calls; None where all were written ``[calls + locations]``."""
     last_s: FloatArray
     """When the last member of every instance came ``[instances]``."""
 
@@ -137,7 +137,7 @@ class Replay:
                 instances.members,
                 locations.rank,
                 locations.start_s.copy(),
-                # Of a gap that was measured to be less than nothing nothing is made only where work is taken out.
+                # Of a burst that was measured to be less than nothing nothing is made only where work is taken out.
                 np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
                 np.ascontiguousarray(removed_s[:, at]),
                 np.ascontiguousarray(shorter_s[:, at]),
@@ -147,7 +147,7 @@ class Replay:
                 enter,
                 leave,
             )
-            behind = [_last_gaps(self.gap_s[count:], change, count) for change in changes[at]]
+            behind = [_last_bursts(self.burst_s[count:], change, count) for change in changes[at]]
             return (enter if exits else leave), leave, list(end.T + behind)
 
         return each(replay, chunks(len(changes), at_once))
@@ -190,31 +190,31 @@ def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:
     return start_s if change is None or change.earlier_s is None else np.asarray(start_s - change.earlier_s)
 
 
-def _last_gaps(gap_s: FloatArray, change: Change | None, calls: int) -> FloatArray:
-    """Lengths of the gaps behind the last calls, less what is removed from them ``[locations]``."""
+def _last_bursts(burst_s: FloatArray, change: Change | None, calls: int) -> FloatArray:
+    """Lengths of the bursts behind the last calls, less what is removed from them ``[locations]``."""
     if change is None:
-        return gap_s
-    left = gap_s.copy()
-    behind = change.gap >= calls
-    left[change.gap[behind] - calls] -= change.removed_s[behind]
+        return burst_s
+    left = burst_s.copy()
+    behind = change.burst >= calls
+    left[change.burst[behind] - calls] -= change.removed_s[behind]
     return np.asarray(np.maximum(left, 0.0))
 
 
 def _side_by_side(changes: Sequence[Change | None], calls: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Row of every call that any of the changes is about, -1 for others ``[calls]``; and what goes from the gaps before
-    these calls, and from their transfers, each ``[rows, changes]``."""
+    """Row of every call that any of the changes is about, -1 for others ``[calls]``; and what goes from the bursts
+    before these calls, and from their transfers, each ``[rows, changes]``."""
     row: npt.NDArray[Any] = np.full(calls, -1, ROW)
     for change in changes:
         if change is not None:
-            row[change.gap[change.gap < calls]] = 0
+            row[change.burst[change.burst < calls]] = 0
             row[change.call] = 0
     rows = np.flatnonzero(row == 0)
     row[rows] = np.arange(len(rows))
     removed_s, shorter_s = (np.zeros((len(rows), len(changes))) for _ in range(2))
     for column, change in enumerate(changes):
         if change is not None:
-            before = change.gap < calls
-            removed_s[row[change.gap[before]], column] = change.removed_s[before]
+            before = change.burst < calls
+            removed_s[row[change.burst[before]], column] = change.removed_s[before]
             shorter_s[row[change.call], column] = change.shorter_s
     return row, removed_s, shorter_s
 
@@ -222,23 +222,23 @@ def _side_by_side(changes: Sequence[Change | None], calls: int) -> tuple[IntArra
 def prepare(
     timeline: Timeline, dependencies: Dependencies | None = None, waiting_s: FloatArray | None = None
 ) -> Replay:
-    """Measure the gaps between calls.
+    """Measure the bursts between calls.
 
-    ``waiting_s`` is what of the gaps was waiting in unwritten calls ``[gaps]``: it goes when what was waited for goes,
-    so that only the written calls wait in a replay. The ends are then to be compared with those of a replay without
-    changes.
+    ``waiting_s`` is what of the bursts was waiting in unwritten calls ``[bursts]``: it goes when what was waited for
+    goes, so that only the written calls wait in a replay. The ends are then to be compared with those of a replay
+    without changes.
     """
     calls, locations = timeline.calls, timeline.locations
     count, filled = len(calls), np.diff(calls.first) > 0
-    gap_s = np.empty(count + len(locations))
-    np.subtract(calls.enter_s[1:], calls.exit_s[:-1], out=gap_s[1:count])
+    burst_s = np.empty(count + len(locations))
+    np.subtract(calls.enter_s[1:], calls.exit_s[:-1], out=burst_s[1:count])
     first, last = calls.first[:-1][filled], calls.first[1:][filled] - 1
-    gap_s[first] = calls.enter_s[first] - locations.start_s[filled]
-    gap_s[count:] = locations.end_s - locations.start_s
-    gap_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
+    burst_s[first] = calls.enter_s[first] - locations.start_s[filled]
+    burst_s[count:] = locations.end_s - locations.start_s
+    burst_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
     if waiting_s is not None:
-        gap_s = np.maximum(gap_s - waiting_s, 0.0)
-    return Replay(timeline, dependencies or find_dependencies(timeline), gap_s, waiting_s, last_arrivals_s(timeline))
+        burst_s = np.maximum(burst_s - waiting_s, 0.0)
+    return Replay(timeline, dependencies or find_dependencies(timeline), burst_s, waiting_s, last_arrivals_s(timeline))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -295,12 +295,12 @@ def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
             row, instance, end = calls[call].row, calls[call].posts, calls[call + 1].pair
             if not entered[here]:
                 entered[here], pair_of[here] = True, calls[call].pair
-                gap_s = enter_s - before_s[here]
+                burst_s = enter_s - before_s[here]
                 if len(waiting_s):
-                    gap_s = max(gap_s - waiting_s[call], 0.0)
+                    burst_s = max(burst_s - waiting_s[call], 0.0)
                 for change in range(changes):
-                    gap = gap_s - (removed_s[row, change] if row >= 0 else 0.0)
-                    now[here, change] += max(gap, least_gap_s[change])
+                    burst = burst_s - (removed_s[row, change] if row >= 0 else 0.0)
+                    now[here, change] += max(burst, least_gap_s[change])
                     enter[call, change] = now[here, change]
                     if instance >= 0:
                         arrival[instance, change] = max(arrival[instance, change], now[here, change])

@@ -1,6 +1,6 @@
-"""What a fix takes out of single gaps between calls, without what sampling did to each of them by chance.
+"""What a fix takes out of single bursts between calls, without what sampling did to each of them by chance.
 
-A gap that lasts no longer than some samples is found at one place or at another, though all gaps of its kind divide
+A burst that lasts no longer than some samples is found at one place or at another, though all bursts of its kind divide
 over both. The sum is right; but in a replay its rank would be fast here and slow there, and others would wait for it
 where in a real run nobody does.
 """
@@ -11,31 +11,31 @@ import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
 LIKE = 8
-"""Gaps of a kind, at least, that tell how each of them divides."""
+"""Bursts of a kind, at least, that tell how each of them divides."""
 LENGTHS = 4.0
-"""Kinds of lengths for each doubling: gaps of one kind are as long as each other within a fifth. What a rank does too
-much of only now and then makes a gap longer, and another kind."""
+"""Kinds of lengths for each doubling: bursts of one kind are as long as each other within a fifth. What a rank does too
+much of only now and then makes a burst longer, and another kind."""
 
 
-def steadied(removed: FloatArray, gap: IntArray, seconds: FloatArray, timeline: Timeline) -> FloatArray:
-    """Divide what is removed over gaps of a kind as evenly as their samples make it likely ``[gaps]``.
+def steadied(removed: FloatArray, burst: IntArray, seconds: FloatArray, timeline: Timeline) -> FloatArray:
+    """Divide what is removed over bursts of a kind as evenly as their samples make it likely ``[bursts]``.
 
-    The part that is taken from a gap varies from one to the next by the chance of samples, which is binomial, and by
+    The part that is taken from a burst varies from one to the next by the chance of samples, which is binomial, and by
     what a rank really did. Each is drawn towards the mean of its kind by the part of the variance that chance explains
     (as Efron and Morris 1973 do, who estimate many means at once); what a kind loses in all stays the same.
 
     Args:
-        removed: Seconds taken out of every gap ``[gaps]``.
-        gap: Gap of every row of own work in the activities that they are taken from ``[rows]``.
+        removed: Seconds taken out of every burst ``[bursts]``.
+        burst: Gap of every row of own work in the activities that they are taken from ``[rows]``.
         seconds: Of these rows ``[rows]``.
     """
-    calls, own, gaps = timeline.calls, timeline.own, len(removed)
-    whole = np.bincount(own.gap, own.seconds, gaps)
-    location = gap_locations(timeline)
+    calls, own, bursts = timeline.calls, timeline.own, len(removed)
+    whole = np.bincount(own.burst, own.seconds, bursts)
+    location = burst_locations(timeline)
     inner = np.flatnonzero(whole[: len(calls)] > 0.0) if timeline.period_s > 0.0 else np.zeros(0, np.int64)
     inner = inner[inner > calls.first[location[inner]]]  # between two calls
     inner = inner[np.isin(location[inner], location[np.flatnonzero(removed)])]
@@ -48,10 +48,10 @@ def steadied(removed: FloatArray, gap: IntArray, seconds: FloatArray, timeline: 
         return np.asarray(np.bincount(kind, values, len(first)))
 
     count, own_s = added(np.ones(len(inner))), added(whole[inner])
-    did = np.bincount(gap, seconds, gaps)[inner]
+    did = np.bincount(burst, seconds, bursts)[inner]
     part = removed[inner] / whole[inner]
     mean, share = added(removed[inner]) / own_s, added(did) / own_s
-    samples = np.maximum(added(np.bincount(own.gap, own.samples, gaps)[inner]) / count, 1.0)
+    samples = np.maximum(added(np.bincount(own.burst, own.samples, bursts)[inner]) / count, 1.0)
     chance = share * (1.0 - share) / samples
     variance = added((part - mean[kind]) ** 2) / np.maximum(count - 1.0, 1.0)
     kept = np.clip(1.0 - chance / np.maximum(variance, 1e-300), 0.0, 1.0)

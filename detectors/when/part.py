@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.metrics import add_to, gap_locations, timeline_metrics
+from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.steps.steps import Steps
@@ -57,7 +57,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
 def _metrics(timeline: Timeline, vertices: int) -> dict[str, FloatArray]:
     metrics = timeline_metrics(timeline, vertices)
     own, locations = timeline.own, timeline.locations
-    rank = locations.rank[gap_locations(timeline)[own.gap]]
+    rank = locations.rank[burst_locations(timeline)[own.burst]]
     add_to(metrics["samples"], timeline.activities.vertex[own.activity], rank, own.samples.astype(np.float64))
     return metrics
 

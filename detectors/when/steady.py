@@ -81,30 +81,34 @@ def _of_ranks(
     in_calls, waiting = float(inside_s[main].sum()), float(wait_inside[main].sum())
     work = between = 0.0
     behind = slice(len(calls) + int(at[0]), len(calls) + int(at[1]))
-    for gaps, of in ((made, location), (behind, np.arange(*at))):
-        rows = slice(*np.searchsorted(own.gap, [gaps.start, gaps.stop]).tolist())
-        since, until = edges[0][gaps], edges[1][gaps]
-        gap_s = periods.inside_s(locations.rank[of], since, until)
-        part = np.clip(gap_s / np.maximum(until - since, 1e-300), 0.0, 1.0)
+    for bursts, of in ((made, location), (behind, np.arange(*at))):
+        rows = slice(*np.searchsorted(own.burst, [bursts.start, bursts.stop]).tolist())
+        since, until = edges[0][bursts], edges[1][bursts]
+        burst_s = periods.inside_s(locations.rank[of], since, until)
+        part = np.clip(burst_s / np.maximum(until - since, 1e-300), 0.0, 1.0)
         worked, held = _add_own(
-            timeline, rows, of[own.gap[rows] - gaps.start], _parts(timeline, rows, part, gaps.start, periods), outside
+            timeline,
+            rows,
+            of[own.burst[rows] - bursts.start],
+            _parts(timeline, rows, part, bursts.start, periods),
+            outside,
         )
         work, between = work + worked, between + held
         if timeline.unwritten is not None:
-            in_calls += float((timeline.unwritten.gap_s[gaps] * part)[locations.is_main[of]].sum())
+            in_calls += float((timeline.unwritten.burst_s[bursts] * part)[locations.is_main[of]].sum())
     return work, between, waiting, in_calls
 
 
-def _parts(timeline: Timeline, rows: slice, of_gap: FloatArray, first_gap: int, periods: Periods) -> FloatArray:
-    """Which part of some rows of own work lies inside, by the parts of the gaps from ``first_gap`` on ``[rows]``."""
+def _parts(timeline: Timeline, rows: slice, of_burst: FloatArray, first_gap: int, periods: Periods) -> FloatArray:
+    """Which part of some rows of own work lies inside, by the parts of the bursts from ``first_gap`` on ``[rows]``."""
     own = timeline.own
     seen = slice(*np.searchsorted(own.seen_row, [rows.start, rows.stop]).tolist())
-    gap, since, until = own.gap[own.seen_row[seen]], own.seen_s[seen, 0], own.seen_s[seen, 1]
+    burst, since, until = own.burst[own.seen_row[seen]], own.seen_s[seen, 0], own.seen_s[seen, 1]
     calls = len(timeline.calls)
-    location = np.where(gap < calls, 0, gap - calls)
-    location[gap < calls] = timeline.calls.location[gap[gap < calls]]
+    location = np.where(burst < calls, 0, burst - calls)
+    location[burst < calls] = timeline.calls.location[burst[burst < calls]]
     inside = periods.inside_s(timeline.locations.rank[location], since, until) / (until - since)
-    return row_parts(own, rows, of_gap[own.gap[rows] - first_gap], inside)
+    return row_parts(own, rows, of_burst[own.burst[rows] - first_gap], inside)
 
 
 def _add_own(

@@ -12,7 +12,7 @@ from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -113,15 +113,15 @@ def _certain(
         if kind == TargetKind.OWN
     ]
     rows = np.flatnonzero(np.isin(own.activity, activities))
-    location = gap_locations(timeline)[own.gap[rows]]
+    location = burst_locations(timeline)[own.burst[rows]]
     rank = timeline.locations.rank[location]
     kept = np.isin(rank, finding.ranks)
     rows, rank = rows[kept], rank[kept]
-    gap, number = np.unique(own.gap[rows], return_inverse=True)
-    seconds = weighted_count(number, own.seconds[rows], len(gap))
-    of = np.zeros(len(gap), np.int64)
+    burst, number = np.unique(own.burst[rows], return_inverse=True)
+    seconds = weighted_count(number, own.seconds[rows], len(burst))
+    of = np.zeros(len(burst), np.int64)
     of[number] = rank
-    since, until = edges[0][gap], edges[1][gap]
+    since, until = edges[0][burst], edges[1][burst]
     total_s = float(seconds.sum())
     if total_s <= 0.0:
         return []

@@ -27,7 +27,7 @@ HELD = 0.6
 """Part of the time in question in which another thread must run Python code of the user's."""
 
 
-def shorten_held(
+def shorten_gil_contention(
     calls: Calls, instances: Instances, samples: Samples, threads: Threads, places: Places, period_ns: int
 ) -> None:
     """Shorten such calls of operations that all members wait for.

@@ -17,12 +17,12 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.shards import each, rows_of_ranges
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.calls.gaps import Gaps
-from scalana.graphs.calls.located import Located, gaps_of, outside_communication, samples_of
+from scalana.graphs.calls.bursts import Bursts
+from scalana.graphs.calls.located import Located, bursts_of, outside_communication, samples_of
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.samples.between import stretches_of
-from scalana.graphs.samples.in_gaps import InGaps
+from scalana.graphs.samples.in_bursts import InGaps
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Calls, Instances
 from scalana.runtime.operations import BY_NAME
@@ -61,10 +61,10 @@ def begin_with_polling(
 
     def find(number: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
-        gaps = gaps_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
-        gap, begin_ns, cpu_ns, asks = polled_until(gaps, part, data, polling, places, period_ns)
-        before = gaps.number[gap] < len(part)
-        here = gaps.number[gap[before]]
+        bursts = bursts_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
+        burst, begin_ns, cpu_ns, asks = polled_until(bursts, part, data, polling, places, period_ns)
+        before = bursts.number[burst] < len(part)
+        here = bursts.number[burst[before]]
         return here, begin_ns[before], cpu_ns[before], asks[before]
 
     for part, first, (here, begin_ns, cpu_ns, asks) in zip(
@@ -164,44 +164,44 @@ def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:
 
 
 def polled_until(
-    gaps: Gaps, part: Located, data: Gathered, polls: Polling, places: Places, period_ns: int
+    bursts: Bursts, part: Located, data: Gathered, polls: Polling, places: Places, period_ns: int
 ) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-    """The gaps that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent in
-    the tests themselves."""
-    samples = samples_of(data, part.portion)
-    there = InGaps.of(gaps, samples, part.threads, stretches_of(samples, places, period_ns))
-    gap, left = there.gap, there.left_ns
+    """The bursts that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent
+    in the tests themselves."""
+    samples = samples_of(data, part.shard)
+    there = InGaps.of(bursts, samples, part.threads, stretches_of(samples, places, period_ns))
+    burst, left = there.burst, there.left_ns
     nothing = np.zeros(0, np.int64)
-    if not len(gap):
+    if not len(burst):
         return nothing, nothing, nothing, np.zeros(0, np.bool_)
     path = samples.path[there.rows]
     asking, strictly = polls.spinning[path], polls.paths[path]
     polling = strictly | polls.beside[path]
-    first = np.flatnonzero(np.r_[True, gap[1:] != gap[:-1]])
-    size = np.diff(np.r_[first, len(gap)])
+    first = np.flatnonzero(np.r_[True, burst[1:] != burst[:-1]])
+    size = np.diff(np.r_[first, len(burst)])
     end = np.repeat(first + size, size)
     polled, asked = (np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking))
-    begins = strictly & (polled[end] - polled[:-1] >= POLLING * (gaps.end_ns[gap] - left))
-    begin = np.minimum.reduceat(np.where(begins, np.arange(len(gap)), len(gap)), first)
-    begin = begin[begin < len(gap)]
+    begins = strictly & (polled[end] - polled[:-1] >= POLLING * (bursts.end_ns[burst] - left))
+    begin = np.minimum.reduceat(np.where(begins, np.arange(len(burst)), len(burst)), first)
+    begin = begin[begin < len(burst)]
     cpu_s = np.r_[0.0, np.cumsum(there.cpu_s)]
     cpu_ns = np.maximum(to_ns(cpu_s[end[begin]] - cpu_s[begin]), 0)
-    asks = asked[end[begin]] - asked[begin] >= POLLING * (gaps.end_ns[gap[begin]] - left[begin])
-    # A rank that polls without a sleep, and gives its core away, may not be seen at all: like gaps tell of it.
-    sampled = np.zeros(len(gaps.location), np.bool_)
-    sampled[gap[first]] = True
-    alike, _ = number_columns(gaps.before, gaps.after)
-    seen_ns = np.bincount(alike, np.where(sampled, gaps.end_ns - gaps.start_ns, 0))
+    asks = asked[end[begin]] - asked[begin] >= POLLING * (bursts.end_ns[burst[begin]] - left[begin])
+    # A rank that polls without a sleep, and gives its core away, may not be seen at all: like bursts tell of it.
+    sampled = np.zeros(len(bursts.location), np.bool_)
+    sampled[burst[first]] = True
+    alike, _ = number_columns(bursts.before, bursts.after)
+    seen_ns = np.bincount(alike, np.where(sampled, bursts.end_ns - bursts.start_ns, 0))
 
     def mostly(sums: IntArray) -> BoolArray:
-        spent_ns = np.bincount(alike[gap[first]], sums[first + size] - sums[first], len(seen_ns))
+        spent_ns = np.bincount(alike[burst[first]], sums[first + size] - sums[first], len(seen_ns))
         return ((seen_ns > 0) & (spent_ns >= POLLING * seen_ns))[alike]
 
     unseen = np.flatnonzero(~sampled & mostly(polled))
     return (
-        np.concatenate((gap[begin], unseen)),
-        np.concatenate((left[begin], gaps.start_ns[unseen])),
-        np.concatenate((cpu_ns, np.maximum(gaps.cpu_ns[unseen], 0))),
+        np.concatenate((burst[begin], unseen)),
+        np.concatenate((left[begin], bursts.start_ns[unseen])),
+        np.concatenate((cpu_ns, np.maximum(bursts.cpu_ns[unseen], 0))),
         np.concatenate((asks, mostly(asked)[unseen])),
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Samples
@@ -42,13 +42,13 @@ def assume_running(samples: Samples) -> None:
     samples.cpu_ns, samples.core_wait_ns = cpu, wait
 
 
-def assume_work(gaps: Gaps, located: Located, unknown: BoolArray) -> None:
-    """Let the gaps of some processes be all work; ``unknown`` says which ``[processes]``."""
+def assume_work(bursts: Bursts, located: Located, unknown: BoolArray) -> None:
+    """Let the bursts of some processes be all work; ``unknown`` says which ``[processes]``."""
     threads = located.threads
     known = np.flatnonzero(threads.location >= 0)
     process: IntArray = np.zeros(len(located.rank), np.int64)
     process[threads.location[known]] = threads.process[known]
-    gaps.cpu_ns = np.where(unknown[process[gaps.location]], gaps.end_ns - gaps.start_ns, gaps.cpu_ns)
+    bursts.cpu_ns = np.where(unknown[process[bursts.location]], bursts.end_ns - bursts.start_ns, bursts.cpu_ns)
 
 
 def told(unknown: BoolArray) -> list[str]:

@@ -25,7 +25,7 @@ _Out = TypeVar("_Out")
 
 
 @dataclass(slots=True)
-class Portion:
+class Shard:
     """Some ranks that follow each other, with their children."""
 
     processes: slice
@@ -42,7 +42,7 @@ class Portion:
         return np.concatenate((np.arange(self.events.start, self.events.stop), self.open_events))
 
 
-def portions(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_process: IntArray) -> list[Portion]:
+def shards(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_process: IntArray) -> list[Shard]:
     """Divide the tables of a run.
 
     Args:
@@ -62,7 +62,7 @@ def portions(is_own: npt.NDArray[np.bool_], rows: dict[str, IntArray], open_proc
     opens = np.searchsorted(open_process, edges)
     at_end = first["events"][-1] + np.arange(len(open_process))
     return [
-        Portion(
+        Shard(
             slice(low, high),
             threads=slice(first["threads"][low], first["threads"][high]),
             samples=slice(first["samples"][low], first["samples"][high]),

@@ -10,7 +10,7 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.records import Samples, Threads
 from scalana.graphs.samples.between import Stretches, active
-from scalana.graphs.samples.in_gaps import InGaps
+from scalana.graphs.samples.in_bursts import InGaps
 from scalana.runtime.record.format import STATE_RUNNING
 
 
@@ -25,7 +25,7 @@ class Helpers:
     share: FloatArray
     """Part of the time that the sample of who waited stands for ``[rows]``."""
     helped: IntArray
-    """At how many moments somebody was active ``[samples in gaps]``."""
+    """At how many moments somebody was active ``[samples in bursts]``."""
 
 
 def helpers_of(
@@ -43,9 +43,9 @@ def helpers_of(
 
     Args:
         asked: rows of ``there`` in which a location waited ``[asked]``.
-        starved: whether it only lacked a core, or the interpreter lock ``[samples in gaps]``.
-        ticks: at how many moments each is looked at ``[samples in gaps]``.
-        there: samples in gaps.
+        starved: whether it only lacked a core, or the interpreter lock ``[samples in bursts]``.
+        ticks: at how many moments each is looked at ``[samples in bursts]``.
+        there: samples in bursts.
         samples: sorted by (thread, time).
         threads: says which rank and process they are of.
         places: where call paths lead.

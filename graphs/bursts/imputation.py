@@ -1,9 +1,9 @@
-"""Gaps between calls that no sample fell into, divided like sampled ones between the same two calls.
+"""Bursts between calls that no sample fell into, divided like sampled ones between the same two calls.
 
-Short gaps are divided like short ones: each of these speaks for as many as no sample fell into, which are many where it
-is much shorter than the time between two samples, and hardly any where it is not. A long gap without a sample is one in
-which a thread slept, or had no core, and was not found at it: it is divided like long ones, or else, too, like short
-ones.
+Short bursts are divided like short ones: each of these speaks for as many as no sample fell into, which are many where
+it is much shorter than the time between two samples, and hardly any where it is not. A long burst without a sample is
+one in which a thread slept, or had no core, and was not found at it: it is divided like long ones, or else, too, like
+short ones.
 """
 
 from __future__ import annotations
@@ -16,88 +16,89 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.bursts.work_rows import Rows, concatenated, grouped, sorted_by_gap
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.bursts.work_rows import Rows, concatenated, grouped, sorted_by_burst
+from scalana.graphs.calls.bursts import Bursts
 
 _SHORT_PERIODS = 4
-"""Gaps up to this many sampling periods are short."""
+"""Bursts up to this many sampling periods are short."""
 _UNLIKELY = 0.01
-"""Gaps that no sample fell into for one that was hit, at least: a gap as long as a period may be missed, too."""
+"""Bursts that no sample fell into for one that was hit, at least: a burst as long as a period may be missed, too."""
 _OWN_EVIDENCE = 10
-"""Sampled like gaps from which a location's unsampled ones follow itself rather than all locations."""
+"""Sampled like bursts from which a location's unsampled ones follow itself rather than all locations."""
 _GUESSED = 4.0
 """Samples that what is inferred of a location's activity weighs, against those that found the location at it."""
 _ROUNDS = 3
 """Times that what is inferred is fitted to them."""
 _LIKELY = 4
-"""Activities that an unsampled gap is divided over at most."""
+"""Activities that an unsampled burst is divided over at most."""
 
 
 def unsampled(
-    gaps: Gaps,
+    bursts: Bursts,
     rows: Rows,
     common: Profiles,
     place: Callable[[IntArray, IntArray], IntArray],
     vertices: int,
     period_ns: int,
 ) -> Rows:
-    """Rows of the gaps that no row is of yet, sorted by gap; CPU as the like gaps have it.
+    """Rows of the bursts that no row is of yet, sorted by burst; CPU as the like bursts have it.
 
     ``common`` are the profiles of the whole run; ``place`` gives the place of a pair of vertex and line, as half the
-    number of an activity: that of a gap without any like it.
+    number of an activity: that of a burst without any like it.
     """
-    length = gaps.own_ns()
+    length = bursts.own_ns()
     sampled = np.zeros(len(length), np.bool_)
-    sampled[rows.gap] = True
+    sampled[rows.burst] = True
     empty = np.flatnonzero(~sampled & (length > 0))
-    kind, own_kind = _kinds(gaps, vertices, period_ns), own_kinds(gaps, vertices, period_ns)
-    own = _profiles(_evidence(gaps, rows, own_kind, period_ns), _OWN_EVIDENCE)
+    kind, own_kind = _kinds(bursts, vertices, period_ns), own_kinds(bursts, vertices, period_ns)
+    own = _profiles(_evidence(bursts, rows, own_kind, period_ns), _OWN_EVIDENCE)
     pieces: list[Rows] = []
     left = empty
     for profile, key in ((own, own_kind), (common, kind), (own, own_kind & ~1), (common, kind & ~1)):
         rows_of_gaps, left = profile.divide(left, key, length)
         pieces.append(rows_of_gaps)
     inferred = concatenated(pieces)
-    _fit(inferred, rows, gaps.location)
+    _fit(inferred, rows, bursts.location)
     seconds = to_seconds(length[left])
     nothing = np.zeros(len(left))
-    # With no like gap known, all of it was on a CPU or none, as the clocks say.
-    default = place(gaps.default_vertex[left], gaps.default_line[left])
-    return sorted_by_gap(
+    # With no like burst known, all of it was on a CPU or none, as the clocks say.
+    default = place(bursts.default_vertex[left], bursts.default_line[left])
+    return sorted_by_burst(
         concatenated([inferred, Rows(left, 2 * default, seconds, nothing, nothing.copy(), nothing.copy())])
     )
 
 
 def _fit(inferred: Rows, rows: Rows, location: IntArray) -> None:
-    """Divide gaps so that what a location does in all takes about as long as the part of its samples found there says.
+    """Divide bursts so that what a location does in all takes about as long as the part of its samples found there
+    says.
 
     What other locations do between two calls says little of one that no sample ever found at it: with many pairs of
     calls, as where few of them are written, hardly any pair has samples of its own. Iterative proportional fitting of
-    the activities' totals (Deming and Stephan 1940), in which each gap keeps its length.
+    the activities' totals (Deming and Stephan 1940), in which each burst keeps its length.
     """
-    known, gap = len(rows), inferred.gap
-    if not known or not len(gap):
+    known, burst = len(rows), inferred.burst
+    if not known or not len(burst):
         return
-    who = location[np.concatenate((rows.gap, gap))]
+    who = location[np.concatenate((rows.burst, burst))]
     pair, first = number_columns(who, np.concatenate((rows.activity, inferred.activity)))
     count = len(first)
     who = number_columns(who[first])[0]
     found, sampled_s = (np.bincount(pair[:known], column, count) for column in (rows.samples, rows.seconds))
     samples = np.bincount(who, found)
     pair = pair[known:]
-    whole_s = np.bincount(gap, inferred.seconds, len(location))
+    whole_s = np.bincount(burst, inferred.seconds, len(location))
     for _ in range(_ROUNDS):
         spent_s = sampled_s + np.bincount(pair, inferred.seconds, count)
         expected = spent_s * (samples / np.maximum(np.bincount(who, spent_s), 1e-300))[who]
         weight = ((found + _GUESSED) / (expected + _GUESSED))[pair]
-        weight *= (whole_s / np.maximum(np.bincount(gap, inferred.seconds * weight, len(location)), 1e-300))[gap]
+        weight *= (whole_s / np.maximum(np.bincount(burst, inferred.seconds * weight, len(location)), 1e-300))[burst]
         for column in (inferred.seconds, inferred.cpu_s, inferred.core_wait_s):
             column *= weight
 
 
-def evidence_of(gaps: Gaps, rows: Rows, vertices: int, period_ns: int) -> Rows:
-    """What the sampled gaps tell of gaps between the same two calls, whose kind stands in place of the gap."""
-    return _evidence(gaps, rows, _kinds(gaps, vertices, period_ns), period_ns)
+def evidence_of(bursts: Bursts, rows: Rows, vertices: int, period_ns: int) -> Rows:
+    """What the sampled bursts tell of bursts between the same two calls, whose kind stands in place of the burst."""
+    return _evidence(bursts, rows, _kinds(bursts, vertices, period_ns), period_ns)
 
 
 def common_profiles(evidence: Sequence[Rows]) -> Profiles:
@@ -105,22 +106,22 @@ def common_profiles(evidence: Sequence[Rows]) -> Profiles:
     return _profiles(grouped(concatenated(evidence)), 1)
 
 
-def _kinds(gaps: Gaps, vertices: int, period_ns: int) -> IntArray:
-    """A number for the vertices of the calls before and after each gap, and for its being long: odd if so
-    ``[gaps]``."""
-    long = gaps.end_ns - gaps.start_ns > _SHORT_PERIODS * period_ns
-    return 2 * ((gaps.before + 1) * (vertices + 1) + gaps.after + 1) + long
+def _kinds(bursts: Bursts, vertices: int, period_ns: int) -> IntArray:
+    """A number for the vertices of the calls before and after each burst, and for its being long: odd if so
+    ``[bursts]``."""
+    long = bursts.end_ns - bursts.start_ns > _SHORT_PERIODS * period_ns
+    return 2 * ((bursts.before + 1) * (vertices + 1) + bursts.after + 1) + long
 
 
-def own_kinds(gaps: Gaps, vertices: int, period_ns: int) -> IntArray:
-    """A number for the location of each gap, the vertices of the calls before and after it, and for its being long
-    ``[gaps]``."""
-    return np.asarray(gaps.location * 2 * (vertices + 1) ** 2 + _kinds(gaps, vertices, period_ns))
+def own_kinds(bursts: Bursts, vertices: int, period_ns: int) -> IntArray:
+    """A number for the location of each burst, the vertices of the calls before and after it, and for its being long
+    ``[bursts]``."""
+    return np.asarray(bursts.location * 2 * (vertices + 1) ** 2 + _kinds(bursts, vertices, period_ns))
 
 
 @dataclass(slots=True)
 class Profiles:
-    """How sampled gaps of a kind divide over activities; shares of a kind add up to 1."""
+    """How sampled bursts of a kind divide over activities; shares of a kind add up to 1."""
 
     keys: IntArray
     """Kinds, ascending ``[kinds]``."""
@@ -132,31 +133,31 @@ class Profiles:
     """CPU a second ``[rows]``."""
     wait: FloatArray
 
-    def divide(self, gaps: IntArray, key: IntArray, length_ns: IntArray) -> tuple[Rows, IntArray]:
-        """Rows of those ``gaps`` whose kind is known, and the other gaps."""
+    def divide(self, bursts: IntArray, key: IntArray, length_ns: IntArray) -> tuple[Rows, IntArray]:
+        """Rows of those ``bursts`` whose kind is known, and the other bursts."""
         if len(self.keys) == 0:
             none = np.zeros(0)
-            return Rows(gaps[:0], gaps[:0], none, none, none, none), gaps
-        at = np.minimum(np.searchsorted(self.keys, key[gaps]), len(self.keys) - 1)
-        known = self.keys[at] == key[gaps]
-        chosen, at = gaps[known], at[known]
+            return Rows(bursts[:0], bursts[:0], none, none, none, none), bursts
+        at = np.minimum(np.searchsorted(self.keys, key[bursts]), len(self.keys) - 1)
+        known = self.keys[at] == key[bursts]
+        chosen, at = bursts[known], at[known]
         size = self.first[at + 1] - self.first[at]
-        gap = np.repeat(chosen, size)
-        row = np.repeat(self.first[at] - (np.cumsum(size) - size), size) + np.arange(len(gap))
-        seconds = to_seconds(length_ns[gap]) * self.share[row]
+        burst = np.repeat(chosen, size)
+        row = np.repeat(self.first[at] - (np.cumsum(size) - size), size) + np.arange(len(burst))
+        seconds = to_seconds(length_ns[burst]) * self.share[row]
         inferred = Rows(
-            gap, self.activity[row], seconds, seconds * self.cpu[row], seconds * self.wait[row], np.zeros(len(gap))
+            burst, self.activity[row], seconds, seconds * self.cpu[row], seconds * self.wait[row], np.zeros(len(burst))
         )
-        return inferred, gaps[~known]
+        return inferred, bursts[~known]
 
 
-def _evidence(gaps: Gaps, rows: Rows, key_of_gap: IntArray, period_ns: int) -> Rows:
-    """The rows, added up by the key of their gap, as seconds of the gaps that no sample fell into: of gaps of a length,
-    that many times as many as of those that were hit."""
-    length = np.maximum(gaps.end_ns - gaps.start_ns, 1)
-    unseen = np.maximum(period_ns / length - 1.0, _UNLIKELY)[rows.gap]
+def _evidence(bursts: Bursts, rows: Rows, key_of_gap: IntArray, period_ns: int) -> Rows:
+    """The rows, added up by the key of their burst, as seconds of the bursts that no sample fell into: of bursts of a
+    length, that many times as many as of those that were hit."""
+    length = np.maximum(bursts.end_ns - bursts.start_ns, 1)
+    unseen = np.maximum(period_ns / length - 1.0, _UNLIKELY)[rows.burst]
     sums = (rows.seconds * unseen, rows.cpu_s * unseen, rows.core_wait_s * unseen)
-    return grouped(Rows(key_of_gap[rows.gap], rows.activity, *sums, rows.samples))
+    return grouped(Rows(key_of_gap[rows.burst], rows.activity, *sums, rows.samples))
 
 
 def _runs(key: IntArray) -> tuple[IntArray, IntArray]:
@@ -166,16 +167,16 @@ def _runs(key: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _profiles(table: Rows, evidence: int) -> Profiles:
-    """Profiles of the kinds of gaps with at least ``evidence`` samples, from rows sorted by kind."""
-    first, size = _runs(table.gap)
+    """Profiles of the kinds of bursts with at least ``evidence`` samples, from rows sorted by kind."""
+    first, size = _runs(table.burst)
     heard = np.add.reduceat(table.samples, first) if len(first) else np.zeros(0)
     enough = np.flatnonzero(np.repeat(heard >= evidence, size))
     # The likeliest activities of each kind; the rest would cost more rows than it tells.
-    order = enough[np.lexsort((-table.seconds[enough], table.gap[enough]))]
-    first, size = _runs(table.gap[order])
+    order = enough[np.lexsort((-table.seconds[enough], table.burst[enough]))]
+    first, size = _runs(table.burst[order])
     place = np.arange(len(order)) - np.repeat(first, size)
     order = order[(place < _LIKELY) & (table.seconds[order] > 0)]
-    key, seconds = table.gap[order], table.seconds[order]
+    key, seconds = table.burst[order], table.seconds[order]
     first, size = _runs(key)
     total = np.add.reduceat(seconds, first) if len(key) else np.zeros(0)
     return Profiles(

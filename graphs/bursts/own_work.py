@@ -1,9 +1,9 @@
 """What locations did between their communication calls, from samples and exact CPU clocks.
 
-Between two calls of a location lies a *gap*. Its length is exact, and so is the CPU time spent in it, since a call
+Between two calls of a location lies a *burst*. Its length is exact, and so is the CPU time spent in it, since a call
 reads the thread's CPU clock; the samples only tell how the two are to be divided. Every sample owns the stretch of
-its gap that is nearest to it in time. A gap too short for any sample is divided like sampled short gaps between the
-same two calls. Nothing is lost: the rows of a gap add up to its length.
+its burst that is nearest to it in time. A burst too short for any sample is divided like sampled short bursts between
+the same two calls. Nothing is lost: the rows of a burst add up to its length.
 
 A location that waits for another thread or child process of its own rank (a lock, a queue, a data loader's worker)
 does no work itself; the stretch then belongs to whoever of its rank was active in it, as a *helper* activity.
@@ -26,11 +26,11 @@ from scalana.graphs.bursts.even_shares import lengths, unequal
 from scalana.graphs.bursts.helpers import helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
-from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_gap
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_burst
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.records import Samples, Threads
 from scalana.graphs.samples.between import RESTING, stretches_of
-from scalana.graphs.samples.in_gaps import InGaps
+from scalana.graphs.samples.in_bursts import InGaps
 from scalana.graphs.timeline import ROW, Activities, OwnWork
 from scalana.runtime.record.format import (
     STATE_ASLEEP,
@@ -48,7 +48,7 @@ _MOST_TICKS = 4096
 
 @dataclass(slots=True)
 class _Spent:
-    """What samples stand for ``[samples in gaps]`` each."""
+    """What samples stand for ``[samples in bursts]`` each."""
 
     seconds: FloatArray
     cpu_s: FloatArray
@@ -64,9 +64,9 @@ class _Spent:
 
 
 def own_work(
-    gaps: Gaps, samples: Samples, threads: Threads, places: Places, period_ns: int
+    bursts: Bursts, samples: Samples, threads: Threads, places: Places, period_ns: int
 ) -> tuple[OwnWork, Activities]:
-    """Divide every gap over activities.
+    """Divide every burst over activities.
 
     ``samples`` are sorted by (thread, time) on the aligned axis; ``threads.location`` says which threads are
     locations and ``threads.rank`` to which rank all of them belong.
@@ -74,12 +74,12 @@ def own_work(
     This is all in one; of a large run :func:`sampled_work` and :func:`inferred_work` are done portion by portion.
     """
     catalogue = Catalogue(
-        np.concatenate((places.vertex, gaps.default_vertex)), np.concatenate((places.line, gaps.default_line))
+        np.concatenate((places.vertex, bursts.default_vertex)), np.concatenate((places.line, bursts.default_line))
     )
-    vertices = int(max(gaps.before.max(initial=-1), gaps.after.max(initial=-1))) + 1
-    rows, evidence = sampled_work(gaps, samples, threads, places, catalogue, vertices, period_ns)
+    vertices = int(max(bursts.before.max(initial=-1), bursts.after.max(initial=-1))) + 1
+    rows, evidence = sampled_work(bursts, samples, threads, places, catalogue, vertices, period_ns)
     common = common_profiles([evidence])
-    return numbered([inferred_work(gaps, rows, common, catalogue, vertices, period_ns)], catalogue)
+    return numbered([inferred_work(bursts, rows, common, catalogue, vertices, period_ns)], catalogue)
 
 
 class Catalogue:
@@ -108,7 +108,7 @@ class Catalogue:
 
 
 def sampled_work(
-    gaps: Gaps,
+    bursts: Bursts,
     samples: Samples,
     threads: Threads,
     places: Places,
@@ -117,28 +117,28 @@ def sampled_work(
     period_ns: int,
     in_calls: BoolArray | None = None,
 ) -> tuple[Rows, Rows]:
-    """Rows of the gaps that hold samples, and what they tell of those that hold none (for :func:`common_profiles`).
+    """Rows of the bursts that hold samples, and what they tell of those that hold none (for :func:`common_profiles`).
 
-    ``in_calls`` says which paths lead into a communication call ``[paths]``: in a gap that holds unwritten calls, a
+    ``in_calls`` says which paths lead into a communication call ``[paths]``: in a burst that holds unwritten calls, a
     sample there tells nothing of own work.
     """
     place_of_path = catalogue.find(places.vertex, places.line)
-    kind = own_kinds(gaps, vertices, period_ns)
-    rows, mended = _sampled(gaps, kind, samples, threads, places, place_of_path, period_ns, in_calls)
-    exact_cpu(rows, gaps.cpu_ns, mended)
-    return rows, evidence_of(gaps, rows, vertices, period_ns)
+    kind = own_kinds(bursts, vertices, period_ns)
+    rows, mended = _sampled(bursts, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    exact_cpu(rows, bursts.cpu_ns, mended)
+    return rows, evidence_of(bursts, rows, vertices, period_ns)
 
 
 def inferred_work(
-    gaps: Gaps, rows: Rows, common: Profiles, catalogue: Catalogue, vertices: int, period_ns: int
+    bursts: Bursts, rows: Rows, common: Profiles, catalogue: Catalogue, vertices: int, period_ns: int
 ) -> Rows:
-    """Rows of all gaps, sorted by their numbers, which stand in place of the gaps themselves."""
-    inferred = unsampled(gaps, rows, common, catalogue.find, vertices, period_ns)
-    exact_cpu(inferred, gaps.cpu_ns)
+    """Rows of all bursts, sorted by their numbers, which stand in place of the bursts themselves."""
+    inferred = unsampled(bursts, rows, common, catalogue.find, vertices, period_ns)
+    exact_cpu(inferred, bursts.cpu_ns)
     merged = concatenated([rows, inferred])
-    merged.gap = gaps.number[merged.gap]
+    merged.burst = bursts.number[merged.burst]
     merged.samples = np.where(merged.samples > 0, np.maximum(np.rint(merged.samples), 1), 0).astype(np.int64)
-    return sorted_by_gap(merged)
+    return sorted_by_burst(merged)
 
 
 def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Activities]:
@@ -160,7 +160,7 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
     for part in parts:
         part.activity = renumber[part.activity]
     own = OwnWork(
-        gap=column("gap", ROW),
+        burst=column("burst", ROW),
         activity=column("activity", ROW),
         seconds=column("seconds", np.float64),
         cpu_s=column("cpu_s", np.float64),
@@ -171,7 +171,7 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
 
 
 def _sampled(
-    gaps: Gaps,
+    bursts: Bursts,
     kind: IntArray,
     samples: Samples,
     threads: Threads,
@@ -180,65 +180,71 @@ def _sampled(
     period_ns: int,
     in_calls: BoolArray | None,
 ) -> tuple[Rows, BoolArray]:
-    """Rows of the gaps that hold samples, CPU as the samples have it; and in which gaps short rests, or runs, went to
-    where others were found ``[gaps]``. ``kind`` is that of each gap ``[gaps]``."""
+    """Rows of the bursts that hold samples, CPU as the samples have it; and in which bursts short rests, or runs, went
+    to where others were found ``[bursts]``. ``kind`` is that of each burst ``[bursts]``."""
     stretches = stretches_of(samples, places, period_ns)
-    there = InGaps.of(gaps, samples, threads, stretches, in_calls)
-    gap, state, path = there.gap, samples.state[there.rows], samples.path[there.rows]
+    there = InGaps.of(bursts, samples, threads, stretches, in_calls)
+    burst, state, path = there.burst, samples.state[there.rows], samples.path[there.rows]
     length_ns = there.right_ns - there.left_ns
     ticks = np.clip(np.rint(length_ns / period_ns), 1, _MOST_TICKS).astype(np.int64)
     spent = _Spent(to_seconds(length_ns), there.cpu_s, there.core_wait_s)
-    if gaps.unwritten_ns is not None:
-        spent = spent.times((gaps.own_ns() / np.maximum(gaps.end_ns - gaps.start_ns, 1))[gap])
+    if bursts.unwritten_ns is not None:
+        spent = spent.times((bursts.own_ns() / np.maximum(bursts.end_ns - bursts.start_ns, 1))[burst])
     spent.core_wait_s = np.minimum(spent.core_wait_s, np.maximum(spent.seconds - spent.cpu_s, 0.0))
 
     blocked = (state == STATE_LOCK) | (state == STATE_IPC)
     blocked |= (state == STATE_UNKNOWN) & places.waits[path]
     blocked |= places.spins[path]
     starved = (state == STATE_RUNNING) & (spent.cpu_s + spent.core_wait_s < 0.1 * spent.seconds)
-    spent, lost = _without_lost_cores(spent, gaps, gap, path, state, places, place_of_path)
-    spent, short = _without_short(spent, gap, kind, path, state, places, place_of_path, period_ns)
+    spent, lost = _without_lost_cores(spent, bursts, burst, path, state, places, place_of_path)
+    spent, short = _without_short(spent, burst, kind, path, state, places, place_of_path, period_ns)
     runs = (state == STATE_RUNNING) & ~blocked & ~starved
-    spent, uneven = _without_uneven(spent, there, gaps, kind, runs, samples, path, place_of_path, period_ns)
+    spent, uneven = _without_uneven(spent, there, bursts, kind, runs, samples, path, place_of_path, period_ns)
     moved = concatenated([lost, short])
     asked = np.flatnonzero((blocked | starved) & (spent.seconds > 0))
     helpers = helpers_of(asked, starved, ticks, there, samples, threads, places, stretches, period_ns)
 
     shares = np.concatenate(((ticks - helpers.helped) / ticks, helpers.share))
-    of = np.concatenate((np.arange(len(gap), dtype=np.int64), helpers.row))
+    of = np.concatenate((np.arange(len(burst), dtype=np.int64), helpers.row))
     activity = np.concatenate((2 * place_of_path[path], 2 * place_of_path[helpers.path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
     part = spent.of(of).times(shares)
-    at_work = Rows(gap[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
-    mended = np.zeros(len(gaps.location), np.bool_)
-    mended[moved.gap] = True
+    at_work = Rows(burst[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
+    mended = np.zeros(len(bursts.location), np.bool_)
+    mended[moved.burst] = True
     return grouped(concatenated([at_work, moved, uneven])), mended
 
 
 def _without_lost_cores(
-    spent: _Spent, gaps: Gaps, gap: IntArray, path: IntArray, state: IntArray, places: Places, place_of_path: IntArray
+    spent: _Spent,
+    bursts: Bursts,
+    burst: IntArray,
+    path: IntArray,
+    state: IntArray,
+    places: Places,
+    place_of_path: IntArray,
 ) -> tuple[_Spent, Rows]:
     """What samples stand for, without the waits for a core that belong to rests before them; and these (see
-    :mod:`~scalana.graphs.bursts.short_rests`). ``gap``, ``path`` and ``state`` are those of each sample
-    ``[samples in gaps]``."""
+    :mod:`~scalana.graphs.bursts.short_rests`). ``burst``, ``path`` and ``state`` are those of each sample
+    ``[samples in bursts]``."""
     native = places.native[path]
     at_rest = (state == STATE_ASLEEP) | (state == STATE_DISK) | (native & RESTING[state])
-    begins, calls = _begins(at_rest, path, gap), (state == STATE_RUNNING) & places.calls_rest[path]
+    begins, calls = _begins(at_rest, path, burst), (state == STATE_RUNNING) & places.calls_rest[path]
     if not (begins | calls).any() or not spent.core_wait_s.any():
-        return spent, _rows(Moves.none(), gap, np.zeros(0))
-    location, before, after = (column[gap] for column in (gaps.location, gaps.before, gaps.after))
+        return spent, _rows(Moves.none(), burst, np.zeros(0))
+    location, before, after = (column[burst] for column in (bursts.location, bursts.before, bursts.after))
     alike = number_columns(before, after)[0]
     pairs = Pairs.of(number_columns(location, alike)[0], place_of_path[path])
     lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, spent.cpu_s, spent.core_wait_s)
-    lost_s = np.bincount(lost.sample, lost.seconds, len(gap))
+    lost_s = np.bincount(lost.sample, lost.seconds, len(burst))
     left = _Spent(spent.seconds - lost_s, spent.cpu_s, spent.core_wait_s - lost_s)
-    return left, _rows(lost, gap, np.zeros(len(lost.sample)))
+    return left, _rows(lost, burst, np.zeros(len(lost.sample)))
 
 
 def _without_short(
     spent: _Spent,
-    gap: IntArray,
+    burst: IntArray,
     kind: IntArray,
     path: IntArray,
     state: IntArray,
@@ -247,29 +253,29 @@ def _without_short(
     period_ns: int,
 ) -> tuple[_Spent, Rows]:
     """What samples stand for, without the short rests and runs that belong elsewhere; and these (see
-    :mod:`~scalana.graphs.bursts.short_rests`). ``kind`` is that of each gap ``[gaps]``, ``gap``, ``path`` and ``state``
-    those of each sample ``[samples in gaps]``."""
+    :mod:`~scalana.graphs.bursts.short_rests`). ``kind`` is that of each burst ``[bursts]``, ``burst``, ``path`` and
+    ``state`` those of each sample ``[samples in bursts]``."""
     native = places.native[path]
     runs, rests = native & (state == STATE_RUNNING), native & RESTING[state]
     if not rests.any():
-        return spent, _rows(Moves.none(), gap, np.zeros(0))
-    begins = _begins(rests, path, gap)
-    # Where both were found in a gap, the borders between the samples divide it.
-    has_run, has_rest = (np.bincount(gap[these], minlength=len(kind))[gap] > 0 for these in (runs, rests))
-    pairs = Pairs.of(kind[gap], place_of_path[path])
+        return spent, _rows(Moves.none(), burst, np.zeros(0))
+    begins = _begins(rests, path, burst)
+    # Where both were found in a burst, the borders between the samples divide it.
+    has_run, has_rest = (np.bincount(burst[these], minlength=len(kind))[burst] > 0 for these in (runs, rests))
+    pairs = Pairs.of(kind[burst], place_of_path[path])
     run = unfound_runs(pairs, runs, rests & ~has_run, spent.cpu_s, period_ns * _NS)
-    run_s = np.bincount(run.sample, run.seconds, len(gap))
+    run_s = np.bincount(run.sample, run.seconds, len(burst))
     left = _Spent(spent.seconds - run_s, spent.cpu_s - run_s, spent.core_wait_s)
     rest_s = np.maximum(left.seconds - left.cpu_s - left.core_wait_s, 0.0)
     rest = unfound_rests(pairs, begins, runs & ~has_rest, rest_s, period_ns * _NS)
-    left.seconds = left.seconds - np.bincount(rest.sample, rest.seconds, len(gap))
-    return left, concatenated([_rows(run, gap, run.seconds), _rows(rest, gap, np.zeros(len(rest.sample)))])
+    left.seconds = left.seconds - np.bincount(rest.sample, rest.seconds, len(burst))
+    return left, concatenated([_rows(run, burst, run.seconds), _rows(rest, burst, np.zeros(len(rest.sample)))])
 
 
 def _without_uneven(
     spent: _Spent,
     there: InGaps,
-    gaps: Gaps,
+    bursts: Bursts,
     kind: IntArray,
     runs: BoolArray,
     samples: Samples,
@@ -277,26 +283,26 @@ def _without_uneven(
     place_of_path: IntArray,
     period_ns: int,
 ) -> tuple[_Spent, Rows]:
-    """What samples stand for, without what some of them have for being alone in their gaps; and that (see
-    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of each gap ``[gaps]``, ``runs`` and ``path`` are those
-    of each sample ``[samples in gaps]``."""
-    gap = there.gap
-    alike = number_columns(kind[gap], lengths(gaps, period_ns)[gap])[0]
+    """What samples stand for, without what some of them have for being alone in their bursts; and that (see
+    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of each burst ``[bursts]``, ``runs`` and ``path`` are
+    those of each sample ``[samples in bursts]``."""
+    burst = there.burst
+    alike = number_columns(kind[burst], lengths(bursts, period_ns)[burst])[0]
     pairs = Pairs.of(alike, place_of_path[path])
     uneven = unequal(pairs, runs, to_seconds(samples.cpu_ns[there.rows]), np.minimum(spent.cpu_s, spent.seconds))
-    taken_s = np.bincount(uneven.sample, uneven.seconds, len(gap))
+    taken_s = np.bincount(uneven.sample, uneven.seconds, len(burst))
     left = _Spent(spent.seconds - taken_s, spent.cpu_s - taken_s, spent.core_wait_s)
-    return left, _rows(uneven, gap, uneven.seconds)
+    return left, _rows(uneven, burst, uneven.seconds)
 
 
-def _begins(rests: BoolArray, path: IntArray, gap: IntArray) -> BoolArray:
-    """Which samples are the first of a rest, of those that found threads at rest ``[samples in gaps]``."""
+def _begins(rests: BoolArray, path: IntArray, burst: IntArray) -> BoolArray:
+    """Which samples are the first of a rest, of those that found threads at rest ``[samples in bursts]``."""
     begins = rests.copy()
-    begins[1:] &= ~(rests[:-1] & (path[1:] == path[:-1]) & (gap[1:] == gap[:-1]))
+    begins[1:] &= ~(rests[:-1] & (path[1:] == path[:-1]) & (burst[1:] == burst[:-1]))
     return begins
 
 
-def _rows(moves: Moves, gap: IntArray, cpu_s: FloatArray) -> Rows:
-    """Rows of what is moved to other places, in the gaps that its samples lie in."""
+def _rows(moves: Moves, burst: IntArray, cpu_s: FloatArray) -> Rows:
+    """Rows of what is moved to other places, in the bursts that its samples lie in."""
     nothing = np.zeros(len(moves.sample))
-    return Rows(gap[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())
+    return Rows(burst[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())

@@ -22,9 +22,9 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 LOOK_PERIODS = 3
 """Sampling periods from one look to the next, as long as threads now rest and now run: two, or four."""
 _ENOUGH = 4
-"""Found in gaps between the same two calls, at least, to tell of those that were not."""
+"""Found in bursts between the same two calls, at least, to tell of those that were not."""
 _PLACES = 4
-"""Places that what was not found in a kind of gap is divided over at most."""
+"""Places that what was not found in a kind of burst is divided over at most."""
 _LEAST_CPU_S = 0.05
 """Of computing without rests, at least, to tell how long who computes waits for a core."""
 _CLEARLY_MORE = 1.5
@@ -50,7 +50,7 @@ class Moves:
 
 @dataclass(slots=True)
 class Pairs:
-    """The kinds of gaps that samples lie in, each with its location, and the places that they are at."""
+    """The kinds of bursts that samples lie in, each with its location, and the places that they are at."""
 
     of_sample: IntArray
     """Pair of each sample ``[samples]``."""
@@ -81,11 +81,11 @@ class Pairs:
 def unfound_rests(pairs: Pairs, begins: BoolArray, runs: BoolArray, rest_s: FloatArray, period_s: float) -> Moves:
     """Where the rests belong that lie with samples of running code.
 
-    Taken are rests at places that no look ever found a thread at rest in, in this kind of gap; at most as much as the
+    Taken are rests at places that no look ever found a thread at rest in, in this kind of burst; at most as much as the
     rests that were found stand for, less what lies with these already.
 
     Args:
-        pairs: of kinds of gaps and places.
+        pairs: of kinds of bursts and places.
         begins: whether a sample is the first that found the thread at this rest ``[samples]``.
         runs: whether it is of native code that ran ``[samples]``.
         rest_s: how long the thread neither ran nor waited for a core, of the time that the sample stands for
@@ -114,13 +114,13 @@ def lost_cores(
 ) -> Moves:
     """Waits for a core that belong to the rests before them.
 
-    They are what is waited in a kind of gap beyond what as much computing takes without rests: that of the same
-    location in other kinds of gaps, or of other locations between the same two calls, whichever waited for longer; or
+    They are what is waited in a kind of burst beyond what as much computing takes without rests: that of the same
+    location in other kinds of bursts, or of other locations between the same two calls, whichever waited for longer; or
     that of all where neither is known. Nothing moves where nobody computes without rests. Rests too short to be
     found are where calls that rest take CPU time.
 
     Args:
-        pairs: of kinds of gaps and places.
+        pairs: of kinds of bursts and places.
         location: of each kind ``[kinds]``.
         alike: equal for kinds of all locations between the same two calls ``[kinds]``.
         begins: whether a sample is the first that found the thread at this rest ``[samples]``.
@@ -156,7 +156,7 @@ def unfound_runs(pairs: Pairs, runs: BoolArray, rests: BoolArray, cpu_s: FloatAr
     """Where the CPU time belongs that lies with samples of rests: to places with less than their samples stand for.
 
     Args:
-        pairs: of kinds of gaps and places.
+        pairs: of kinds of bursts and places.
         runs: whether a sample is of native code that ran, and thus stands for a period of CPU time ``[samples]``.
         rests: whether it is of a rest ``[samples]``.
         cpu_s: CPU time that lies with it ``[samples]``.
@@ -180,7 +180,7 @@ def moves_between(taken_s: FloatArray, pairs: Pairs, weight: FloatArray) -> Move
 
     Args:
         taken_s: ``[samples]``.
-        pairs: of kinds of gaps and places.
+        pairs: of kinds of bursts and places.
         weight: of a place among those of its kind ``[pairs]``.
     """
     kinds, count = pairs.kind, pairs.kinds

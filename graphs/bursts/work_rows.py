@@ -1,4 +1,4 @@
-"""Rows of own work on their way from samples to the timeline: gap, activity, seconds."""
+"""Rows of own work on their way from samples to the timeline: burst, activity, seconds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of own work before they are numbered; ``gap`` is a row in :class:`Gaps`."""
+    """Rows of own work before they are numbered; ``burst`` is a row in :class:`Bursts`."""
 
-    gap: IntArray
+    burst: IntArray
     activity: IntArray
     seconds: FloatArray
     cpu_s: FloatArray
@@ -23,15 +23,15 @@ class Rows:
     samples: FloatArray
 
     def __len__(self) -> int:
-        return len(self.gap)
+        return len(self.burst)
 
 
 def grouped(rows: Rows) -> Rows:
-    """One row per (gap, activity), sorted by these."""
+    """One row per (burst, activity), sorted by these."""
     if len(rows) == 0:
         return rows
     width = int(rows.activity.max()) + 1
-    key = rows.gap * width + rows.activity
+    key = rows.burst * width + rows.activity
     order = np.argsort(key, kind="stable")
     key = key[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
@@ -46,34 +46,34 @@ def grouped(rows: Rows) -> Rows:
 
 
 def exact_cpu(rows: Rows, cpu_ns: IntArray, mended: BoolArray | None = None) -> None:
-    """Scale the CPU seconds of every gap to what its clocks say; no row gets more CPU than seconds.
+    """Scale the CPU seconds of every burst to what its clocks say; no row gets more CPU than seconds.
 
-    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. In gaps in which
-    short rests or runs were put where others were found, which is right for many of them and for none alone, what is
-    off the CPU is scaled likewise, and the seconds of a row are the sum.
+    What a row was off the CPU remains divided into waits for a core and rests as its samples have it. In bursts in
+    which short rests or runs were put where others were found, which is right for many of them and for none alone, what
+    is off the CPU is scaled likewise, and the seconds of a row are the sum.
 
     Args:
-        rows: sorted by gap; changed.
-        cpu_ns: CPU time of each gap, -1 where no clock was read ``[gaps]``.
-        mended: which gaps these are; None for none ``[gaps]``.
+        rows: sorted by burst; changed.
+        cpu_ns: CPU time of each burst, -1 where no clock was read ``[bursts]``.
+        mended: which bursts these are; None for none ``[bursts]``.
     """
     mended = np.zeros(len(cpu_ns), np.bool_) if mended is None else mended
-    _exact_cpu(rows.gap, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, mended)
+    _exact_cpu(rows.burst, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, mended)
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_cpu(gap, seconds, cpu_s, core_wait_s, cpu_ns, mended):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _exact_cpu(burst, seconds, cpu_s, core_wait_s, cpu_ns, mended):  # type: ignore[no-untyped-def]  # pragma: no cover
     first = 0
-    while first < len(gap):
+    while first < len(burst):
         end, length, told = first, 0.0, 0.0
-        while end < len(gap) and gap[end] == gap[first]:
+        while end < len(burst) and burst[end] == burst[first]:
             length += seconds[end]
             told += min(cpu_s[end], seconds[end])
             end += 1
-        exact_ns = cpu_ns[gap[first]]
+        exact_ns = cpu_ns[burst[first]]
         total = min(exact_ns * 1e-9, length) if exact_ns >= 0 else told
         scale = total / told if told > 0.0 else 0.0
-        if mended[gap[first]] and 0.0 < told < length:
+        if mended[burst[first]] and 0.0 < told < length:
             off_scale = (length - total) / (length - told)
             for row in range(first, end):
                 sampled = min(cpu_s[row], seconds[row])
@@ -104,7 +104,7 @@ def concatenated(parts: Sequence[Rows]) -> Rows:
     return Rows(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Rows)))
 
 
-def sorted_by_gap(rows: Rows) -> Rows:
-    """The same rows in order of their gaps."""
-    order = np.argsort(rows.gap, kind="stable")
+def sorted_by_burst(rows: Rows) -> Rows:
+    """The same rows in order of their bursts."""
+    order = np.argsort(rows.burst, kind="stable")
     return Rows(*(getattr(rows, column.name)[order] for column in fields(Rows)))

@@ -1,4 +1,4 @@
-"""The calls of some ranks, each at its location, and the gaps between them: one portion of a run.
+"""The calls of some ranks, each at its location, and the bursts between them: one portion of a run.
 
 Everything here counts in the portion, but for the rows of events, which are those of the run.
 """
@@ -11,11 +11,11 @@ import numpy as np
 
 from scalana.graphs.arrays.columns import narrow, narrowed, take, wide, widened
 from scalana.graphs.arrays.hashing import distinct, packed
-from scalana.graphs.arrays.shards import Portion
+from scalana.graphs.arrays.shards import Shard
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.attribution.places import Places
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.calls import WAIT, Spans, build_spans, select
-from scalana.graphs.calls.gaps import Gaps
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -25,7 +25,7 @@ from scalana.graphs.structure.psg import PSG, VertexKind
 class Located:
     """The calls and locations of a portion. Integers may be narrow."""
 
-    portion: Portion
+    shard: Shard
     spans: Spans
     """Sorted by (location, enter); ``post``, ``waits`` and ``outer`` are rows of the run's events."""
     location: IntArray
@@ -60,12 +60,12 @@ class Located:
         )
 
 
-def locate(data: Gathered, portion: Portion) -> Located:
+def locate(data: Gathered, shard: Shard) -> Located:
     """Make calls of the events of a portion, and find the threads that are locations."""
-    rows = portion.event_rows
-    threads = take(data.threads, portion.threads)
-    samples = samples_of(data, portion)
-    events = _events_of(data, portion, rows)
+    rows = shard.event_rows
+    threads = take(data.threads, shard.threads)
+    samples = samples_of(data, shard)
+    events = _events_of(data, shard, rows)
     spans = build_spans(events)
     speaks = np.bincount(spans.thread, minlength=len(threads)) > 0
     thread = np.flatnonzero(speaks | threads.is_main)
@@ -85,7 +85,7 @@ def locate(data: Gathered, portion: Portion) -> Located:
     spans.post = np.where(spans.post >= 0, rows[spans.post], -1) if len(rows) else spans.post
     spans.waits, spans.outer = rows[spans.waits], rows[spans.outer]
     return Located(
-        portion=portion,
+        shard=shard,
         spans=narrowed(spans),
         location=narrow(location),
         first=np.searchsorted(location, np.arange(len(thread) + 1)).astype(np.int64),
@@ -100,22 +100,22 @@ def locate(data: Gathered, portion: Portion) -> Located:
     )
 
 
-def samples_of(data: Gathered, portion: Portion) -> Samples:
+def samples_of(data: Gathered, shard: Shard) -> Samples:
     """The samples of a portion."""
-    samples = widened(take(data.samples, portion.samples))
-    samples.thread = samples.thread - portion.threads.start
+    samples = widened(take(data.samples, shard.samples))
+    samples.thread = samples.thread - shard.threads.start
     return samples
 
 
-def _events_of(data: Gathered, portion: Portion, rows: IntArray) -> Events:
+def _events_of(data: Gathered, shard: Shard, rows: IntArray) -> Events:
     """The events of a portion; ``completes`` are rows among them. What is only passed on stays narrow."""
-    events = take(data.events, rows if len(portion.open_events) else portion.events)
+    events = take(data.events, rows if len(shard.open_events) else shard.events)
     completes = events.completes.astype(np.int64)
     waits = np.flatnonzero(completes >= 0)
     completes[waits] = np.searchsorted(rows, completes[waits])
     return replace(
         events,
-        thread=events.thread.astype(np.int64) - portion.threads.start,
+        thread=events.thread.astype(np.int64) - shard.threads.start,
         flags=wide(events.flags),
         enter_ns=wide(events.enter_ns),
         exit_ns=wide(events.exit_ns),
@@ -148,9 +148,9 @@ def _lifetimes(
     return start, end
 
 
-def gaps_of(
+def bursts_of(
     located: Located, enter_ns: IntArray, exit_ns: IntArray, vertex: IntArray, places: Places, enclosing: IntArray
-) -> Gaps:
+) -> Bursts:
     """The stretches between calls. Gap ``i`` of a location comes before its call ``i``.
 
     ``enter_ns``, ``exit_ns`` and ``vertex`` are those of the calls ``[calls]``, ``enclosing`` what
@@ -159,7 +159,7 @@ def gaps_of(
     spans = widened(located.spans)
     location = located.location.astype(np.int64)
     n, count = len(location), len(located.rank)
-    before_call = np.arange(n) + location  # gaps in order: one more for every location before
+    before_call = np.arange(n) + location  # bursts in order: one more for every location before
     tail = located.first[1:] + np.arange(count)
     head = located.first[:-1] + np.arange(count)
     size = n + count
@@ -175,12 +175,12 @@ def gaps_of(
     start[head], end[tail] = located.start_ns, located.end_ns
     cpu_from[before_call + 1], cpu_to[before_call] = spans.cpu_exit_ns, spans.cpu_enter_ns
     before[before_call + 1], after[before_call] = vertex, vertex
-    # Where nothing else is known, a gap goes to the code around the next call, or else the last.
+    # Where nothing else is known, a burst goes to the code around the next call, or else the last.
     path[before_call + 1] = spans.path
     path[before_call] = spans.path
     known = path >= 0
     cpu = np.where((cpu_from >= 0) & (cpu_to >= 0), np.maximum(cpu_to - cpu_from, 0), -1)
-    return Gaps(
+    return Bursts(
         location=of,
         start_ns=start,
         end_ns=np.maximum(end, start),

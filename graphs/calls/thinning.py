@@ -15,16 +15,16 @@ import numpy as np
 
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.parts import UnwrittenTime
 from scalana.graphs.timeline import Calls, Instances, Timeline
 
 
 @dataclass(slots=True)
-class Stays:
+class ThinnedCalls:
     """How long threads were in unwritten calls up to each written one, sorted by thread."""
 
     thread: IntArray
@@ -37,7 +37,7 @@ class Stays:
     """``[stays]``"""
 
     @classmethod
-    def of(cls, unwritten: UnwrittenTime) -> Stays:
+    def of(cls, unwritten: UnwrittenTime) -> ThinnedCalls:
         """Those of a run."""
         rows = np.argsort(unwritten.thread, kind="stable")
         until = unwritten.end_ns[rows]
@@ -47,27 +47,27 @@ class Stays:
         return len(self.thread)
 
 
-def put_into_gaps(gaps: Gaps, located: Located, stays: Stays) -> None:
-    """Tell the gaps of a portion what they hold of unwritten calls, and take the CPU time of these from theirs."""
-    threads = located.portion.threads
-    low, high = np.searchsorted(stays.thread, (threads.start, threads.stop))
-    location = located.threads.location[stays.thread[low:high] - threads.start]
+def put_into_bursts(bursts: Bursts, located: Located, thinned_calls: ThinnedCalls) -> None:
+    """Tell the bursts of a portion what they hold of unwritten calls, and take the CPU time of these from theirs."""
+    threads = located.shard.threads
+    low, high = np.searchsorted(thinned_calls.thread, (threads.start, threads.stop))
+    location = located.threads.location[thinned_calls.thread[low:high] - threads.start]
     known = np.flatnonzero(location >= 0)
     if not len(known):
         return
     location, at = location[known], low + known
-    # A gap ends where the written call begins.
-    origin = min(int(gaps.end_ns.min()), int(stays.until_ns[at].min()))
-    span = max(int(gaps.end_ns.max()), int(stays.until_ns[at].max())) - origin + 1
-    ends = gaps.location * span + (gaps.end_ns - origin)
-    gap = np.minimum(np.searchsorted(ends, location * span + (stays.until_ns[at] - origin)), len(ends) - 1)
-    here = gaps.location[gap] == location
-    gap, at = gap[here], at[here]
-    unwritten, cpu = np.zeros(len(gaps.location), np.int64), np.zeros(len(gaps.location), np.int64)
-    np.add.at(unwritten, gap, stays.wall_ns[at])
-    np.add.at(cpu, gap, stays.cpu_ns[at])
-    gaps.unwritten_ns = np.minimum(unwritten, gaps.end_ns - gaps.start_ns)
-    gaps.cpu_ns = np.where(gaps.cpu_ns >= 0, np.maximum(gaps.cpu_ns - cpu, 0), gaps.cpu_ns)
+    # A burst ends where the written call begins.
+    origin = min(int(bursts.end_ns.min()), int(thinned_calls.until_ns[at].min()))
+    span = max(int(bursts.end_ns.max()), int(thinned_calls.until_ns[at].max())) - origin + 1
+    ends = bursts.location * span + (bursts.end_ns - origin)
+    burst = np.minimum(np.searchsorted(ends, location * span + (thinned_calls.until_ns[at] - origin)), len(ends) - 1)
+    here = bursts.location[burst] == location
+    burst, at = burst[here], at[here]
+    unwritten, cpu = np.zeros(len(bursts.location), np.int64), np.zeros(len(bursts.location), np.int64)
+    np.add.at(unwritten, burst, thinned_calls.wall_ns[at])
+    np.add.at(cpu, burst, thinned_calls.cpu_ns[at])
+    bursts.unwritten_ns = np.minimum(unwritten, bursts.end_ns - bursts.start_ns)
+    bursts.cpu_ns = np.where(bursts.cpu_ns >= 0, np.maximum(bursts.cpu_ns - cpu, 0), bursts.cpu_ns)
 
 
 def weights(
@@ -128,9 +128,9 @@ def add_unwritten(metrics: dict[str, FloatArray], timeline: Timeline, sums: Sums
     unwritten, calls, locations = timeline.unwritten, timeline.calls, timeline.locations
     if unwritten is None:
         return
-    location = gap_locations(timeline)
+    location = burst_locations(timeline)
     main = locations.is_main[location]
-    gap_s = np.bincount(locations.rank[location][main], unwritten.gap_s[main], timeline.ranks)
+    burst_s = np.bincount(locations.rank[location][main], unwritten.burst_s[main], timeline.ranks)
     place = sums.place(calls.vertex, locations.rank[calls.location])
 
     def more(exact: FloatArray, written: FloatArray) -> FloatArray:
@@ -140,6 +140,6 @@ def add_unwritten(metrics: dict[str, FloatArray], timeline: Timeline, sums: Sums
 
     wall = more(sums.wall_s, calls.exit_s - calls.enter_s)
     all_s = wall.sum(axis=0)
-    of_main = np.divide(gap_s, all_s, out=np.zeros_like(gap_s), where=all_s > 0.0)
+    of_main = np.divide(burst_s, all_s, out=np.zeros_like(burst_s), where=all_s > 0.0)
     metrics["time_s"] += wall * of_main
     metrics["cpu_s"] += more(sums.cpu_s, calls.cpu_s) * of_main

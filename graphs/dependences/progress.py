@@ -32,8 +32,8 @@ def message_progress(calls: Calls, instances: Instances, rank: IntArray, communi
         """Rows of ``calls.waits`` of some calls that stay in MPI for a message."""
         of = np.diff(calls.wait_first[at.start : at.stop + 1])
         first, last = int(calls.wait_first[at.start]), int(calls.wait_first[at.stop])
-        stays = np.repeat(calls.exit_s[at] - calls.enter_s[at] >= PROGRESS_S, of)
-        return first + np.flatnonzero(stays & message[calls.waits[first:last]])
+        thinned_calls = np.repeat(calls.exit_s[at] - calls.enter_s[at] >= PROGRESS_S, of)
+        return first + np.flatnonzero(thinned_calls & message[calls.waits[first:last]])
 
     rows = np.concatenate(each(staying, chunks(len(calls))))
     waiter = _callers(rows, calls)

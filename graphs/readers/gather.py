@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import append, concatenate, narrowed, take, wide
 from scalana.graphs.arrays.hashing import distinct, packed
-from scalana.graphs.arrays.shards import Portion, chunks, each, portions
+from scalana.graphs.arrays.shards import Shard, chunks, each, shards
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
@@ -363,12 +363,12 @@ def _ticks(collected: Collected, host: IntArray) -> IntArray:
     opens = collected.events.process[closed:]
     width = int(collected.events.seq.max(initial=0)) + 1
 
-    def of(portion: Portion) -> IntArray:
-        rows = portion.event_rows
-        events = take(collected.events, rows if len(portion.open_events) else portion.events)
+    def of(shard: Shard) -> IntArray:
+        rows = shard.event_rows
+        events = take(collected.events, rows if len(shard.open_events) else shard.events)
         return _ticks_of(events, rows, host, width, closed)
 
-    return np.concatenate(each(of, portions(collected.is_own, collected.rows, opens)), axis=1)
+    return np.concatenate(each(of, shards(collected.is_own, collected.rows, opens)), axis=1)
 
 
 def _ticks_of(events: Events, run_rows: IntArray, host: IntArray, width: int, closed: int) -> IntArray:

@@ -54,7 +54,8 @@ class Steps:
         return rows[np.argsort(-length[rows], kind="stable")]
 
     def on_all_ranks(self) -> tuple[FloatArray, FloatArray]:
-        """Start and end of every step on every rank, each ``[steps, ranks]``, in order and without a gap in knowledge.
+        """Start and end of every step on every rank, each ``[steps, ranks]``, in order and without a burst in
+        knowledge.
 
         A rank without a step has it when the median rank has. A step whose beginning nobody knows has no length.
         """

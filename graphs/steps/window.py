@@ -6,7 +6,7 @@ import numpy as np
 
 from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Calls, Instances, Locations, OwnWork, Timeline, Unwritten
 
 
@@ -110,7 +110,7 @@ def _calls(
 
 
 def gap_edges(timeline: Timeline) -> tuple[FloatArray, FloatArray]:
-    """When every gap begins and ends, each ``[gaps]``."""
+    """When every burst begins and ends, each ``[bursts]``."""
     calls, locations = timeline.calls, timeline.locations
     begin = np.empty(len(calls) + len(locations))
     begin[1 : len(calls)] = calls.exit_s[:-1]
@@ -123,15 +123,15 @@ def gap_edges(timeline: Timeline) -> tuple[FloatArray, FloatArray]:
 
 
 def _gap_parts(timeline: Timeline, begin: FloatArray, end: FloatArray) -> FloatArray:
-    """Which part of every gap lies in the window ``[gaps]``."""
+    """Which part of every burst lies in the window ``[bursts]``."""
     since, until = gap_edges(timeline)
-    location = gap_locations(timeline)
+    location = burst_locations(timeline)
     inside = np.minimum(until, end[location]) - np.maximum(since, begin[location])
     return np.clip(inside / np.maximum(until - since, 1e-300), 0.0, 1.0)
 
 
 def _new_gaps(timeline: Timeline, kept: BoolArray, number: IntArray) -> IntArray:
-    """In which gap of the window what is in a gap comes to lie: before the next call that is kept ``[gaps]``."""
+    """In which burst of the window what is in a burst comes to lie: before the next call that is kept ``[bursts]``."""
     calls, count = timeline.calls, int(kept.sum())
     locations = np.arange(len(timeline.locations))
     # The next call that is kept, from each one on; behind the last of a location, the end of that.
@@ -141,49 +141,49 @@ def _new_gaps(timeline: Timeline, kept: BoolArray, number: IntArray) -> IntArray
     return np.concatenate((np.where(tail, count + calls.location, following), count + locations))
 
 
-def row_parts(own: OwnWork, rows: slice, of_gap: FloatArray, seen: FloatArray) -> FloatArray:
+def row_parts(own: OwnWork, rows: slice, of_burst: FloatArray, seen: FloatArray) -> FloatArray:
     """Which part of some rows of own work lies in a part of the run ``[rows]``.
 
-    Where it is known when in its gap a kind of work was seen, it is what lies there of that time; else as much as of
-    the gap. All in all it is as much of every gap's work as lies there of its time.
+    Where it is known when in its burst a kind of work was seen, it is what lies there of that time; else as much as of
+    the burst. All in all it is as much of every burst's work as lies there of its time.
 
     Args:
         own: Own work.
         rows: Which of it.
-        of_gap: The part of the gap of each row ``[rows]``.
+        of_gap: The part of the burst of each row ``[rows]``.
         seen: The part of the time in which it was seen, of the rows ``own.seen_row`` among these ``[rows seen]``.
     """
     low, high = np.searchsorted(own.seen_row, [rows.start, rows.stop])
     which = own.seen_row[low:high] - rows.start
-    cut = (of_gap[which] > 0.0) & (of_gap[which] < 1.0)
+    cut = (of_burst[which] > 0.0) & (of_burst[which] < 1.0)
     if not cut.any():
-        return of_gap
-    part = of_gap.copy()
+        return of_burst
+    part = of_burst.copy()
     part[which[cut]] = seen[cut]
-    affected = np.flatnonzero((of_gap > 0.0) & (of_gap < 1.0))
-    _, gap = np.unique(own.gap[rows][affected], return_inverse=True)
+    affected = np.flatnonzero((of_burst > 0.0) & (of_burst < 1.0))
+    _, burst = np.unique(own.burst[rows][affected], return_inverse=True)
     seconds, share = own.seconds[rows][affected], part[affected]
-    whole, inside = np.bincount(gap, seconds), np.bincount(gap, seconds * share)
-    wanted = np.bincount(gap, seconds * of_gap[affected])
+    whole, inside = np.bincount(burst, seconds), np.bincount(burst, seconds * share)
+    wanted = np.bincount(burst, seconds * of_burst[affected])
     less = wanted / np.maximum(inside, 1e-300)
     more = (whole - wanted) / np.maximum(whole - inside, 1e-300)
-    part[affected] = np.where(inside[gap] >= wanted[gap], share * less[gap], 1.0 - (1.0 - share) * more[gap])
+    part[affected] = np.where(inside[burst] >= wanted[burst], share * less[burst], 1.0 - (1.0 - share) * more[burst])
     return np.clip(part, 0.0, 1.0)
 
 
 def _own(timeline: Timeline, kept: BoolArray, number: IntArray, begin: FloatArray, end: FloatArray) -> OwnWork:
     own = timeline.own
-    location = gap_locations(timeline)[own.gap[own.seen_row]]
+    location = burst_locations(timeline)[own.burst[own.seen_row]]
     since, until = own.seen_s[:, 0], own.seen_s[:, 1]
     seen = np.minimum(until, end[location]) - np.maximum(since, begin[location])
-    of_gap = _gap_parts(timeline, begin, end)[own.gap]
-    part = row_parts(own, slice(0, len(own)), of_gap, np.clip(seen / (until - since), 0.0, 1.0))
+    of_burst = _gap_parts(timeline, begin, end)[own.burst]
+    part = row_parts(own, slice(0, len(own)), of_burst, np.clip(seen / (until - since), 0.0, 1.0))
     row = np.flatnonzero(part > 0.0)
-    gap, part = _new_gaps(timeline, kept, number)[own.gap[row]], part[row]
-    order = np.argsort(gap, kind="stable")
-    row, gap, part = row[order], gap[order], part[order]
+    burst, part = _new_gaps(timeline, kept, number)[own.burst[row]], part[row]
+    order = np.argsort(burst, kind="stable")
+    row, burst, part = row[order], burst[order], part[order]
     return OwnWork(
-        gap=gap,
+        burst=burst,
         activity=own.activity[row],
         seconds=own.seconds[row] * part,
         cpu_s=own.cpu_s[row] * part,
@@ -198,7 +198,7 @@ def _unwritten(
     unwritten = timeline.unwritten
     if unwritten is None:
         return None
-    inside = unwritten.gap_s * _gap_parts(timeline, begin, end)
-    gaps = len(row) + len(timeline.locations)
-    gap_s = np.bincount(_new_gaps(timeline, kept, number), weights=inside, minlength=gaps).astype(np.float64)
-    return Unwritten(gap_s, unwritten.stands_for[row])
+    inside = unwritten.burst_s * _gap_parts(timeline, begin, end)
+    bursts = len(row) + len(timeline.locations)
+    burst_s = np.bincount(_new_gaps(timeline, kept, number), weights=inside, minlength=bursts).astype(np.float64)
+    return Unwritten(burst_s, unwritten.stands_for[row])

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.graphs.attribution.places import Places  # noqa: E402
 from scalana.graphs.bursts.own_work import own_work  # noqa: E402
-from scalana.graphs.calls.gaps import Gaps  # noqa: E402
+from scalana.graphs.calls.bursts import Bursts  # noqa: E402
 from scalana.graphs.readers.records import Samples, Threads  # noqa: E402
 
 
@@ -29,7 +29,7 @@ def synthetic(ranks: int, seconds: float, rate_hz: float, calls: int, paths: int
     ends = np.concatenate((edges[:, 0::2], np.full((ranks, 1), end)), axis=1)
     vertex = rng.integers(0, 50, (ranks, each))
     none = np.full((ranks, 1), -1)
-    gaps = Gaps(
+    gaps = Bursts(
         np.repeat(np.arange(ranks), each + 1),
         starts.ravel(),
         ends.ravel(),

@@ -164,7 +164,7 @@ def _timeline(rows, work, instances, start, end, vertex_of, period_s):
             complete=np.ones(len(instances), dtype=bool),
         ),
         own=OwnWork(
-            gap=np.array(gaps, dtype=np.int64)[order],
+            burst=np.array(gaps, dtype=np.int64)[order],
             activity=np.array(activities, dtype=np.int64)[order],
             seconds=seconds_array,
             cpu_s=seconds_array.copy(),
@@ -199,7 +199,7 @@ def sampled(timeline: Timeline, period_s: float, seed: int = 0) -> Timeline:
     empty: list[tuple[int, float]] = []
     pool: dict[int, float] = defaultdict(float)
     for gap in range(gaps):
-        rows = np.nonzero(own.gap == gap)[0]
+        rows = np.nonzero(own.burst == gap)[0]
         length = own.seconds[rows].sum()
         if length <= 0.0:
             continue

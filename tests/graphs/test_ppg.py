@@ -43,7 +43,7 @@ def test_four_ranks_and_a_late_one(tmp_path):
     assert ppg.metrics["time_s"].sum(axis=0) == pytest.approx([0.213] * 4, abs=1e-6)
     # Computing is all on a CPU, waiting is not. Where the record starts no clock was read: samples alone tell.
     assert ppg.metrics["cpu_s"].sum(axis=0) == pytest.approx([0.09, 0.09, 0.21, 0.09], abs=2e-3)
-    later = timeline.own.gap % 3 != 0
+    later = timeline.own.burst % 3 != 0
     assert timeline.own.cpu_s[later] == pytest.approx(timeline.own.seconds[later], abs=1e-7)
 
     calls, instances = timeline.calls, timeline.instances
@@ -113,7 +113,7 @@ def test_plain_program_without_ranks_is_rank_zero(tmp_path):
     ppg = build(tmp_path)
     assert ppg.run.ranks == 1 and len(ppg.timeline.calls) == 0
     assert by_name(ppg, "time_s") == {"mask": [pytest.approx(0.05)]}
-    assert ppg.timeline.own.gap.tolist() == [0]
+    assert ppg.timeline.own.burst.tolist() == [0]
 
 
 def test_missing_rank_and_killed_rank_are_said(tmp_path):
@@ -368,7 +368,7 @@ def test_time_of_every_rank_adds_up_to_its_record(tmp_path_factory, seed):
     timeline = ppg.timeline
     span = timeline.locations.end_s - timeline.locations.start_s
     assert ppg.metrics["time_s"].sum(axis=0) == pytest.approx(span, abs=1e-6)
-    own = np.bincount(timeline.own.gap, weights=timeline.own.seconds, minlength=len(timeline.calls) + len(span))
+    own = np.bincount(timeline.own.burst, weights=timeline.own.seconds, minlength=len(timeline.calls) + len(span))
     calls = timeline.calls
     for location in range(len(span)):
         rows = slice(calls.first[location], calls.first[location + 1])

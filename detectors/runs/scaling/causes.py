@@ -16,7 +16,7 @@ from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
 from scalana.detectors.runs.scaling.loss import PlaceLoss, targets_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import gap_locations
+from scalana.graphs.metrics import burst_locations
 from scalana.runtime.operations import BY_CODE
 
 NOTABLE = 0.15
@@ -120,7 +120,7 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
     own = timeline.own
     work = weighted_count(
-        rank[gap_locations(timeline)[own.gap[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
+        rank[burst_locations(timeline)[own.burst[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
     )
     hit = np.isin(table.target, targets)
     caused = weighted_count(rank[table.location[hit]], table.seconds[hit], timeline.ranks)

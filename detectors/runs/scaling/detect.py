@@ -186,8 +186,8 @@ def _predict_job(table: CostTable, places: list[PlaceLoss], noise: Noise, at: fl
     rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0)
     erratic = (table.cost_s - table.work_s)[~table.setup].sum(axis=0) / table.ranks
     erratic -= np.sum([place.seconds - place.work_s for place in large], axis=0)
-    crowded = np.array([run.crowded for run in table.runs])
-    error = np.hypot(FLOOR * total, CROWDED * np.maximum(erratic, 0.0) * crowded)
+    oversubscribed = np.array([run.oversubscribed for run in table.runs])
+    error = np.hypot(FLOOR * total, CROWDED * np.maximum(erratic, 0.0) * oversubscribed)
     without = np.flatnonzero(~noise.count(len(table.runs)))
     other = fit(table.ranks, rest, error, noise=noise.relative, noise_weight=noise.weight, without=without)
     assert other is not None
@@ -248,14 +248,14 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
     if at is not None and at > 16 * sizes[-1].ranks:
         warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest size that was run")
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
-    crowded = {ranks: share for ranks, share in shares.items() if share > NO_CORE}
-    if crowded:
-        told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in crowded.items())
+    oversubscribed = {ranks: share for ranks, share in shares.items() if share > NO_CORE}
+    if oversubscribed:
+        told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in oversubscribed.items())
         warnings.append(
             f"ranks waited for a CPU core, or for others that did ({told} ranks): that is told apart, and no part of "
             "what places cost"
         )
-    outnumbered = sorted({run.ranks for run in table.runs if run.crowded})
+    outnumbered = sorted({run.ranks for run in table.runs if run.oversubscribed})
     if outnumbered and at is not None:
         warnings.append(
             f"ranks outnumbered the cores of a host on {', '.join(map(str, outnumbered))} ranks: what communication "

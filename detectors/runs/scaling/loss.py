@@ -134,9 +134,9 @@ def _place(table: CostTable, spot: Spot, rows: list[int], total_s: FloatArray) -
         part[rows].sum(axis=0) / ranks for part in (table.work_s, table.caused_s, table.transfer_s)
     )
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
-    crowded = np.array([run.crowded for run in table.runs])
+    oversubscribed = np.array([run.oversubscribed for run in table.runs])
     if spot.kind is TargetKind.UNRESOLVED:
-        error = np.hypot(error, np.where(crowded, CROWDED, ERRATIC) * caused)
+        error = np.hypot(error, np.where(oversubscribed, CROWDED, ERRATIC) * caused)
     error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
     seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
@@ -149,8 +149,10 @@ def _judge(place: PlaceLoss, table: CostTable, ideal: Ideal, noise: Noise) -> No
     ranks, seconds = table.ranks, place.seconds
     count = noise.count(len(ranks))
     if place.matters:
-        crowded = np.array([run.crowded for run in table.runs])
-        error = np.hypot(place.error_s, CROWDED * place.transfer_s * crowded)  # it happened, but need not go on so
+        oversubscribed = np.array([run.oversubscribed for run in table.runs])
+        error = np.hypot(
+            place.error_s, CROWDED * place.transfer_s * oversubscribed
+        )  # it happened, but need not go on so
         place.fit = fit(
             ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight, without=np.flatnonzero(~count)
         )

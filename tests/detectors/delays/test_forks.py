@@ -52,7 +52,7 @@ def test_where_a_thread_was_started():
     timeline, _ = pool(2000.0, together=True)
     started = StartedThreads.of(timeline)
     assert (started.location.tolist(), started.main.tolist()) == ([1], [0])
-    assert started.gap.tolist() == [1] and started.into_s.tolist() == pytest.approx([2.0])
+    assert started.burst.tolist() == [1] and started.into_s.tolist() == pytest.approx([2.0])
     assert len(StartedThreads.of(pool(0.0, together=True)[0])) == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.delays.blame import blame
-from scalana.detectors.delays.join_waits import joined_threads
+from scalana.detectors.delays.join_waits import join_waits
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks import detect as late_ranks
 from scalana.detectors.whatif.joins import shortened
@@ -31,12 +31,12 @@ def job(on_cpu=False):
     resting = own.activity == names.index("rest")
     own.cpu_s[:] = np.where(resting & (not on_cpu), 0.0, own.seconds)
     own.core_wait_s[:] = 0.0
-    return timeline, own.gap[own.activity == names.index("slow")]
+    return timeline, own.burst[own.activity == names.index("slow")]
 
 
 def test_the_rest_of_a_thread_is_shorter_when_the_other_one_is_done_earlier():
     timeline, slow = job()
-    joined = joined_threads(timeline)
+    joined = join_waits(timeline)
     assert len(joined) == 1
     replay = prepare(timeline)
     removed = np.zeros(len(timeline.calls) + len(timeline.locations))
@@ -50,10 +50,10 @@ def test_the_rest_of_a_thread_is_shorter_when_the_other_one_is_done_earlier():
 
 
 def test_who_works_meanwhile_or_has_no_other_thread_waits_for_none():
-    assert len(joined_threads(job(on_cpu=True)[0])) == 0
+    assert len(join_waits(job(on_cpu=True)[0])) == 0
     timeline, _ = job()
     timeline.locations.rank[:] = range(3)
-    assert len(joined_threads(timeline)) == 0
+    assert len(join_waits(timeline)) == 0
 
 
 @pytest.mark.parametrize("itself", [True, False])
@@ -61,11 +61,11 @@ def test_helpers_that_communicate_are_what_a_thread_rests_for(itself):
     """The main thread is sampled while a helper works: one whose own rows tell what it does, or one without any."""
     timeline, _ = job()
     own, activities = timeline.own, timeline.activities
-    rest, note = (own.activity[own.gap == gap][0] for gap in (0, len(timeline.calls) + 1))
+    rest, note = (own.activity[own.burst == gap][0] for gap in (0, len(timeline.calls) + 1))
     activities.helper[rest] = True
     if itself:
         activities.vertex[rest], activities.line[rest] = activities.vertex[note], activities.line[note]
-    assert len(joined_threads(timeline)) == itself
+    assert len(join_waits(timeline)) == itself
 
 
 def test_who_rests_until_another_thread_is_done_is_late_with_what_that_one_waits_for():

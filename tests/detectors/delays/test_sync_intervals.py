@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.delays.sync_intervals import _left_calls, find_stretches
+from scalana.detectors.delays.sync_intervals import _left_calls, find_sync_intervals
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.runtime.operations import BY_NAME
 
@@ -74,5 +74,5 @@ def test_what_was_not_complete_when_a_wait_began_is_no_common_start() -> None:
     wait_s, culprit, instance = np.zeros(11), np.full(11, -1), np.full(11, -1)
     wait_s[6], culprit[6], instance[6] = 4.1, 3, 2
     timeline: Any = SimpleNamespace(calls=calls, instances=instances, locations=range(3))
-    found = find_stretches(timeline, WaitStates(wait_s, culprit, instance))
+    found = find_sync_intervals(timeline, WaitStates(wait_s, culprit, instance))
     assert (found.since_culprit.tolist(), found.since_call.tolist()) == ([0], [4])

@@ -24,7 +24,7 @@ def stopped(opens, last_work):
     timeline, names = simulate([[*examples.work(step=5, stuck=1), examples.everyone()] for _ in range(4)])
     own = timeline.own
     count = len(timeline.calls)
-    gap = np.append(own.gap, [count + rank for rank in last_work])
+    gap = np.append(own.burst, [count + rank for rank in last_work])
     activity = np.append(own.activity, [names.index(name) for name in last_work.values()])
     seconds = np.append(own.seconds, [10.0] * len(last_work))
     timeline.own = OwnWork(gap, activity, seconds, seconds, 0 * seconds, gap)

@@ -119,7 +119,7 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
     timeline: Any = SimpleNamespace(
         ranks=2,
         own=SimpleNamespace(
-            gap=np.array([0, 1, 2]),
+            burst=np.array([0, 1, 2]),
             activity=np.array([0, 1, 0]),
             seconds=np.array([4.0, 3.0, 0.1]),
             cpu_s=np.array([3.9, 2.9, 0.1]),
@@ -145,7 +145,7 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
     timeline: Any = SimpleNamespace(
         ranks=2,
         own=SimpleNamespace(
-            gap=np.array([0, 1]),
+            burst=np.array([0, 1]),
             activity=np.array([0, 0]),
             seconds=np.array([0.1, 0.4]),
             cpu_s=np.zeros(2),

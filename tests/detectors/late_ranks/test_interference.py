@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.finding import Finding, Hop
-from scalana.detectors.late_ranks.interference import KIND, name_rivals
+from scalana.detectors.late_ranks.interference import KIND, name_interference
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 
@@ -33,7 +33,7 @@ def helper_seconds(psg, vertex, *seconds):
 
 def test_lines_that_starve_are_told_together_where_the_helper_computes():
     psg, loop = structure()
-    (found,) = name_rivals([finding(20, 6.0), finding(30, 3.0)], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
+    (found,) = name_interference([finding(20, 6.0), finding(30, 3.0)], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
     assert (found.kind, found.file, found.line, found.function, found.ranks) == (KIND, "/job/data.py", 8, "decode", [1])
     assert (found.lost_s, found.saving_s) == (9.0, 3.0)
     assert found.path[-1].line == 8
@@ -44,12 +44,12 @@ def test_they_join_the_finding_of_that_helper():
     psg, loop = structure()
     waited_for = finding(9, 2.0, helper_share=1.0)
     waited_for.file, waited_for.function = "/job/data.py", "decode"
-    (found,) = name_rivals([finding(20, 6.0), waited_for], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
+    (found,) = name_interference([finding(20, 6.0), waited_for], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
     assert (found.kind, found.line, found.lost_s) == (KIND, 9, 8.0)
 
 
 def test_who_computes_more_itself_or_has_no_such_helper_stays_the_cause():
     psg, loop = structure()
     for evidence, seconds in (({"cpu_share": 0.6}, (0, 5)), ({"core_wait_share": 0.1}, (0, 5)), ({}, (4.5, 5))):
-        (found,) = name_rivals([finding(20, 6.0, **evidence)], helper_seconds(psg, loop, *seconds), psg)
+        (found,) = name_interference([finding(20, 6.0, **evidence)], helper_seconds(psg, loop, *seconds), psg)
         assert found.line == 20

@@ -17,14 +17,14 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
 from scalana.detectors.noise.contention import (
-    Crowding,
+    CoreContention,
     calls_without_core_s,
     computes_in_turn,
     ranks_without_core,
     turns_s,
     without_turns,
 )
-from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.paths import _name
 from scalana.detectors.run import _turns_in_calls
 from scalana.detectors.whatif.changes import StretchExcess, _usual_rows
@@ -39,7 +39,7 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
     """One stretch of work of the same activity on each rank, no calls."""
     ranks = len(cpu_s)
     own = SimpleNamespace(
-        gap=np.arange(ranks),
+        burst=np.arange(ranks),
         activity=np.zeros(ranks, np.int64),
         cpu_s=np.array(cpu_s),
         seconds=np.array(cpu_s) + np.array(wait_s),
@@ -156,8 +156,8 @@ def test_a_rank_that_lacks_its_core_is_told_from_turns(steady: float, stretches:
 
 
 def test_what_computing_costs_where_cores_are_shared() -> None:
-    assert Crowding.of(crowded(0.2, 0.6, 4)) == Crowding(True, pytest.approx(3.0))
-    assert Crowding.of(crowded(1.0, 0.01, 4)) == Crowding(False, 0.0)
+    assert CoreContention.of(crowded(0.2, 0.6, 4)) == CoreContention(True, pytest.approx(3.0))
+    assert CoreContention.of(crowded(1.0, 0.01, 4)) == CoreContention(False, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -186,15 +186,15 @@ def test_what_comes_by_chance_cancels_over_stretches(
         cpu,
         core_wait,
     )
-    assert Crowding.of(crowded(0.2, 0.6, 4)).programs_part(excess) == pytest.approx(part)
-    assert Crowding.of(crowded(1.0, 0.01, 4)).programs_part(excess) == 1.0
+    assert CoreContention.of(crowded(0.2, 0.6, 4)).programs_part(excess) == pytest.approx(part)
+    assert CoreContention.of(crowded(1.0, 0.01, 4)).programs_part(excess) == 1.0
 
 
 def test_ranks_that_take_turns_in_sleeping_are_late_by_the_program() -> None:
     over, core_wait = np.array([0.4, -0.4, 0.4, -0.4]), np.array([0.1, -0.1, 0.1, -0.1])
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
     excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, np.zeros(4), core_wait)
-    shared = Crowding.of(crowded(0.2, 0.6, 4))
+    shared = CoreContention.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == 0.0
     assert shared.programs_part(replace(excess, asleep=True)) == pytest.approx(0.75)
 
@@ -281,7 +281,7 @@ def test_who_computes_no_more_than_others_is_late_for_want_of_a_core() -> None:
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
     over, cpu = np.full(4, 0.4), np.full(4, 0.1)
     excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, cpu, over - cpu)
-    shared = Crowding.of(crowded(0.2, 0.6, 4))
+    shared = CoreContention.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == pytest.approx(1.0)
     assert shared.programs_part(excess, computing=False) == 0.0
 
@@ -311,7 +311,7 @@ def test_a_slow_core_is_no_work_that_ranks_do_in_turn(late_ms: float, lines: lis
     own.cpu_s[:] = np.where(own.seconds > 0.035, 1e-3 * late_ms, 0.01)
     own.core_wait_s[:] = own.seconds - own.cpu_s
     waits = find_waits(job)
-    told = detect(job, structure(names), waits, blame(job, waits), prepare(job), find_pools(job))
+    told = detect(job, structure(names), waits, blame(job, waits), prepare(job), find_task_farms(job))
     assert [names[finding.line - 1] for finding in without_turns(told, job, hosts(4, 2))] == lines
 
 

@@ -11,7 +11,7 @@ from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.late_ranks.masked import next_cause
-from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
 from scalana.detectors.slow_workers import detect as slow_workers
 from scalana.detectors.whatif.replay import prepare
@@ -59,7 +59,7 @@ def test_workers_whose_pieces_are_alike_are_not_late_however_many_they_do(period
 
 def test_workers_that_ask_for_earlier_messages_before_they_hand_in_a_piece_are_not_late():
     program = farm(lambda piece, worker: 20.0, rounds=30, pieces=5, asks=True)
-    (pool,) = [pool for pool in find_pools(simulate(program)[0]) if pool.ranks == [1, 2, 3]]
+    (pool,) = [pool for pool in find_task_farms(simulate(program)[0]) if pool.ranks == [1, 2, 3]]
     assert len(pool.handing) == 2
     assert "chunk" not in [name for name, _ in analyse(program)[0]]
 
@@ -69,7 +69,7 @@ def test_who_hands_out_may_work_before_the_same_calls():
 
     def pools(merge_ms):
         timeline, names = simulate(farm(lambda piece, worker: 20.0, merge_ms=merge_ms))
-        return [names[pool.vertex] for pool in find_pools(timeline) if pool.giver == 0]
+        return [names[pool.vertex] for pool in find_task_farms(timeline) if pool.giver == 0]
 
     assert pools(2.0) == ["send"]
     assert pools(8.0) == []  # that is a rank among others, which exchange what they have
@@ -118,7 +118,7 @@ def test_workers_that_do_more_because_another_is_slow_are_not_late(period_s, slo
 def test_who_is_a_little_slower_and_does_fewer_pieces_is_like_the_others(even, alike):
     """As it would not be if it did as many."""
     program = farm(lambda piece, worker: 28.0 if worker == 2 else 20.0, *((80, 3) if even else (1, PIECES)))
-    pool = max(find_pools(simulate(program)[0]), key=lambda pool: pool.seconds.sum())
+    pool = max(find_task_farms(simulate(program)[0]), key=lambda pool: pool.seconds.sum())
     assert not pool.slow().any()
     assert pool.alike([1, 2, 3]) == alike
 
@@ -148,10 +148,10 @@ def test_what_another_thread_of_the_manager_does_meanwhile_is_beside_the_pool():
     program = [*farm(lambda piece, worker: 20.0), [("work", "results", 2000.0), *[("send", w) for w in (1, 2, 3)]]]
     program[1:4] = [[*steps, ("recv", WORKERS + 1)] for steps in program[1:4]]
     timeline, names = simulate(program)
-    assert not [pool for pool in find_pools(timeline) if names[pool.vertex] == "send"]
+    assert not [pool for pool in find_task_farms(timeline) if names[pool.vertex] == "send"]
     timeline.locations.rank[:] = (0, 1, 2, 3, 0)
-    (pool,) = [pool for pool in find_pools(timeline) if names[pool.vertex] == "send"]
-    assert (pool.giver, pool.ranks, len(pool.gap)) == (0, [1, 2, 3], PIECES)
+    (pool,) = [pool for pool in find_task_farms(timeline) if names[pool.vertex] == "send"]
+    assert (pool.giver, pool.ranks, len(pool.burst)) == (0, [1, 2, 3], PIECES)
 
 
 def test_large_pieces_are_found_where_another_thread_of_the_manager_waits_for_the_results():
@@ -166,7 +166,7 @@ def test_large_pieces_are_found_where_another_thread_of_the_manager_waits_for_th
     timeline.own.cpu_s[timeline.own.activity == names.index("results")] = 0.0
     waits, replay = find_waits(timeline), prepare(timeline)
     table = blame(timeline, waits)
-    (finding,) = detect(timeline, structure(names), waits, table, replay, find_pools(timeline))
+    (finding,) = detect(timeline, structure(names), waits, table, replay, find_task_farms(timeline))
     assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
     assert finding.evidence["large_pieces"] == 12
     assert finding.evidence["large_pieces_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
@@ -182,7 +182,8 @@ def slow(program, period_s=0.0):
         timeline = sampled(timeline, period_s)
     table = blame(timeline, find_waits(timeline))
     return [
-        (names[f.line - 1], f) for f in slow_workers.detect(find_pools(timeline), table, timeline, structure(names))
+        (names[f.line - 1], f)
+        for f in slow_workers.detect(find_task_farms(timeline), table, timeline, structure(names))
     ]
 
 

@@ -12,7 +12,7 @@ from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.detect import detect
-from scalana.detectors.noise.task_farms import find_pools
+from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from tests.detectors.jobs import steps
@@ -59,7 +59,7 @@ class Program:
         timeline.calls.vertex = vertices[timeline.calls.vertex]
         waits = find_waits(timeline)
         table = blame(timeline, waits, same_work(timeline, self.psg))
-        found = detect(timeline, self.psg, waits, table, prepare(timeline), find_pools(timeline))
+        found = detect(timeline, self.psg, waits, table, prepare(timeline), find_task_farms(timeline))
         return [(f.line, f.function, f.ranks, f.evidence.get("leaf")) for f in found]
 
 

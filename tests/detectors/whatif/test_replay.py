@@ -35,10 +35,10 @@ def saving_ms(program, name, ranks, to_ms, skew=None):
     if skew:
         timeline = skewed(timeline, *skew)
     own = timeline.own
-    gap_location = np.concatenate([timeline.calls.location, np.arange(timeline.ranks)])[own.gap]
-    hit = (own.activity == names.index(name)) & np.isin(gap_location, ranks)
+    burst_location = np.concatenate([timeline.calls.location, np.arange(timeline.ranks)])[own.burst]
+    hit = (own.activity == names.index(name)) & np.isin(burst_location, ranks)
     removed = np.bincount(
-        own.gap[hit],
+        own.burst[hit],
         np.maximum(own.seconds[hit] - to_ms / 1e3, 0),
         minlength=len(timeline.calls) + timeline.ranks,
     )
@@ -75,7 +75,7 @@ def test_a_replay_with_less_work_is_the_simulation_of_the_program_with_less_work
     timeline, _ = simulate(program(steps))
     changed, _ = simulate(program(less))
     removed = np.zeros(len(timeline.calls) + 3)
-    gaps = timeline.own.gap
+    gaps = timeline.own.burst
     removed[gaps] = timeline.own.seconds - changed.own.seconds
     np.testing.assert_allclose(prepare(timeline).end_s(removed), changed.locations.end_s, atol=1e-12)
 
@@ -86,7 +86,7 @@ def test_changes_that_are_replayed_side_by_side_do_not_touch_each_other():
     prepared = prepare(timeline)
     changes = []
     for _ in range(9):
-        removed = np.bincount(own.gap, own.seconds * random.random(len(own)), len(timeline.calls) + timeline.ranks)
+        removed = np.bincount(own.burst, own.seconds * random.random(len(own)), len(timeline.calls) + timeline.ranks)
         shorter = np.where(random.random(len(timeline.calls)) < 0.5, 1e-4, 0.0)
         changes.append((removed, random.random(timeline.ranks) * 1e-3, shorter))
     together = prepared.ends_s([None, *(Change.of(*change) for change in changes)])

@@ -27,11 +27,11 @@ def found_by_chance(seed: int) -> tuple[Timeline, np.ndarray, np.ndarray]:
     for row, found in ((rows, there), (rows - 1, ~there)):
         own.seconds[row] = np.where(found, 0.004, 0.0)
         own.samples[row] = found
-    return timeline, rows, np.bincount(own.gap[rows], own.seconds[rows], len(timeline.calls) + 4)
+    return timeline, rows, np.bincount(own.burst[rows], own.seconds[rows], len(timeline.calls) + 4)
 
 
 def steady(timeline: Timeline, rows: np.ndarray, removed: np.ndarray) -> np.ndarray:
-    return steadied(removed, timeline.own.gap[rows], timeline.own.seconds[rows], timeline)
+    return steadied(removed, timeline.own.burst[rows], timeline.own.seconds[rows], timeline)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -53,7 +53,7 @@ def test_what_differs_by_more_than_chance_is_kept() -> None:
 
 def test_few_gaps_tell_nothing_of_each_other() -> None:
     timeline, rows, removed = found_by_chance(0)
-    timeline.own.seconds[timeline.own.gap >= LIKE] = 0.0
+    timeline.own.seconds[timeline.own.burst >= LIKE] = 0.0
     removed[LIKE:] = 0.0
     assert (steady(timeline, rows, removed) == removed).all()
 

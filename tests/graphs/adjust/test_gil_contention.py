@@ -36,7 +36,7 @@ def program(folder, held, *, helper=True):
 def helped_ms(timeline):
     """Work of helpers, by rank."""
     own = timeline.own
-    location = np.concatenate([timeline.calls.location, np.arange(len(timeline.locations))])[own.gap]
+    location = np.concatenate([timeline.calls.location, np.arange(len(timeline.locations))])[own.burst]
     seconds = np.where(timeline.activities.helper[own.activity], own.seconds, 0.0)
     return 1e3 * np.bincount(location, weights=seconds, minlength=3)
 

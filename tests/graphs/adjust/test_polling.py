@@ -50,8 +50,8 @@ def waits_of(
     waits = find_waits(ppg.timeline)
     own = ppg.timeline.own
     assert own.cpu_s.sum() <= own.seconds.sum()
-    of_gap = own.gap == int(ppg.timeline.calls.first[1])
-    return tuple(1e3 * float(part.sum()) for part in (waits.wait_s, own.seconds[of_gap], own.cpu_s[of_gap]))
+    of_burst = own.burst == int(ppg.timeline.calls.first[1])
+    return tuple(1e3 * float(part.sum()) for part in (waits.wait_s, own.seconds[of_burst], own.cpu_s[of_burst]))
 
 
 @pytest.mark.parametrize("sleeps", [0.0, 0.5, 0.1], ids=["spins", "sleeps", "sleeps, and waits for a core"])

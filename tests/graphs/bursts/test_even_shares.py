@@ -8,7 +8,7 @@ import pytest
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths
 from scalana.graphs.bursts.own_work import own_work
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.records import Samples, Threads
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 
@@ -33,7 +33,7 @@ def _run(length_ms, parts, count, call_ms=0.3, jitter_ms=0.0):
     ones = np.ones(len(time), np.int64)
     samples = Samples(0 * ones, time, path, PERIOD * ones, 0 * ones, STATE_RUNNING * ones)
     each = np.ones(count, np.int64)
-    gaps = Gaps(0 * each, start, end, length, 5 * each, 6 * each, np.arange(count), 99 * each, 990 * each)
+    gaps = Bursts(0 * each, start, end, length, 5 * each, 6 * each, np.arange(count), 99 * each, 990 * each)
     threads = Threads(
         np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, bool), np.ones(1, bool), np.zeros(1, int)
     )
@@ -43,8 +43,8 @@ def _run(length_ms, parts, count, call_ms=0.3, jitter_ms=0.0):
     vertex = activities.vertex[own.activity]
     told = np.bincount(vertex, own.seconds, len(parts) + 1)[1:]
     cpu = np.bincount(vertex, own.cpu_s, len(parts) + 1)[1:]
-    assert np.bincount(own.gap, own.seconds, count) == pytest.approx(length * 1e-9)
-    assert np.bincount(own.gap, own.cpu_s, count) == pytest.approx(length * 1e-9)
+    assert np.bincount(own.burst, own.seconds, count) == pytest.approx(length * 1e-9)
+    assert np.bincount(own.burst, own.cpu_s, count) == pytest.approx(length * 1e-9)
     return told, cpu, length.sum() * 1e-9 * np.array(parts) / np.sum(parts)
 
 
@@ -70,14 +70,14 @@ def test_few_samples_are_not_moved():
 def test_gaps_alike_are_about_as_long_as_each_other():
     cpu = np.array([5.0, 5.2, 10.0, -1.0, 0.0]) * MS
     each = np.ones(5, np.int64)
-    gaps = Gaps(each, 0 * each, 20 * MS * each, cpu.astype(np.int64), each, each, each, each, each)
+    gaps = Bursts(each, 0 * each, 20 * MS * each, cpu.astype(np.int64), each, each, each, each, each)
     assert lengths(gaps, PERIOD).tolist() == [0, 0, 4, 8, -16]
 
 
 def test_rests_stay_where_they_were_found():
     each = np.ones(400, np.int64)
     start = np.arange(400) * 20 * MS
-    gaps = Gaps(0 * each, start, start + 15 * MS, 5 * MS * each, 5 * each, 6 * each, np.arange(400), 99 * each, each)
+    gaps = Bursts(0 * each, start, start + 15 * MS, 5 * MS * each, 5 * each, 6 * each, np.arange(400), 99 * each, each)
     time = (start[:, None] + np.array([4, 5, 15]) * MS).ravel()
     state = np.tile([STATE_RUNNING, STATE_ASLEEP, STATE_ASLEEP], 400)
     cpu = np.tile([4 * MS, MS, 0], 400)

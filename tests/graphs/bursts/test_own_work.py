@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.own_work import own_work
 from scalana.graphs.bursts.work_rows import Rows, exact_cpu
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.records import Samples, Threads
 from scalana.graphs.samples.between import active_s
 from scalana.runtime.record.format import (
@@ -49,7 +49,7 @@ def _gaps(*rows):
     """Rows of (location, start ms, end ms, cpu ms or -1, before, after), numbered in order."""
     location, start, end, cpu, before, after = zip(*rows, strict=True)
     n = len(rows)
-    return Gaps(
+    return Bursts(
         np.array(location, np.int64),
         np.array([round(t * MS) for t in start], np.int64),
         np.array([round(t * MS) for t in end], np.int64),
@@ -75,7 +75,7 @@ def _table(own, activities, column="seconds"):
     scale = 1e3 if values.dtype.kind == "f" else 1
     return {
         (int(g), int(activities.vertex[a]), int(activities.line[a]), bool(activities.helper[a])): round(v * scale, 6)
-        for g, a, v in zip(own.gap, own.activity, values.tolist(), strict=True)
+        for g, a, v in zip(own.burst, own.activity, values.tolist(), strict=True)
     }
 
 
@@ -400,15 +400,15 @@ def test_rows_of_every_gap_add_up(run):
     table = _gaps(*gaps)
     own, activities = own_work(table, _samples(*rows), _threads(*threads), _places(6, waits=(2,), no_user=(0,)), PERIOD)
     length = (table.end_ns - table.start_ns) * 1e-9
-    total = np.bincount(own.gap, weights=own.seconds, minlength=len(length))
+    total = np.bincount(own.burst, weights=own.seconds, minlength=len(length))
     assert total == pytest.approx(length, abs=1e-9)
-    cpu = np.bincount(own.gap, weights=own.cpu_s, minlength=len(length))
+    cpu = np.bincount(own.burst, weights=own.cpu_s, minlength=len(length))
     exact = table.cpu_ns >= 0
     assert cpu[exact] == pytest.approx(np.minimum(table.cpu_ns * 1e-9, length)[exact], abs=1e-9)
-    assert (np.diff(own.gap) >= 0).all()
+    assert (np.diff(own.burst) >= 0).all()
     assert (own.seconds > 0).all() and (own.cpu_s >= 0).all() and (own.core_wait_s >= 0).all()
     assert (own.cpu_s + own.core_wait_s <= own.seconds + 1e-12).all()
-    assert len(set(zip(own.gap.tolist(), own.activity.tolist(), strict=True))) == len(own)
+    assert len(set(zip(own.burst.tolist(), own.activity.tolist(), strict=True))) == len(own)
     assert set(own.activity.tolist()) == set(range(len(activities)))
 
 
@@ -435,7 +435,7 @@ def test_waits_for_a_core_after_short_rests_are_told_where_it_rests():
     places = _places(3, native=(1, 2), computes=(1,), calls_rest=(2,))
     own, activities = own_work(ordered, samples, threads, places, PERIOD)
     spent, core_wait = np.zeros((2, 3)), np.zeros((2, 3))
-    at = ordered.location[own.gap], activities.vertex[own.activity]
+    at = ordered.location[own.burst], activities.vertex[own.activity]
     np.add.at(spent, at, own.seconds)
     np.add.at(core_wait, at, own.core_wait_s)
     assert spent.sum(axis=1) == pytest.approx([1.2, 0.4])

@@ -29,7 +29,7 @@ def _write_run(folder: Path) -> None:
     rng = np.random.default_rng(1)
     now = np.full(RANKS, 1_000_000_000)
     writers = [RecordWriter(folder / "records" / f"host-{rank}-0.rec") for rank in range(RANKS)]
-    stays: list[list[tuple[int, int]]] = [[] for _ in range(RANKS)]  # since when at which path
+    thinned_calls: list[list[tuple[int, int]]] = [[] for _ in range(RANKS)]  # since when at which path
     for rank, writer in enumerate(writers):
         for key, value in (("rank", rank), ("world_size", RANKS), ("role", "rank"), ("start_ns", 1_000_000_000)):
             writer.meta(key, str(value))
@@ -50,16 +50,16 @@ def _write_run(folder: Path) -> None:
             ends[rank], operation, enter, leave - enter, group=1, path=path, cpu_enter_ns=enter, cpu_ns=leave - enter,
             **more,
         )  # fmt: skip
-        stays[rank].append((enter, path))
+        thinned_calls[rank].append((enter, path))
         now[rank] = leave
 
     for turn in range(ROUNDS):
         works = rng.integers(8_000, 12_000, RANKS)
         for rank in range(RANKS):
-            stays[rank].append((int(now[rank]), WORK))
+            thinned_calls[rank].append((int(now[rank]), WORK))
             now[rank] += works[rank]
             if rank == LATE:
-                stays[rank].append((int(now[rank]), EXTRA))
+                thinned_calls[rank].append((int(now[rank]), EXTRA))
                 now[rank] += 25_000
         for rank in range(RANKS):
             left, right = (rank - 1) % RANKS, (rank + 1) % RANKS
@@ -74,9 +74,11 @@ def _write_run(folder: Path) -> None:
         for rank in range(RANKS):
             call(rank, SUM, "allreduce", leave + 10 * rank, seq=turn)
     for rank, writer in enumerate(writers):
-        since = np.array([time for time, _ in stays[rank]])
+        since = np.array([time for time, _ in thinned_calls[rank]])
         for time in range(int(since[0]) + 1000 * rank, int(now[rank]), PERIOD_NS):
-            writer.sample(0, time, stays[rank][int(np.searchsorted(since, time, "right")) - 1][1], PERIOD_NS // 1000)
+            writer.sample(
+                0, time, thinned_calls[rank][int(np.searchsorted(since, time, "right")) - 1][1], PERIOD_NS // 1000
+            )
         writer.end(int(now[rank]))
         writer.close()
 

@@ -239,16 +239,16 @@ def test_windows_cut_everything_and_lose_nothing(uneven, seen):
     if seen:  # of every other row when it was seen: in the first half of its gap
         begin, end = gap_edges(uneven)
         uneven.own.seen_row = np.arange(0, len(uneven.own), 2)
-        gap = uneven.own.gap[uneven.own.seen_row]
+        gap = uneven.own.burst[uneven.own.seen_row]
         uneven.own.seen_s = np.stack((begin[gap], (begin[gap] + end[gap]) / 2), axis=1)
     edges = np.linspace(0.0, uneven.locations.end_s.max(), 14)
     sums = np.zeros(3)
     for start, end in zip(edges[:-1], edges[1:], strict=True):
         part = window(uneven, np.full(RANKS, start), np.full(RANKS, end))
         begin, stop = gap_edges(part)
-        held = np.bincount(part.own.gap, part.own.seconds, len(begin))
+        held = np.bincount(part.own.burst, part.own.seconds, len(begin))
         assert held == pytest.approx(stop - begin, abs=1e-9)
-        assert (np.diff(part.own.gap) >= 0).all()
+        assert (np.diff(part.own.burst) >= 0).all()
         sums += part.own.seconds.sum(), part.call_s().sum(), find_waits(part).total_s
     assert sums == pytest.approx([uneven.own.seconds.sum(), uneven.call_s().sum(), find_waits(uneven).total_s])
 

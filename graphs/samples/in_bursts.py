@@ -1,4 +1,4 @@
-"""Samples that lie in the gaps between communication calls, each with the part of its gap that it stands for."""
+"""Samples that lie in the bursts between communication calls, each with the part of its burst that it stands for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.calls.gaps import Gaps
+from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.records import Samples, Threads
 from scalana.graphs.samples.between import Rates, Stretches
 
@@ -16,25 +16,25 @@ _NS = 1e-9
 
 @dataclass(slots=True)
 class InGaps:
-    """Samples that lie in gaps, sorted by (thread, time). Those of a gap share all of its time."""
+    """Samples that lie in bursts, sorted by (thread, time). Those of a burst share all of its time."""
 
     rows: IntArray
-    """``[samples in gaps]``"""
-    gap: IntArray
-    """``[samples in gaps]``"""
+    """``[samples in bursts]``"""
+    burst: IntArray
+    """``[samples in bursts]``"""
     left_ns: IntArray
-    """From when on a sample stands for what its thread did ``[samples in gaps]``."""
+    """From when on a sample stands for what its thread did ``[samples in bursts]``."""
     right_ns: IntArray
-    """Until when ``[samples in gaps]``."""
+    """Until when ``[samples in bursts]``."""
     cpu_s: FloatArray
-    """CPU time in between ``[samples in gaps]``."""
+    """CPU time in between ``[samples in bursts]``."""
     core_wait_s: FloatArray
-    """Time without a core in between ``[samples in gaps]``."""
+    """Time without a core in between ``[samples in bursts]``."""
 
     @classmethod
     def of(
         cls,
-        gaps: Gaps,
+        bursts: Bursts,
         samples: Samples,
         threads: Threads,
         stretches: Stretches,
@@ -43,33 +43,33 @@ class InGaps:
         """Find them.
 
         Args:
-            gaps: of all locations.
+            bursts: of all locations.
             samples: sorted by (thread, time).
             threads: says which of them are locations.
             stretches: between the samples.
-            nothing_told: paths whose samples tell nothing of a gap that holds unwritten calls ``[paths]``.
+            nothing_told: paths whose samples tell nothing of a burst that holds unwritten calls ``[paths]``.
         """
-        gap = _gap_of_samples(gaps, samples, threads)
-        if gaps.unwritten_ns is not None and nothing_told is not None:
-            gap[nothing_told[samples.path] & (gaps.unwritten_ns > 0)[gap]] = -1
-        rows = np.flatnonzero(gap >= 0)
-        gap, time = gap[rows], samples.time_ns[rows]
-        left, right = _owned(rows, gap, gaps, stretches)
+        burst = _gap_of_samples(bursts, samples, threads)
+        if bursts.unwritten_ns is not None and nothing_told is not None:
+            burst[nothing_told[samples.path] & (bursts.unwritten_ns > 0)[burst]] = -1
+        rows = np.flatnonzero(burst >= 0)
+        burst, time = burst[rows], samples.time_ns[rows]
+        left, right = _owned(rows, burst, bursts, stretches)
         cpu = _integral(rows, time, left, right, stretches, stretches.cpu, samples.cpu_ns[rows])
         wait = _integral(rows, time, left, right, stretches, stretches.core_wait, samples.core_wait_ns[rows])
-        return cls(rows, gap, left, right, cpu, wait)
+        return cls(rows, burst, left, right, cpu, wait)
 
 
-def _owned(rows: IntArray, gap: IntArray, gaps: Gaps, stretches: Stretches) -> tuple[IntArray, IntArray]:
-    """From when to when each of the samples that lie in gaps stands for what its thread did (ns)."""
-    # A sample shares its gap with its neighbours only if they lie in the same one; else it owns up to the edge.
+def _owned(rows: IntArray, burst: IntArray, bursts: Bursts, stretches: Stretches) -> tuple[IntArray, IntArray]:
+    """From when to when each of the samples that lie in bursts stands for what its thread did (ns)."""
+    # A sample shares its burst with its neighbours only if they lie in the same one; else it owns up to the edge.
     joins_next = np.zeros(len(rows), np.bool_)
-    joins_next[:-1] = gap[1:] == gap[:-1]
+    joins_next[:-1] = burst[1:] == burst[:-1]
     joins_last = np.zeros(len(rows), np.bool_)
     joins_last[1:] = joins_next[:-1]
-    right = np.where(joins_next, stretches.border_ns[rows], gaps.end_ns[gap])
-    before = np.concatenate((rows[:1], rows[:-1]))  # of samples between two of a gap, the earlier one has the time
-    left = np.where(joins_last, stretches.border_ns[before], gaps.start_ns[gap])
+    right = np.where(joins_next, stretches.border_ns[rows], bursts.end_ns[burst])
+    before = np.concatenate((rows[:1], rows[:-1]))  # of samples between two of a burst, the earlier one has the time
+    left = np.where(joins_last, stretches.border_ns[before], bursts.start_ns[burst])
     return left, right
 
 
@@ -84,7 +84,7 @@ def _integral(
 ) -> FloatArray:
     """Seconds of CPU or core wait between ``left`` and ``right`` of each sample, at the rates of its stretches.
 
-    ``counted_ns`` is what the clock counted since the thread's sample before it ``[samples in gaps]``.
+    ``counted_ns`` is what the clock counted since the thread's sample before it ``[samples in bursts]``.
     """
     previous = rows - 1
     has_previous = (rows > 0) & stretches.follows[previous]
@@ -109,18 +109,18 @@ def _integral(
     return np.asarray((early + late) * _NS)
 
 
-def _gap_of_samples(gaps: Gaps, samples: Samples, threads: Threads) -> IntArray:
-    """The gap that each sample of a location lies in, -1 for samples in calls and of other threads."""
+def _gap_of_samples(bursts: Bursts, samples: Samples, threads: Threads) -> IntArray:
+    """The burst that each sample of a location lies in, -1 for samples in calls and of other threads."""
     result = np.full(len(samples), -1, np.int64)
     location = threads.location[samples.thread]
     rows = np.flatnonzero(location >= 0)
-    if len(rows) == 0 or len(gaps.location) == 0:
+    if len(rows) == 0 or len(bursts.location) == 0:
         return result
     time, location = samples.time_ns[rows], location[rows]
-    origin = min(int(time.min()), int(gaps.start_ns.min()))
-    span = max(int(time.max()), int(gaps.end_ns.max())) - origin + 1
-    starts = gaps.location * span + (gaps.start_ns - origin)
-    gap = np.searchsorted(starts, location * span + (time - origin), side="right") - 1
-    inside = (gap >= 0) & (gaps.location[gap] == location) & (time <= gaps.end_ns[gap])
-    result[rows[inside]] = gap[inside]
+    origin = min(int(time.min()), int(bursts.start_ns.min()))
+    span = max(int(time.max()), int(bursts.end_ns.max())) - origin + 1
+    starts = bursts.location * span + (bursts.start_ns - origin)
+    burst = np.searchsorted(starts, location * span + (time - origin), side="right") - 1
+    inside = (burst >= 0) & (bursts.location[burst] == location) & (time <= bursts.end_ns[burst])
+    result[rows[inside]] = burst[inside]
     return result
