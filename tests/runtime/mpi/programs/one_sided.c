@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void slow(void) { usleep(20000); } /* slow */
+static void slow(void) { usleep(20000); }
 static void ordinary(void) { usleep(1000); }
 
 int main(int argc, char **argv)
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     for (int step = 0; step < 20; step++) {
         int locks = !strcmp(by, "lock");
         if (rank == 2 && !locks) {
-            slow();
+            slow(); /* slow */
         } else {
             ordinary();
         }
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
             MPI_Accumulate(&value, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_SUM, win);
             MPI_Win_flush(0, win);
             if (rank == 2) {
-                slow();
+                slow(); /* slow */
             }
             MPI_Win_unlock(0, win);
         } else if (!strcmp(by, "neighbours")) {
