@@ -32,7 +32,6 @@ LAST_FLUSH_S = 2.0
 _native: Any = None
 _budget_bytes = layout.DEFAULT_BUDGET_BYTES
 _python_sampler: Any = None
-_inherited_rank = False
 _hooked = False
 _fork_from = ("", "")
 
@@ -120,11 +119,10 @@ def _load_native() -> None:
 
 def _who_am_i() -> None:
     """Set the role from the environment."""
-    global _inherited_rank
     parent = os.environ.get(session.PARENT_VARIABLE, "")
     # Only a descendant can have inherited the variable, except that a rank may replace itself by exec.
-    _inherited_rank = bool(parent) and not parent.startswith(f"{os.getpid()}:")
-    if _inherited_rank:
+    inherited = bool(parent) and not parent.startswith(f"{os.getpid()}:")
+    if inherited:
         session.process_role = "child"
     elif launchers.rank_of(os.environ) is not None:
         session.process_role = "rank"

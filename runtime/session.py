@@ -23,6 +23,7 @@ core: Any = None
 run_folder = ""
 record_path = ""
 process_role = "process"
+"""What this process is: ``rank``, ``child``, ``launcher`` or ``process``."""
 rate_hz = layout.DEFAULT_RATE_HZ
 on_start: list[Callable[[], None]] = []
 
@@ -35,11 +36,6 @@ def active() -> bool:
 def folder() -> str:
     """Run folder of the recording, empty while there is none."""
     return run_folder if core is not None else ""
-
-
-def role() -> str:
-    """What this process is: ``rank``, ``child``, ``launcher`` or ``process``."""
-    return process_role
 
 
 def note(text: str) -> None:
