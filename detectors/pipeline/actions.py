@@ -13,11 +13,8 @@ from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
 class Kind(IntEnum):

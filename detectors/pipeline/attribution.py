@@ -14,11 +14,11 @@ from math import factorial
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray
 from scalana.detectors.pipeline.causes import Cause, Switches
 from scalana.detectors.pipeline.measured import Measured
 from scalana.detectors.pipeline.roots import Roots, find_roots
 from scalana.detectors.pipeline.simulate import replay
+from scalana.graphs.arrays.types import FloatArray
 
 SHARES = (
     "compute",

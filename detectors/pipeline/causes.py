@@ -16,9 +16,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, Kind, Program
+from scalana.detectors.pipeline.actions import Kind, Program
 from scalana.detectors.pipeline.measured import Measured
 from scalana.detectors.pipeline.simulate import Links, Setting
+from scalana.graphs.arrays.types import FloatArray
 
 _SHORTEST_S = 1e-9
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import BoolArray, FloatArray, IntArray
 from scalana.detectors.pipeline.attribution import Attribution
 from scalana.detectors.pipeline.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis import Diagnosis
 from scalana.detectors.pipeline.measured import Measured
 from scalana.detectors.pipeline.simulate import Links, Setting, replay
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 WORTH = 0.05
 """Part of a step from which a cause is worth a finding."""

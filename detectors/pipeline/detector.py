@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.pipeline.actions import FloatArray, OrderError
+from scalana.detectors.pipeline.actions import OrderError
 from scalana.detectors.pipeline.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
@@ -17,6 +17,7 @@ from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
+from scalana.graphs.arrays.types import FloatArray
 
 SECTION = "pipeline"
 

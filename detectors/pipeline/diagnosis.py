@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray, Kind
+from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.attribution import Attribution, attribute
 from scalana.detectors.pipeline.causes import Switches
 from scalana.detectors.pipeline.lowering import Engine
@@ -14,6 +14,7 @@ from scalana.detectors.pipeline.measured import ActionRows, Between, Measured, r
 from scalana.detectors.pipeline.partition import stage_costs
 from scalana.detectors.pipeline.schedules import recognise
 from scalana.detectors.pipeline.whatif import Model, Planner, Prediction, avoidable_by_schedule, held, without_causes
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.pipeline.actions import BoolArray, IntArray, Kind, Program
+from scalana.detectors.pipeline.actions import Kind, Program
+from scalana.graphs.arrays.types import BoolArray, IntArray
 
 CodeArray = npt.NDArray[np.int8]
 RowArray = npt.NDArray[np.int32]

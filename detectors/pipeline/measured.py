@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import BoolArray, FloatArray, IntArray, Kind, OrderError, Program
+from scalana.detectors.pipeline.actions import Kind, OrderError, Program
 from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operations, lower
 from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray, Kind
+from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.measured import ActionRows
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 _USUAL_BACKWARD = 2.0
 """Seconds of a backward over those of its forward, where no rank shows it: two products of matrices for one."""

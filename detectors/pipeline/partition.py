@@ -11,7 +11,7 @@ from math import comb
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
 def even_cut(layers: int, stages: int) -> IntArray:

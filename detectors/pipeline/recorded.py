@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import BoolArray, FloatArray
 from scalana.detectors.pipeline.diagnosis import Layers
 from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import latest, numbered_keys

@@ -15,9 +15,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray
 from scalana.detectors.pipeline.lowering import Code, CodeArray, RowArray
 from scalana.detectors.pipeline.simulate import Setting, Timeline
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]
 """Shares of waits: there is a row for every wait of a run."""

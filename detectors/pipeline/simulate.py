@@ -13,8 +13,9 @@ from functools import cached_property
 import numba
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray, Program
+from scalana.detectors.pipeline.actions import Program
 from scalana.detectors.pipeline.lowering import Code, CodeArray, Engine, Operations, RowArray, lower
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
 class Deadlock(ValueError):

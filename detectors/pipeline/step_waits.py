@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, IntArray
 from scalana.detectors.pipeline.measured import Measured
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 LINK = -1
 """Instead of a stage: the message itself was on its way for most of the wait."""

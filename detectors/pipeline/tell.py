@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.pipeline.actions import FloatArray, IntArray, Kind
+from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.culprits import WORTH, Culprit
 from scalana.detectors.pipeline.diagnosis import Diagnosis
 from scalana.detectors.pipeline.flags import in_words_of
@@ -17,6 +17,7 @@ from scalana.detectors.reconcile import Extent, Told
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Spot
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 KIND_OF = {"data": "host"}
 """The kind of finding of a cause, where it is not its own."""

@@ -11,20 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import (
-    FloatArray,
-    IntArray,
-    Kind,
-    OrderError,
-    Program,
-    peak_activations,
-    spread_costs,
-)
+from scalana.detectors.pipeline.actions import Kind, OrderError, Program, peak_activations, spread_costs
 from scalana.detectors.pipeline.causes import EVERYTHING, Cause, Switches
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, lower, variant
 from scalana.detectors.pipeline.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.schedules import SCHEDULES, Schedule
 from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MOST_CUTS = 3000
 """Up to here all cuts are replayed."""

@@ -6,16 +6,13 @@ That is one assumption, told once; nothing else treats an unknown CPU time as no
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import wide
-from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Samples
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def without_cpu(data: Gathered) -> BoolArray:

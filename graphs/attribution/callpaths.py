@@ -26,8 +26,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.structure.source_tree import (
     Body,
@@ -41,7 +41,6 @@ from scalana.graphs.structure.source_tree import (
 from scalana.graphs.structure.source_view import SourceView
 from scalana.runtime.operations import BY_CODE
 
-IntArray = npt.NDArray[np.int64]
 CLOSURE_DEPTH = 8
 """A closure (the wrapper of a decorator) may be inside itself this often before it counts as recursion."""
 _INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import FloatArray, Program, spread_costs
+from scalana.detectors.pipeline.actions import Program, spread_costs
 from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
 from scalana.detectors.pipeline.measured import ActionRows
 from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.graphs.arrays.types import FloatArray
 
 
 def uniform(stages: int, f: float = 1.0, b: float = 2.0, i: float = 1.0, w: float = 1.0) -> FloatArray:
