@@ -27,8 +27,10 @@ process_role = "process"
 part = ""
 """The role of this process in the job, such as ``rollout``; empty while nothing tells."""
 rate_hz = layout.DEFAULT_RATE_HZ
+SOURCES = ("recorder", "framework", "torchrun", "environment", "program")
+"""Who tells what a process is, the weakest first: a recorder that sees it take part, the framework that starts it for
+something, launchers, and the program."""
 _part_source = ""
-_STRENGTH = {"recorder": 1, "torchrun": 2, "environment": 3, "program": 4}
 on_start: list[Callable[[], None]] = []
 
 
@@ -59,10 +61,10 @@ def when_started(function: Callable[[], None]) -> None:
 def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
     """The role of this process in the job, and its number in it (-1 where that is not known).
 
-    ``source`` is ``program``, ``environment``, ``torchrun`` or ``recorder``; what a stronger one said stays.
+    ``source`` is one of :data:`SOURCES`; what a stronger one said stays, and what a recorder guessed first.
     """
     global part, _part_source
-    if core is None or _STRENGTH[source] < _STRENGTH.get(_part_source, 0):
+    if core is None or _part_source and _strength(source) < _strength(_part_source) + (source == "recorder"):
         return
     if name and (name, source) != (part, _part_source):
         part, _part_source = name, source
@@ -70,6 +72,10 @@ def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
         core.meta("part_source", source)
     if rank >= 0:
         core.meta("part_rank", str(rank))
+
+
+def _strength(source: str) -> int:
+    return SOURCES.index(source)
 
 
 def forget_part() -> None:
