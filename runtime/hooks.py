@@ -32,6 +32,7 @@ HOOKS = (
     ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),
     ("multiprocessing.queues", "scalana.runtime.remote.queues", "patch_queues"),
     ("multiprocessing.connection", "scalana.runtime.remote.queues", "patch_connections"),
+    ("torch.distributed.rpc.api", "scalana.runtime.torch.rpc", "patch"),
     ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
     ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),
 )
