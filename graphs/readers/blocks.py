@@ -9,7 +9,7 @@ communicators are given in the order of the processes, whichever block they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,7 +79,7 @@ class Share:
     """Number of the process in the run, or of that whose child it is ``[processes]``."""
     is_own: list[bool]
     """``[processes]``"""
-    first: list[int]
+    first: list[int] = field(default_factory=list)
     """By how much the ranks in a record are to be raised ``[processes]``; empty where there is one world."""
 
 
@@ -122,7 +122,7 @@ def outline(held: Held) -> Outline:
 def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
     """Which records of every block stand for which process of the run; ``chosen`` are records of the outlines."""
     where = {id(record): (block, row) for block, one in enumerate(outlines) for row, record in enumerate(one.records)}
-    result = [Share([], [], [], [], []) for _ in outlines]
+    result = [Share([], [], [], []) for _ in outlines]
     processes = ((entry, record) for entry in chosen.ranks for record in (entry.record, *entry.children))
     for number, (entry, record) in enumerate(processes):
         block, row = where[id(record)]
@@ -138,7 +138,7 @@ def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
 def collect_block(held: Held, share: Share, frames: Frames) -> Block:
     """Put the records of a block together; ``frames`` are the sources of the native ones."""
     records = [with_sources(held.records[row], frames) for row in share.record]
-    columns = collect(records, share.rank, share.is_own, share.first)
+    columns = collect(records, share.rank, share.is_own, share.first or None)
     columns.records = [_emptied(record, 0) for record in records]
     return Block(share.process, columns)
 

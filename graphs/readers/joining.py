@@ -51,13 +51,13 @@ def find_joined(communicators: Named, claims: IntArray, is_at: IntArray) -> Join
             continue
         if len(taken) < size and all(_as_told(communicators[row][1], places[row]) for row in rows):
             continue
-        members = np.full(size, -1, np.int64)
+        who = np.full(size, -1, np.int64)
         for row in rows:
             found.row[row] = rows[0]
             for place, process in places[row].items():
                 if 0 <= place < size:
-                    members[place] = process
-        found.members[rows[0]] = members
+                    who[place] = process
+        found.members[rows[0]] = who
     return found
 
 

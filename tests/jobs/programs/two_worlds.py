@@ -19,9 +19,10 @@ LONG_S = 0.08
 def joined(place: int, size: int) -> dist.ProcessGroup:
     """A group across worlds, as trainers make one to send weights to engines of another launcher."""
     port = int(os.environ["JOINED_PORT"])
-    store = dist.TCPStore("127.0.0.1", port, size, place == 0, datetime.timedelta(seconds=60))
+    limit = datetime.timedelta(seconds=60)
+    store = dist.PrefixStore("weights", dist.TCPStore("127.0.0.1", port, size, place == 0, limit))
     group, _ = c10d._new_process_group_helper(
-        size, place, [], dist.Backend("gloo"), dist.PrefixStore("weights", store), group_name="weights"
+        size, place, [], dist.Backend("gloo"), store, group_name="weights", timeout=limit
     )
     c10d._world.pg_group_ranks[group] = {rank: rank for rank in range(size)}
     return group
