@@ -17,6 +17,8 @@ _TAKE = BY_NAME["take"].code
 
 def served_threads(timeline: Timeline) -> BoolArray:
     """Which locations are such threads: none of main threads ``[locations]``."""
+    if timeline.locations.is_main.all():
+        return np.zeros(len(timeline.locations.is_main), dtype=bool)
     calls, locations = timeline.calls, timeline.locations
     count = len(locations)
     takes = np.bincount(calls.location[calls.operation == _TAKE], minlength=count) > 0
