@@ -82,7 +82,7 @@ def _one_for_all(timeline: Timeline) -> IntArray:
     """One location for all threads of its rank that do but what others call them for; itself for any other
     ``[locations]``."""
     locations, rows = timeline.locations, np.flatnonzero(served_threads(timeline))
-    result = np.arange(len(locations))
+    result = np.arange(len(locations.rank))
     _, first, number = np.unique(locations.rank[rows], return_index=True, return_inverse=True)
     result[rows] = rows[first][number.reshape(-1)]
     return result
