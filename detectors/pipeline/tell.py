@@ -15,7 +15,7 @@ from scalana.detectors.pipeline.places import Place, Places, between, windows_of
 from scalana.detectors.pipeline.recorded import Recorded
 from scalana.detectors.reconcile import Extent, Told
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Spot
+from scalana.detectors.rollup.candidates import CodeLocation
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
@@ -88,12 +88,12 @@ class Telling:
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
         if place is None:
-            spot = Spot(TargetKind.OWN, self.recorded.vertex, -1)
-            finding = finding_at(spot, ranks, lost, psg, kind)
+            code_location = CodeLocation(TargetKind.OWN, self.recorded.vertex, -1)
+            finding = finding_at(code_location, ranks, lost, psg, kind)
         else:
             candidate, leaf = place
-            finding = finding_at(candidate.spot, ranks, lost, psg, kind)
-            finding.evidence["callers"] = callers(candidate.spot.vertex, psg)
+            finding = finding_at(candidate.code_location, ranks, lost, psg, kind)
+            finding.evidence["callers"] = callers(candidate.code_location.vertex, psg)
             if leaf is not None:
                 finding.evidence["leaf"] = leaf
         finding.lost_share = min(lost / self.wait_s, 1.0) if self.wait_s > 0 else 0.0
