@@ -9,7 +9,9 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.gather import Communicator, Gathered
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords
+from scalana.graphs.readers.worlds import World
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
@@ -45,10 +47,13 @@ class RunInfo:
     """Samples a second and thread."""
     start_unix_s: float | None = None
     ranks: int = 0
-    """Ranks of the job, those without a record included."""
+    """Processes of the job, in all its worlds, those without a record included."""
     missing_ranks: list[int] = field(default_factory=list)
     killed_ranks: list[int] = field(default_factory=list)
     """Ranks whose record stops without an end, and without having said why."""
+    worlds: list[World] = field(default_factory=list)
+    names: ProcessNames = field(default_factory=ProcessNames)
+    """What the processes are called: "rank 3", or "rollout 3" where there are several worlds."""
     host_of_rank: list[str] = field(default_factory=list)
     """``[ranks]``, "" where unknown."""
     cores_of_rank: list[int] = field(default_factory=list)
@@ -92,13 +97,15 @@ def describe_run(
         ranks=ranks,
         missing_ranks=chosen.missing,
         killed_ranks=[r for r, record in zip(rank_of, own, strict=True) if not (record.ended or _stopped(record))],
+        worlds=chosen.worlds,
+        names=chosen.names,
         host_of_rank=hosts,
         cores_of_rank=cores,
         communicators=data.communicators,
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         launchers=chosen.launchers,
-        notes=_notes(folder, data),
+        notes=_notes(folder, data, chosen.names),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
@@ -116,13 +123,13 @@ def _stopped(record: ProcessRecord) -> bool:
     return any(note.startswith("recording stopped") for note in record.notes)
 
 
-def _notes(folder: RunFolder, data: Gathered) -> list[str]:
+def _notes(folder: RunFolder, data: Gathered, names: ProcessNames) -> list[str]:
     """What the recorders noted, with the ranks that did, each note once."""
     told: dict[str, list[int]] = {}
     for record, rank in zip(data.records, data.rank.tolist(), strict=True):
         for note in (*record.notes, *record.troubles):
             told.setdefault(note, []).append(rank)
-    notes = [f"rank{'s' if len(set(r)) > 1 else ''} {_listed(r)}: {note}" for note, r in told.items()]
+    notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
     return [*notes, *folder.notes(), *_unseen(data)]
 
 
@@ -159,7 +166,7 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
     warnings = []
     if run.killed_ranks:
         warnings.append(
-            f"the record of rank{'s' if len(run.killed_ranks) > 1 else ''} {_listed(run.killed_ranks)} stops without "
+            f"the record of {run.names.listed(run.killed_ranks)} stops without "
             "an end: the process was killed or crashed, and its last second may be missing"
         )
     if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
@@ -170,7 +177,7 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         )
     if run.thinned_ranks:
         warnings.append(
-            f"rank{'s' if len(run.thinned_ranks) > 1 else ''} {_listed(run.thinned_ranks)} made more calls than are "
+            f"{run.names.listed(run.thinned_ranks)} made more calls than are "
             "written one by one: of their communication a sample was kept (sums per call path are exact)"
         )
     if run.ranks > 1 and len(timeline.calls) == 0:
@@ -195,11 +202,6 @@ def _lacking(timeline: Timeline) -> int:
     withdrawn = ~waited & (instances.operation == BY_NAME["recv"].code)
     ends = instances.operation == BY_NAME["finalize"].code
     return int(np.count_nonzero(~instances.complete & ~withdrawn & ~ends))
-
-
-def _listed(ranks: list[int]) -> str:
-    numbers = sorted(set(ranks))
-    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
 
 
 def rate_hz(folder: RunFolder, data: Gathered) -> float:

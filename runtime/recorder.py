@@ -3,6 +3,7 @@
 One record per process. A process is a
 
 * ``rank``: it has a rank in the job, from the launcher's environment or from ``init_process_group``;
+* ``member``: it has no rank, but a role of its own, such as a driver or an actor (:mod:`scalana.runtime.roles`);
 * ``child``: it descends from a rank (a loader worker, a helper), and its work counts for that rank;
 * ``launcher``: it starts the ranks (torchrun's agent);
 * ``process``: anything else.
@@ -18,7 +19,7 @@ import atexit
 import os
 import sys
 
-from scalana.runtime import hooks, session
+from scalana.runtime import hooks, roles, session
 from scalana.runtime.record import launchers, layout
 
 TYPE_CHECKING = False
@@ -190,6 +191,9 @@ def _describe(host: str, parent_record: str) -> None:
         if not parent_record and len(inherited) > 1:
             parent_record = inherited[1]
         meta("parent_record", parent_record)
+    elif parent_record:
+        meta("parent_record", parent_record)
+    roles.tell_from_environment()
 
 
 def _boot_id() -> str:
@@ -328,7 +332,9 @@ def _after_fork_in_child() -> None:
     if not parent_path:
         return
     try:
+        # A child of a rank is its helper; what a driver forks may be a rank.
         session.process_role = "child" if parent_role in ("rank", "child") else "process"
-        _open(parent_record=os.path.basename(parent_path) if parent_role == "rank" else "")
+        session.forget_part()
+        _open(parent_record=os.path.basename(parent_path) if parent_role in ("rank", "member") else "")
     except Exception as failure:
         _write_note(f"forked process {os.getpid()} is not recorded: {failure!r}")

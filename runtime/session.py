@@ -23,8 +23,14 @@ core: Any = None
 run_folder = ""
 record_path = ""
 process_role = "process"
-"""What this process is: ``rank``, ``child``, ``launcher`` or ``process``."""
+"""What this process is: ``rank``, ``member``, ``child``, ``launcher`` or ``process``."""
+part = ""
+"""The role of this process in the job, such as ``rollout``; empty while nothing tells."""
 rate_hz = layout.DEFAULT_RATE_HZ
+SOURCES = ("recorder", "framework", "torchrun", "environment", "program")
+"""Who tells what a process is, the weakest first: a recorder that sees it take part, the framework that starts it for
+something, launchers, and the program."""
+_part_source = ""
 on_start: list[Callable[[], None]] = []
 
 
@@ -52,8 +58,52 @@ def when_started(function: Callable[[], None]) -> None:
     on_start.append(function)
 
 
-def become_rank(rank: int, world_size: int) -> None:
+def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
+    """The role of this process in the job, and its number in it (-1 where that is not known).
+
+    ``source`` is one of :data:`SOURCES`; what a stronger one said stays, and what a recorder guessed first.
+    """
+    global part, _part_source
+    if core is None or _part_source and _strength(source) < _strength(_part_source) + (source == "recorder"):
+        return
+    if name and (name, source) != (part, _part_source):
+        part, _part_source = name, source
+        core.meta("part", name)
+        core.meta("part_source", source)
+    if rank >= 0:
+        core.meta("part_rank", str(rank))
+
+
+def _strength(source: str) -> int:
+    return SOURCES.index(source)
+
+
+def forget_part() -> None:
+    """What was told was of another process, from which this one was forked."""
+    global part, _part_source
+    part = _part_source = ""
+
+
+def become_member(name: str, rank: int = -1, world: str = "", source: str = "recorder") -> None:
+    """This process has a role of its own in the job, and is told apart in its report, if it has no rank.
+
+    A rank is one already, and only takes the name of a role from who says it on purpose.
+    """
+    global process_role
+    if core is None or process_role == "launcher" or (process_role == "rank" and source == "recorder"):
+        return
+    tell_part(name, rank, source)
+    if world:
+        core.meta("world", world)
+    if process_role in ("process", "child"):
+        process_role = "member"
+        core.meta("role", "member")
+
+
+def become_rank(rank: int, world_size: int, world: str = "") -> None:
     """This process was told its rank by ``init_process_group``.
+
+    ``world`` tells the process group from others; it counts where no launcher started the ranks.
 
     A process that descends from a rank keeps being that rank's child, unless its ancestor never joined a process
     group: then the ancestor only wrapped the program, and this process is the rank.
@@ -64,6 +114,8 @@ def become_rank(rank: int, world_size: int) -> None:
     parent = os.environ.get(PARENT_VARIABLE, "").split(":")
     if process_role == "child" and (len(parent) < 3 or parent[2] == "1"):
         return
+    if process_role == "member" and world:
+        core.meta("world", world)
     process_role = "rank"
     core.meta("role", "rank")
     core.meta("rank", str(rank))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from scalana.api import Report, analyze
     from scalana.comparison import DiffReport, ScalingReport, diff, scaling
     from scalana.runtime.profile import profile
+    from scalana.runtime.roles import role
     from scalana.runtime.spans import region, span
     from scalana.runtime.steps import step
 
@@ -29,6 +30,7 @@ __all__ = [
     "profile",
     "region",
     "rl",
+    "role",
     "scaling",
     "span",
     "step",
@@ -42,6 +44,7 @@ _HOMES = {
     "diff": "scalana.comparison",
     "profile": "scalana.runtime.profile",
     "region": "scalana.runtime.spans",
+    "role": "scalana.runtime.roles",
     "scaling": "scalana.comparison",
     "span": "scalana.runtime.spans",
     "step": "scalana.runtime.steps",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.detectors.finding import Finding, Hop
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
@@ -43,7 +44,7 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
         for rank in asking:
             del awaited[rank]
     total = sum(call.seconds for call in waiting)
-    findings = [_finding(rank, calls, total, timeline, psg, by_rank) for rank, calls in awaited.items()]
+    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run.names) for rank, calls in awaited.items()]
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
 
 
@@ -139,6 +140,7 @@ def _finding(
     timeline: Timeline,
     psg: PSG,
     by_rank: dict[int, OpenCall],
+    names: ProcessNames,
 ) -> Finding | None:
     calls = list({id(call): call for call in calls}.values())
     vertex, line, seconds = _last_place(rank, timeline, by_rank)
@@ -185,21 +187,27 @@ def _finding(
         saving_s=longest.seconds,
         path=[symptom, root],
         evidence=evidence,
-        advice=_advice(rank, operation, by_rank, circle, _asks(vertex, psg)),
+        advice=_advice(rank, operation, by_rank, circle, _asks(vertex, psg), names),
     )
 
 
-def _advice(rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool) -> str:
+def _advice(
+    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
+) -> str:
+    who = names.one(rank)
     if circle:
         following = zip(circle, [*circle[1:], circle[0]], strict=True)
-        pairs = ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
-        return f"A deadlock: rank {pairs}. One of them must do what is waited for before it waits itself."
+        if names.several:
+            pairs = ", ".join(f"{names.one(waiting)} for {names.one(awaited)}" for waiting, awaited in following)
+        else:
+            pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
+        return f"A deadlock: {pairs}. One of them must do what is waited for before it waits itself."
     if rank in by_rank:
         other = BY_CODE[by_rank[rank].operation].name
-        return f"Ranks disagree on what comes next: {operation} here, {other} on rank {rank}."
+        return f"Ranks disagree on what comes next: {operation} here, {other} on {who}."
     if asks:
-        return f"Rank {rank} never came to this {operation}: it asked for something that did not come."
-    return f"Rank {rank} never came to this {operation}: look at what it was doing, or whether it ended."
+        return f"{who[0].upper()}{who[1:]} never came to this {operation}: it asked for something that did not come."
+    return f"{who[0].upper()}{who[1:]} never came to this {operation}: look at what it was doing, or whether it ended."
 
 
 def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:

@@ -158,15 +158,15 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
 
 def _recurrence(cause: Cause, most: int, rank: int, told: int, known: Known) -> str:
     """Whether it is always the same process, and what that speaks for."""
-    steps = known.loop.steps
+    steps, name = known.loop.steps, known.ppg.run.names.one(rank)
     if told == 1:
-        return f"rank {rank}, in one step of {steps}" if steps > 1 else "one step was recorded"
+        return f"{name}, in one step of {steps}" if steps > 1 else "one step was recorded"
     if most < SAME * told:
         return f"another process from step to step, in {told} of {steps} steps: the data, not a machine"
     reason = cause.always
     if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
         reason = "what it is always given, as it is not slower at the same work"
-    who = f"rank {rank} each time" if most == told else f"rank {rank} {most} times"
+    who = f"{name} each time" if most == told else f"{name} {most} times"
     return f"{who}, in {told} of {steps} steps: {reason}"
 
 
@@ -209,7 +209,8 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
         if other != rank:
-            found.append(f"sums of tokens: rank {rank} has {here} in step {steps[worst]}, rank {other} has {most}")
+            name = known.ppg.run.names.one
+            found.append(f"sums of tokens: {name(rank)} has {here} in step {steps[worst]}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
         found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")

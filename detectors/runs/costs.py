@@ -20,6 +20,7 @@ from scalana.detectors.noise.contention import calls_without_core_s, turns_s
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
@@ -73,6 +74,7 @@ class RunCosts:
     """Whether a host had more ranks than cores: communication then takes as long as it takes to get a core."""
     warnings: list[str] = field(default_factory=list)
     """What a reader should know of the run."""
+    names: ProcessNames = field(default_factory=ProcessNames)
 
     @property
     def lacks(self) -> list[str]:
@@ -155,7 +157,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
         whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),
-        warnings,
+        warnings, run.names,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def widened(columns: _Columns) -> _Columns:
 
 def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Integers in the narrowest type that holds them all."""
-    if values.dtype != np.int64 or not len(values):
+    if values.dtype != np.int64 or not values.size:
         return values
     low, high = int(values.min()), int(values.max())
     for width in (np.int8, np.int16, np.int32):

@@ -9,7 +9,7 @@ communicators are given in the order of the processes, whichever block they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,9 +76,11 @@ class Share:
     process: list[int]
     """The number of each in the run, ascending ``[processes]``."""
     rank: list[int]
-    """World ranks ``[processes]``."""
+    """Number of the process in the run, or of that whose child it is ``[processes]``."""
     is_own: list[bool]
     """``[processes]``"""
+    first: list[int] = field(default_factory=list)
+    """By how much the ranks in a record are to be raised ``[processes]``; empty where there is one world."""
 
 
 @dataclass(slots=True)
@@ -129,13 +131,14 @@ def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
         share.process.append(number)
         share.rank.append(entry.rank)
         share.is_own.append(record is entry.record)
+        share.first += [entry.first] * (len(chosen.worlds) > 1)
     return result
 
 
 def collect_block(held: Held, share: Share, frames: Frames) -> Block:
     """Put the records of a block together; ``frames`` are the sources of the native ones."""
     records = [with_sources(held.records[row], frames) for row in share.record]
-    columns = collect(records, share.rank, share.is_own)
+    columns = collect(records, share.rank, share.is_own, share.first or None)
     columns.records = [_emptied(record, 0) for record in records]
     return Block(share.process, columns)
 
@@ -171,6 +174,7 @@ def merge(blocks: Sequence[Block]) -> Collected:
     events = _room(Events, sum(len(block.columns.events) for block in blocks))
     names, name_rows = _merged_numbers(blocks, block_of, place_of, "names", lambda columns: columns.spans.names)
     moved: list[Moved] = []
+    claims: list[IntArray] = []
     for number, block in enumerate(blocks):
         columns = block.columns
         process = np.array(block.process, np.int64)
@@ -180,6 +184,8 @@ def merge(blocks: Sequence[Block]) -> Collected:
         to_communicator = np.append(numbers[number], -1)
         to_event = np.append(event_at, -1)
         to_process = np.append(process, -1)
+        communicator, place, claiming = columns.claims
+        claims.append(np.stack((to_communicator[communicator], place, process[claiming])))
         _put(threads, at["threads"], columns.threads, process=to_process)
         _put(samples, at["samples"], columns.samples, thread=at["threads"], path=to_path)
         _put(
@@ -223,6 +229,8 @@ def merge(blocks: Sequence[Block]) -> Collected:
         spans=merged(moved, rows, names),
         totals=totals,
         rows=rows,
+        first=by_process(lambda columns: columns.first),
+        claims=np.unique(np.concatenate(claims, axis=1), axis=1),
     )
 
 

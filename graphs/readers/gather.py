@@ -18,6 +18,7 @@ from scalana.graphs.arrays.shards import Shard, chunks, each, shards
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
+from scalana.graphs.readers.joining import find_joined, join
 from scalana.graphs.readers.parts import Communicators, Part, SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
 from scalana.graphs.readers.records import Events, Samples, Threads
@@ -122,6 +123,10 @@ class Collected:
     rows: dict[str, IntArray]
     """How many rows of each table a process has ``[processes]``; ``paths`` and ``communicators`` are those that it
     was the first to have."""
+    first: IntArray
+    """Number in the run of the process that is rank 0 in the world of each ``[processes]``."""
+    claims: IntArray
+    """Where there are several worlds: communicator, place in it, and the process that says so ``[3, claims]``."""
 
 
 def gather(chosen: RankRecords) -> Gathered:
@@ -129,19 +134,25 @@ def gather(chosen: RankRecords) -> Gathered:
     records: list[ProcessRecord] = []
     rank: list[int] = []
     own: list[bool] = []
+    first: list[int] = []
     for entry in chosen.ranks:
         for record in (entry.record, *entry.children):
             records.append(record)
             rank.append(entry.rank)
             own.append(record is entry.record)
-    collected = collect(records, rank, own)
+            first.append(entry.first)
+    collected = collect(records, rank, own, first if len(chosen.worlds) > 1 else None)
     _let_go(chosen, records)
     return on_one_axis(collected)
 
 
-def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> Collected:
-    """Put records together, in their order. ``rank`` and ``own`` say whose they are, and whether of the rank itself."""
-    parts = [Part(record, number) for number, record in enumerate(records)]
+def collect(
+    records: list[ProcessRecord], rank: list[int], own: list[bool], first: list[int] | None = None
+) -> Collected:
+    """Put records together, in their order. ``rank`` and ``own`` say whose they are, and whether of the rank itself;
+    ``first``, where there are several worlds, by how much ranks in a record are to be raised to be numbers of processes
+    of the run."""
+    parts = [Part(record, number, first[number] if first else 0) for number, record in enumerate(records)]
     ranks, is_own = np.array(rank, np.int64), np.array(own, np.bool_)
     thread_first = _offsets([part.threads for part in parts])
     tree = CallTree()
@@ -157,7 +168,7 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
     communicators = Communicators()
     for part in speaking:
         known = len(communicators)
-        part.communicators = communicators.of(part.record)
+        part.communicators = communicators.of(part.record, part.first)
         rows["communicators"][part.number] = len(communicators) - known
     opens = concatenate([part.open(thread_first) for part in speaking if len(part.record.open)], Events)
 
@@ -197,6 +208,8 @@ def collect(records: list[ProcessRecord], rank: list[int], own: list[bool]) -> C
         span_totals=concatenate([part.span_totals() for part in parts if len(part.record.span_totals)], SpanTotals),
         totals=concatenate([part.totals() for part in speaking if len(part.record.totals)], Totals),
         rows=rows | span_rows | {name: np.array(column, np.int64) for name, column in counts.items()},
+        first=np.array([part.first for part in parts], np.int64),
+        claims=_claims(speaking if first else []),
     )
 
 
@@ -204,6 +217,10 @@ def on_one_axis(collected: Collected) -> Gathered:
     """Bring the times of all processes onto one axis. The columns of ``collected`` are used, and changed."""
     records, is_own, threads = collected.records, collected.is_own, collected.threads
     samples, events, unwritten, spans = collected.samples, collected.events, collected.unwritten, collected.spans
+    named = collected.communicators
+    if collected.claims.size:
+        joined = find_joined(named, collected.claims, collected.rank)
+        named = join(named, events, joined, collected.first) if joined.row else named
     hosts, host = _hosts(records)
     ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
     clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks)
@@ -256,10 +273,7 @@ def on_one_axis(collected: Collected) -> Gathered:
         spans=spans,
         span_totals=collected.span_totals,
         totals=collected.totals,
-        communicators=[
-            Communicator(name, tuple(np.frombuffer(members, np.int32).tolist()))
-            for name, members in collected.communicators
-        ],
+        communicators=[Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in named],
         hosts=hosts,
         clocks=clocks,
         origin_ns=origin,
@@ -300,6 +314,16 @@ def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
             else:
                 entry.children[place - 1] = small
             number += 1
+
+
+def _claims(parts: list[Part]) -> IntArray:
+    """Which places processes say they have in which communicator ``[3, claims]``."""
+    found = [
+        (int(part.communicators[number]), group.my_rank, part.number)
+        for part in parts
+        for number, group in part.record.groups.items()
+    ]
+    return np.array(sorted(set(found)), np.int64).reshape(-1, 3).T
 
 
 def _linked(events: Events) -> Events:

@@ -31,6 +31,8 @@ class Launch:
     ranks: set[int] = field(default_factory=set)
     sizes: set[str] = field(default_factory=set)
     """Sizes of the world, as far as they say."""
+    group: tuple[str, str] = ("", "")
+    """What tells them from others that the same process started: their process group, and their role or program."""
 
     def add(self, record: ProcessRecord) -> None:
         """A process that began no earlier than those that are there."""
@@ -46,6 +48,11 @@ class Launch:
         """Whether a process that no recorded one started was there all the time: it drives ranks, and helps none."""
         start_ns, end_ns = _span_ns(record)
         return "parent_record" not in record.meta and start_ns < self.start_ns and end_ns >= self.end_ns
+
+    def beside(self, record: ProcessRecord) -> bool:
+        """Whether a process was there while any of these was."""
+        start_ns, end_ns = _span_ns(record)
+        return start_ns <= self.end_ns and end_ns >= self.start_ns
 
     @property
     def communicates(self) -> bool:
@@ -72,20 +79,21 @@ def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
     """Sort processes with a rank into launches, in the order in which these began."""
     # Real time orders records of different boots or hosts, the monotonic clock those of one.
     ordered = sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name))
-    if len({record.rank for record in ordered}) == len(ordered):
+    apart = _told_apart(ordered)
+    if len({record.rank for record in ordered}) == len(ordered) and len(set(apart)) < 2:
         whole = Launch()
         for record in ordered:
             whole.add(record)
         return [whole] if ordered else []
     launches: list[Launch] = []
-    of_parent: dict[tuple[str, str], Launch] = {}
-    for record in ordered:
-        parent = parent_of(record)
+    of_parent: dict[tuple[str, ...], Launch] = {}
+    for record, group in zip(ordered, apart, strict=True):
+        parent = (*parent_of(record), *group)
         launch = of_parent.get(parent)
         if launch is None or not _goes_on(launch, record):
-            launch = _that_runs_beside(record, launches)
+            launch = _that_runs_beside(record, group, launches)
         if launch is None:
-            launch = Launch()
+            launch = Launch(group=group)
             launches.append(launch)
         of_parent[parent] = launch
         launch.add(record)
@@ -119,7 +127,7 @@ def told(launches: Sequence[Launch], chosen: int, asked: bool) -> str:
 
 
 def _described(launch: Launch) -> str:
-    words = _program(launch.records[0])
+    words = program_of(launch.records[0])
     name = " ".join(os.path.basename(word) for word in words[:2] if not word.startswith("-")) or "?"
     count = len(launch.ranks)
     return f"{name} on {count} rank{'s' * (count != 1)}, {(launch.end_ns - launch.start_ns) * 1e-9:.1f} s"
@@ -127,15 +135,33 @@ def _described(launch: Launch) -> str:
 
 def _goes_on(launch: Launch, record: ProcessRecord) -> bool:
     """Whether what the same parent starts is of a launch: beside others, or what one of it ran, anew."""
-    return launch.end_ns > _span_ns(record)[0] or _program(launch.records[0]) == _program(record)
+    return launch.end_ns > _span_ns(record)[0] or program_of(launch.records[0]) == program_of(record)
 
 
-def _that_runs_beside(record: ProcessRecord, launches: Sequence[Launch]) -> Launch | None:
+def _told_apart(records: Sequence[ProcessRecord]) -> list[tuple[str, str]]:
+    """What tells processes apart that one process started, and that count their ranks from 0 each ``[records]``.
+
+    That is the process group that they joined, where whoever started them did not know of it (Ray); and the role, or
+    else the program, where each of several has a rank 0.
+    """
+    ranks: dict[tuple[str, ...], dict[str, set[int]]] = {}
+    worlds = [record.meta.get("world", "") for record in records]
+    labels = [record.meta.get("part") or " ".join(program_of(record)[:2]) for record in records]
+    for record, world, label in zip(records, worlds, labels, strict=True):
+        ranks.setdefault((*parent_of(record), world), {}).setdefault(label, set()).add(record.rank)
+    several = {key for key, of in ranks.items() if len(of) > 1 and all(0 in some for some in of.values())}
+    return [
+        (world, label if (*parent_of(record), world) in several else "")
+        for record, world, label in zip(records, worlds, labels, strict=True)
+    ]
+
+
+def _that_runs_beside(record: ProcessRecord, group: tuple[str, str], launches: Sequence[Launch]) -> Launch | None:
     """The latest launch that is under way when a process begins, of as many ranks, and has not this one."""
     start_ns, _ = _span_ns(record)
     size = record.meta.get("world_size")
     for launch in reversed(launches):
-        alike = size is None or launch.sizes <= {size}
+        alike = (size is None or launch.sizes <= {size}) and launch.group == group
         if launch.end_ns > start_ns and alike and record.rank not in launch.ranks:
             return launch
     return None
@@ -151,7 +177,7 @@ def process_of(record: ProcessRecord) -> tuple[str, str | None]:
     return record.meta.get("host", ""), record.meta.get("pid")
 
 
-def _program(record: ProcessRecord) -> list[str]:
+def program_of(record: ProcessRecord) -> list[str]:
     """The command line of a process, as far as it says."""
     text = record.meta.get("argv", "[]")
     try:

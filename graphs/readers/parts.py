@@ -83,22 +83,22 @@ class SpanTotals:
 
 
 class Communicators(dict[tuple[str, bytes], int]):
-    """Row of each communicator, by its name and the bytes of its ranks."""
+    """Row of each communicator, by its name and the bytes of its ranks: numbers of processes of the run."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._bytes: dict[int, tuple[object, bytes]] = {}
+        self._bytes: dict[tuple[int, int], tuple[object, bytes]] = {}
 
-    def of(self, record: ProcessRecord) -> Ints:
-        """Row of each of a process' ids, -1 for unknown ones."""
+    def of(self, record: ProcessRecord, first: int = 0) -> Ints:
+        """Row of each of a process' ids, -1 for unknown ones; its world's rank 0 is process ``first`` of the run."""
         groups = record.groups
         used = max(top(record.events.group), top(record.open.group), max(groups, default=0))
         result: Ints = np.full(1 + used, -1, np.int32)
         for number, group in groups.items():
             # A large job names thousands of ranks in each; records that were read together share them.
-            known = self._bytes.get(id(group.ranks))
+            known = self._bytes.get((id(group.ranks), first))
             if known is None:
-                known = self._bytes[id(group.ranks)] = group.ranks, group.ranks.tobytes()
+                known = self._bytes[id(group.ranks), first] = group.ranks, raised(group.ranks, first).tobytes()
             result[number] = self.setdefault((group.name, known[1]), len(self))
         return result
 
@@ -106,9 +106,11 @@ class Communicators(dict[tuple[str, bytes], int]):
 class Part:
     """One process' record as columns that count run-wide."""
 
-    def __init__(self, record: ProcessRecord, number: int) -> None:
+    def __init__(self, record: ProcessRecord, number: int, first: int = 0) -> None:
         self.record = record
         self.number = number
+        self.first = first
+        """Number in the run of the process that is rank 0 in its world."""
         used = (record.samples.thread, record.events.thread, record.unwritten.thread, record.open.thread)
         lanes = (lane.thread for lane in record.lanes)
         self.threads = 1 + max(*(top(column) for column in used), max(record.threads, default=0), *lanes)
@@ -145,7 +147,7 @@ class Part:
             operation=operation,
             communicator=self.communicators[as_integers(columns.group)[rows]],
             seq=as_integers(columns.seq)[rows],
-            peer=as_integers(columns.peer)[rows],
+            peer=raised(columns.peer, self.first)[rows],
             tag=np.zeros(n, np.int64),
             nbytes=np.zeros(n, np.int64),
             flags=np.full(n, EVENT_BLOCKING, np.int64),
@@ -242,6 +244,15 @@ def as_recorded(column: object) -> Ints:
     values: Ints = np.asarray(column)
     # C has two names for 64 bits here; numpy takes a detour wherever they meet.
     return values.view(np.int64) if values.dtype.char == "q" else values
+
+
+def raised(ranks: object, first: int) -> Ints:
+    """Ranks of a world as numbers of processes of the run, as wide as need be; what is negative stays as it is."""
+    values = as_recorded(ranks)
+    if not first:
+        return values
+    values = values.astype(np.promote_types(values.dtype, np.int32))
+    return np.where(values >= 0, values + first, values)
 
 
 def top(column: object) -> int:

@@ -16,6 +16,8 @@ from scalana.graphs.readers.launches import (
     told,
     without_wrappers,
 )
+from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.worlds import World, last, merged, names_of, role_of, together, worlds_of
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord
 
@@ -25,9 +27,11 @@ class RankRecord:
     """One rank: the process that communicates, and the processes that it started."""
 
     rank: int
-    """World rank."""
+    """Number of the process in the run; the rank in its world where there is one world."""
     record: ProcessRecord
     children: list[ProcessRecord] = field(default_factory=list)
+    first: int = 0
+    """Number of the process of rank 0 in its world."""
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class RankRecords:
     ranks: list[RankRecord]
     """By rank, each rank once; ranks without a record are left out."""
     world_size: int
-    """Ranks that the job had, as far as any record or rank number tells."""
+    """Ranks that the job had, in all its worlds, as far as any record or rank number tells."""
     missing: list[int]
     """Ranks below ``world_size`` without a record."""
     launchers: list[str]
@@ -45,67 +49,99 @@ class RankRecords:
     warnings: list[str]
     several: bool = False
     """Whether the job started its ranks several times, of which these are one."""
+    worlds: list[World] = field(default_factory=list)
+    names: ProcessNames = field(default_factory=ProcessNames)
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Processes by what they say of themselves."""
+
+    with_rank: list[ProcessRecord]
+    members: list[ProcessRecord]
+    """Without a rank, but with a role of their own."""
+    launchers: list[ProcessRecord]
+    others: list[ProcessRecord]
 
 
 def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) -> RankRecords:
     """Sort the processes of a run into ranks, their children, and launchers.
 
     Of a job that starts its ranks several times, one launch is taken: the ``wanted`` one (from 1 on), else the longest
-    (see :mod:`scalana.graphs.readers.launches`). A rank that several processes of it wrote for (restarts) is
-    represented by the last of them that communicated. If no process has a rank, the job is a plain program: its first
-    process is rank 0.
+    (see :mod:`scalana.graphs.readers.launches`), with all worlds of ranks that ran beside each other
+    (:mod:`scalana.graphs.readers.worlds`). A rank that several processes of it wrote for (restarts) is
+    represented by the last of them that communicated. If no process has a rank or a role, the job is a plain program:
+    its first process is rank 0.
 
     Raises:
         RecordError: there are not as many launches.
     """
-    records = list(records)
     warnings: list[str] = []
-    with_rank: list[ProcessRecord] = []
-    launchers: list[ProcessRecord] = []
-    others: list[ProcessRecord] = []
-    for record in records:
-        rank = _integer(record.meta.get("rank"))
-        role = record.meta.get("role", "rank" if rank is not None else "process")
-        if role == "launcher":
-            launchers.append(record)
-        elif role != "child" and rank is not None and rank >= 0:
-            with_rank.append(record)
-        else:
-            others.append(record)
-    with_rank, wrappers = without_wrappers(with_rank)
-    launchers += wrappers
-    launches = launches_of(with_rank)
+    by_kind = _sorted(records)
+    members, launchers, others = by_kind.members, by_kind.launchers, by_kind.others
+    side_by_side = together(launches_of(by_kind.with_rank))
+    launches = [merged(some) for some in side_by_side]
     number = launch_to_analyse(launches, wanted)
-    own: dict[int, list[ProcessRecord]] = defaultdict(list)
-    for record in launches[number].records if launches else []:
-        own[record.rank].append(record)
     if len(launches) > 1:
         warnings.append(told(launches, number, wanted is not None))
         launchers, others = _without_other_launches(launches, number, launchers, others)
-    if not own:
+        members = [record for record in members if launches[number].beside(record)]
+    worlds = worlds_of(side_by_side[number] if launches else [], members)
+    if not worlds:
         main = _main_process(others) or _main_process(launchers)
         if main is not None:
-            own[0] = [main]
+            worlds = [World("", 0, 1, {0: [main]})]
             others = [record for record in others if record is not main]
             launchers = [record for record in launchers if record is not main]
-    ranks = [RankRecord(rank, _last_generation(own[rank])) for rank in sorted(own)]
-    warnings += _restarts(own)
+    names = names_of(worlds)
+    ranks = [
+        RankRecord(world.first + rank, last(world.records[rank]), [], world.first)
+        for world in worlds
+        for rank in sorted(world.records)
+    ]
+    warnings += _restarts(worlds, names)
     started = {parent_of(rank.record) for rank in ranks}
     drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
     is_parent = [process_of(record) in started or id(record) in drivers for record in others]
     launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
-    sizes = [size for rank in ranks if (size := _integer(rank.record.meta.get("world_size"))) is not None]
-    if len(set(sizes)) > 1:
-        warnings.append(f"the ranks disagree about the size of the job: {sorted(set(sizes))}; the largest is taken")
-    world_size = max([*sizes, *(rank.rank + 1 for rank in ranks)], default=0)
+    warnings += [
+        f"the ranks disagree about the size of the job: {world.sizes}; the largest is taken"
+        for world in worlds
+        if len(world.sizes) > 1
+    ]
+    world_size = sum(world.size for world in worlds)
     present = {rank.rank for rank in ranks}
     missing = [rank for rank in range(world_size) if rank not in present]
     if missing:
-        warnings.append(f"no record of {_ranks(missing)} of {world_size}; what waited for them cannot be explained")
-    return RankRecords(
-        ranks, world_size, missing, [r.meta.get("argv", r.file.name) for r in launchers], warnings, len(launches) > 1
-    )
+        said = names.listed(missing)
+        warnings.append(f"no record of {said} of {world_size}; what waited for them cannot be explained")
+    commands = [record.meta.get("argv", record.file.name) for record in launchers]
+    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
+
+
+def _sorted(records: Iterable[ProcessRecord]) -> _Sorted:
+    """Sort processes by what they say of themselves."""
+    kinds = _Sorted([], [], [], [])
+    for record in records:
+        rank = _integer(record.meta.get("rank"))
+        role = record.meta.get("role", "rank" if rank is not None else "process")
+        if role == "launcher":
+            kinds.launchers.append(record)
+        elif role != "child" and rank is not None and rank >= 0:
+            kinds.with_rank.append(record)
+        elif role == "member" and role_of(record):
+            kinds.members.append(record)
+        else:
+            kinds.others.append(record)
+    kinds.with_rank, wrappers = without_wrappers(kinds.with_rank)
+    # Whoever starts ranks hands them the variable that has their role, and has it itself.
+    taken = {role_of(record) for record in kinds.with_rank}
+    inherited = [r for r in kinds.members if r.meta.get("part_source") == "environment" and role_of(r) in taken]
+    kinds.members = [record for record in kinds.members if not any(record is other for other in inherited)]
+    kinds.others += inherited
+    kinds.launchers += wrappers
+    return kinds
 
 
 def start_ns(record: ProcessRecord) -> int:
@@ -113,19 +149,15 @@ def start_ns(record: ProcessRecord) -> int:
     return _integer(record.meta.get("start_ns")) or 0
 
 
-def _last_generation(records: list[ProcessRecord]) -> ProcessRecord:
-    """Of several records of a rank, in order of start, the last that communicated, or the last at all."""
-    return ([record for record in records if communicates(record)] or records)[-1]
-
-
-def _restarts(own: dict[int, list[ProcessRecord]]) -> list[str]:
+def _restarts(worlds: list[World], names: ProcessNames) -> list[str]:
     """What to tell of ranks that were started several times."""
     like: dict[tuple[int, bool], list[int]] = defaultdict(list)
-    for rank in sorted(own):
-        if len(own[rank]) > 1:
-            like[len(own[rank]), any(map(communicates, own[rank]))].append(rank)
+    for world in worlds:
+        for rank, records in sorted(world.records.items()):
+            if len(records) > 1:
+                like[len(records), any(map(communicates, records))].append(world.first + rank)
     return [
-        f"{_ranks(ranks)} {'were' if len(ranks) > 1 else 'was'} started {times} times; "
+        f"{names.listed(ranks)} {'were' if len(ranks) > 1 else 'was'} started {times} times; "
         f"the last start{' that communicated' * spoke} is analysed"
         for (times, spoke), ranks in like.items()
     ]
@@ -186,8 +218,3 @@ def _integer(text: str | None) -> int | None:
         return int(text) if text is not None else None
     except ValueError:
         return None
-
-
-def _ranks(ranks: list[int]) -> str:
-    shown = ", ".join(str(rank) for rank in ranks[:8]) + (", ..." if len(ranks) > 8 else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"

@@ -102,6 +102,7 @@ def stacked_events(parts: Sequence[Part], thread_first: IntArray) -> Events:
     stack = Stack(parts, [part.record.events for part in parts])
     identity, peer = stack.column("id"), stack.column("peer")
     done_ns, done_cpu_ns, peer = _completed(stack, identity, peer)
+    peer = _raised(stack, peer)
     enter, cpu_enter = stack.integers("enter_ns"), stack.integers("cpu_enter_ns")
     return Events(
         **_at_once(
@@ -130,6 +131,15 @@ def stacked_events(parts: Sequence[Part], thread_first: IntArray) -> Events:
 def _at_once(**columns: Callable[[], Ints]) -> dict[str, Ints]:
     """Columns by name, each made by a function, several at a time."""
     return dict(zip(columns, each(lambda make: make(), columns.values()), strict=True))
+
+
+def _raised(stack: Stack, peer: Ints) -> Ints:
+    """Ranks of worlds as numbers of processes of the run."""
+    first = np.array([part.first for part in stack.parts], np.int32)
+    if not first.any():
+        return peer
+    peer = peer.astype(np.promote_types(peer.dtype, np.int32))
+    return np.where(peer >= 0, peer + np.repeat(first, stack.count), peer)
 
 
 def _completed(stack: Stack, identity: Ints, peer: Ints) -> tuple[Ints, Ints, Ints]:

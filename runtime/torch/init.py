@@ -107,8 +107,11 @@ class _Watcher:
 
 class _Init(_Watcher):
     operation = BY_NAME["init_process_group"].code
+    world = ""
+    """Where the processes of the group meet, which tells it from others."""
 
     def members(self, args: Any, kwargs: Any) -> tuple[str, list[int], int] | None:
+        self.world = _meeting_place(kwargs.get("init_method", args[1] if len(args) > 1 else None))
         world_size = kwargs.get("world_size", args[3] if len(args) > 3 else -1)
         rank = kwargs.get("rank", args[4] if len(args) > 4 else -1)
         if world_size is None or world_size < 0:
@@ -130,9 +133,16 @@ class _Init(_Watcher):
             return
         try:
             self.recording.groups.new_world()
-            session.become_rank(self.c10d.get_rank(), self.c10d.get_world_size())
+            session.become_rank(self.c10d.get_rank(), self.c10d.get_world_size(), self.world)
         except Exception as failure:
             self.recording.failed("the rank of this process", failure)
+
+
+def _meeting_place(init_method: Any) -> str:
+    if init_method is not None and str(init_method) != "env://":
+        return str(init_method)
+    address = os.environ.get("MASTER_ADDR", "")
+    return f"{address}:{os.environ.get('MASTER_PORT', '')}" if address else ""
 
 
 class _NewGroup(_Watcher):

@@ -66,7 +66,7 @@ examples:
             text = _text(analysis, account, args.output is None)
         console.deliver(text, args.output)
         if account.picture is not None:
-            _draw(rl_svg.svg(account.picture), args.svg, args.folder)
+            _draw(rl_svg.svg(account.picture, analysis.ppg.run.names), args.svg, args.folder)
         return 0
 
 

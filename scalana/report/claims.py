@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import Kind, kind_of
 from scalana.detectors.late_ranks.advice import NOTHING
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.report import names
 
 if TYPE_CHECKING:
@@ -17,26 +18,29 @@ if TYPE_CHECKING:
 ALIKE = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
+UNNAMED = ProcessNames()
+"""Of one world."""
+
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
-def claim(finding: Finding, ranks: int) -> str:
-    """Who does what here, as a sentence. ``ranks`` is how many the job has."""
+def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
+    """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
     kind = kind_of(finding.kind)
     here, others = (number(finding.evidence, key) for key in ("seconds_here", "seconds_others"))
     if here is not None and kind.compares:
-        return _comparison(finding, ranks, here, others)
-    text = filled(kind, finding, ranks)
+        return _comparison(finding, processes.many(finding.ranks, ranks), here, others)
+    text = filled(kind, finding, ranks, processes)
     if here is not None and kind.spends:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
     return f"{text}."
 
 
-def filled(kind: Kind, finding: Finding, ranks: int) -> str:
+def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
     """The first claim of a kind that the evidence of a finding allows, with the values put in."""
     evidence = finding.evidence
     text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
-    who, several = names.ranks(finding.ranks, ranks), len(set(finding.ranks)) > 1
+    who, several = processes.many(finding.ranks, ranks), len(set(finding.ranks)) > 1
 
     def value(field: re.Match[str]) -> str:
         what, _, key = field.group(1).partition(":")
@@ -48,7 +52,7 @@ def filled(kind: Kind, finding: Finding, ranks: int) -> str:
             return f"{number(evidence, key) or 0.0:.0f}"
         if what == "ranks":
             others = evidence[key]
-            return names.ranks(others, ranks) if isinstance(others, Iterable) else "others"
+            return processes.many(others, ranks) if isinstance(others, Iterable) else "others"
         if what == "text":
             return str(evidence[key])
         one, _, many = what.partition("|")
@@ -57,9 +61,8 @@ def filled(kind: Kind, finding: Finding, ranks: int) -> str:
     return _FIELD.sub(value, text)
 
 
-def _comparison(finding: Finding, ranks: int, here: float, others: float | None) -> str:
-    """What the ranks of a finding spend at its place beside what the others do."""
-    who = names.ranks(finding.ranks, ranks)
+def _comparison(finding: Finding, who: str, here: float, others: float | None) -> str:
+    """What the ranks of a finding (``who``) spend at its place beside what the others do."""
     who = who[0].upper() + who[1:]
     several = len(set(finding.ranks)) > 1
     text = f"{who} spends {names.seconds(here)} here"

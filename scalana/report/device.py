@@ -30,7 +30,10 @@ def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -
     whole = account.hidden_s + account.waiting_s + account.transfer_s
     if whole > 0.0:
         told += f"; {names.percent(account.hidden_s / whole)} of the communication is hidden behind kernels"
-    streams = [f"{name} of rank {rank} {names.seconds(busy)}" for rank, name, busy, _ in _busiest(account)[:3]]
+    processes = analysis.ppg.run.names
+    streams = [
+        f"{name} of {processes.one(rank)} {names.seconds(busy)}" for rank, name, busy, _ in _busiest(account)[:3]
+    ]
     lines = wrap(told + ".", width, "  ")
     if streams:
         lines.append(clip("  busiest: " + ", ".join(streams), width))

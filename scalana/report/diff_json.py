@@ -18,19 +18,20 @@ SCHEMA = "scalana.diff/1"
 
 def document(difference: Difference) -> dict[str, Any]:
     """The changes as dicts, lists, strings, numbers and None."""
-    before, after = difference.before.cwd, difference.after.cwd
+    of, to = difference.before, difference.after
+    before, after = of.cwd, to.cwd
     return {
         "schema": SCHEMA,
-        "before": _run(difference.before),
-        "after": _run(difference.after),
+        "before": _run(of),
+        "after": _run(to),
         "changes": [_change(change, before if change.only == "before" else after) for change in difference.changes],
         "rest_s": plain(difference.rest_s),
         "setup_s": plain(difference.setup_s),
         "core_wait_s": plain(difference.core_wait_s),
         "causes": {
-            "appeared": [finding_entry(finding, after) for finding in difference.appeared],
-            "vanished": [finding_entry(finding, before) for finding in difference.vanished],
-            "stayed": [_pair(pair, before, after) for pair in difference.stayed],
+            "appeared": [finding_entry(finding, after, to.names) for finding in difference.appeared],
+            "vanished": [finding_entry(finding, before, of.names) for finding in difference.vanished],
+            "stayed": [_pair(pair, of, to) for pair in difference.stayed],
         },
         "warnings": list(difference.warnings),
     }
@@ -62,10 +63,10 @@ def _change(change: Change, cwd: str) -> dict[str, Any]:
     }
 
 
-def _pair(pair: CausePair, before: str, after: str) -> dict[str, Any]:
+def _pair(pair: CausePair, before: RunCosts, after: RunCosts) -> dict[str, Any]:
     assert pair.before is not None and pair.after is not None
     return {
-        "before": finding_entry(pair.before, before),
-        "after": finding_entry(pair.after, after),
+        "before": finding_entry(pair.before, before.cwd, before.names),
+        "after": finding_entry(pair.after, after.cwd, after.names),
         "change_s": plain(pair.change_s),
     }

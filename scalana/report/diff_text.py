@@ -127,7 +127,7 @@ def _causes(difference: Difference, width: int, paint: Paint) -> list[str]:
 
 def _cause(word: str, style: str, finding: Finding, run: RunCosts, text: str, width: int, paint: Paint) -> list[str]:
     where = names.place(names.relative(finding.file, run.cwd), finding.line)
-    who = names.ranks(finding.ranks, run.ranks)
+    who = run.names.many(finding.ranks, run.ranks)
     first = f"  {word:<6}"
     body = f"{where} {finding.function}, {who}: {text}"
     line, *more = wrap(body, width, " " * 8, first) or [first]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalana.report import names, sections
+from scalana.report.claims import UNNAMED
 from scalana.report.regions import of_recorded
 from scalana.report.steps import summary
 from scalana.report.values import plain
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from scalana.detectors.finding import Finding, Hop
     from scalana.detectors.when.regions import RegionTime
     from scalana.detectors.when.slow import SlowStep
+    from scalana.graphs.readers.process_names import ProcessNames
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"
@@ -37,13 +39,14 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "run": {
             "command": [str(word) for word in run.command],
             "ranks": int(run.ranks),
+            **_worlds(run),
             "seconds": plain(run.seconds),
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
             "warnings": warnings(analysis),
         },
         "time": _time(analysis.time),
-        "findings": [finding_entry(finding, run.cwd) for finding in by_loss(analysis.findings)],
+        "findings": [finding_entry(finding, run.cwd, run.names) for finding in by_loss(analysis.findings)],
         "communication": _communication(run),
         **sections.as_document(analysis),
         **{name: value for name, value in divided.items() if value is not None},
@@ -70,7 +73,7 @@ def _slow(step: SlowStep, run: RunInfo) -> dict[str, Any]:
         "step": step.number,
         "seconds": plain(step.seconds),
         "root": _root(step.cause, run.cwd),
-        "ranks": sorted(int(rank) for rank in step.cause.ranks),
+        **_ranks(step.cause, run.names),
         "lost_s": plain(step.cause.lost_s),
     }
 
@@ -113,22 +116,43 @@ def _communication(run: RunInfo) -> list[dict[str, Any]]:
     """What every rank that has a record did of it."""
     missing = set(run.missing_ranks)
     return [
-        {"rank": rank, "calls": int(calls), "comm_s": plain(float(seconds))}
+        {"rank": rank, **_process(rank, run.names), "calls": int(calls), "comm_s": plain(float(seconds))}
         for rank, (calls, seconds) in enumerate(zip(run.calls_of_rank, run.comm_s_of_rank, strict=True))
         if rank not in missing
     ]
 
 
-def finding_entry(finding: Finding, cwd: str) -> dict[str, Any]:
+def _worlds(run: RunInfo) -> dict[str, Any]:
+    """The worlds of a run and the names of its processes, where it has several."""
+    if not run.names.several:
+        return {}
+    return {
+        "worlds": [{"role": world.role, "first": world.first, "size": world.size} for world in run.worlds],
+        "processes": [run.names.one(process) for process in range(run.ranks)],
+    }
+
+
+def _process(rank: int, processes: ProcessNames) -> dict[str, str]:
+    """The name of a process, where those of the run have roles."""
+    return {"process": processes.one(rank)} if processes.several else {}
+
+
+def _ranks(finding: Finding, processes: ProcessNames) -> dict[str, Any]:
+    """The processes of a finding by number, and by name where they have roles."""
+    ranks = sorted(int(rank) for rank in finding.ranks)
+    return {"ranks": ranks} | ({"processes": list(map(processes.one, ranks))} if processes.several else {})
+
+
+def finding_entry(finding: Finding, cwd: str, processes: ProcessNames = UNNAMED) -> dict[str, Any]:
     """One finding, with files relative to ``cwd`` where they lie below it."""
     return {
         "kind": finding.kind,
         "root": _root(finding, cwd),
-        "ranks": sorted(int(rank) for rank in finding.ranks),
+        **_ranks(finding, processes),
         "lost_s": plain(finding.lost_s),
         "lost_share": plain(finding.lost_share),
         "saving_s": plain(finding.saving_s),
-        "path": [_hop(hop, cwd) for hop in finding.path],
+        "path": [_hop(hop, cwd, processes) for hop in finding.path],
         "evidence": _evidence(finding.evidence, cwd),
         "advice": finding.advice,
     }
@@ -155,9 +179,10 @@ def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
     return values
 
 
-def _hop(hop: Hop, cwd: str) -> dict[str, Any]:
+def _hop(hop: Hop, cwd: str, processes: ProcessNames) -> dict[str, Any]:
     return {
         "rank": int(hop.rank),
+        **_process(int(hop.rank), processes),
         "file": names.relative(hop.file, cwd),
         "line": int(hop.line),
         "function": hop.function,

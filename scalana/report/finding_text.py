@@ -32,7 +32,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
     lines = [headline(number, finding, right, run.cwd, width, paint)]
     for sentence in (
-        claim(finding, run.ranks),
+        claim(finding, run.ranks, run.names),
         when(finding),
         cost(finding, run),
         slowed(finding, run),
@@ -67,7 +67,7 @@ def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
             *_library(finding, run.cwd, width, paint),
         ],
         _callers(finding.evidence.get("callers"), run.cwd, width, paint),
-        _path(finding, run.cwd, width, paint),
+        _path(finding, run, width, paint),
         _advice(finding.advice, width, paint),
     ):
         if part:
@@ -123,7 +123,7 @@ def behind(finding: Finding, run: RunInfo) -> str:
     if not isinstance(other, Mapping):
         return ""
     where = names.place(names.near(str(other["file"]), run.cwd), int(other["line"]))
-    ranks = names.ranks(other["ranks"], run.ranks)
+    ranks = run.names.many(other["ranks"], run.ranks)
     return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(float(other['lost_s']))}."
 
 
@@ -181,7 +181,7 @@ def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
     return lines
 
 
-def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
+def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
     """One line per hop, symptom first: rank, what it waits in and how long, place."""
     path = finding.path
     if not path:
@@ -191,11 +191,11 @@ def _path(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     arrival = kind_of(finding.kind).arrival
     for depth, hop in enumerate(shown):
         last = depth == len(shown) - 1
-        waiter, wait = names.waiters(hop.rank, hop.ranks)
+        waiter, wait = names.waiters(hop.rank, hop.ranks, run.names)
         who = ("  " * depth + ("└ " if depth else "")) + waiter
         what = f"{wait} in {hop.operation or hop.vertex_kind}" if hop.operation or not last else arrival
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
-        place = names.place(names.near(hop.file, cwd), hop.line)
+        place = names.place(names.near(hop.file, run.cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     room = width - 4 - widths[0] - widths[1] - widths[2] - 6

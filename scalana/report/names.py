@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from scalana.graphs.readers.process_names import ProcessNames
+
 
 def relative(file: str, cwd: str) -> str:
     """``file`` relative to the working directory of the job where it lies below it, and unchanged elsewhere.
@@ -60,35 +62,12 @@ def place(file: str, line: int, end_line: int = 0) -> str:
 
 
 def ranks(numbers: Iterable[int], total: int = 0) -> str:
-    """Ranks as words, consecutive ones as a range.
+    """Ranks of one world as words, consecutive ones as a range.
 
-    >>> ranks([2])
-    'rank 2'
-    >>> ranks([0, 1, 2, 5, 7], 16)
-    'ranks 0-2, 5, 7'
-    >>> ranks(range(4), 4)
-    'all 4 ranks'
+    >>> ranks([2]), ranks([0, 1, 2, 5, 7], 16), ranks(range(4), 4)
+    ('rank 2', 'ranks 0-2, 5, 7', 'all 4 ranks')
     """
-    ordered = sorted(set(numbers))
-    if not ordered:
-        return "no rank"
-    if len(ordered) == 1:
-        return f"rank {ordered[0]}"
-    if len(ordered) == total:
-        return f"all {total} ranks"
-    spans: list[list[int]] = []
-    for number in ordered:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    words = [
-        str(first) if first == last else (f"{first}, {last}" if last == first + 1 else f"{first}-{last}")
-        for first, last in spans
-    ]
-    if len(words) > 12:
-        words = [*words[:12], "..."]
-    return "ranks " + ", ".join(words)
+    return ProcessNames().many(numbers, total)
 
 
 def seconds(value: float) -> str:
@@ -148,6 +127,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def waiters(rank: int, ranks: int) -> tuple[str, str]:
+def waiters(rank: int, ranks: int, processes: ProcessNames) -> tuple[str, str]:
     """Who waits, of whom one is named, and the verb for it."""
-    return (f"rank {rank} and {ranks - 1} more", "wait") if ranks > 1 else (f"rank {rank}", "waits")
+    who = processes.one(rank)
+    return (f"{who} and {ranks - 1} more", "wait") if ranks > 1 else (who, "waits")

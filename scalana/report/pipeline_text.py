@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.pipeline.attribution import StageLoad
     from scalana.detectors.pipeline.detector import Pipeline
+    from scalana.graphs.readers.process_names import ProcessNames
+    from scalana.graphs.run_info import RunInfo
 
 _MOST_STAGES = 16
 _MOST_SCHEDULES = 3
@@ -41,7 +43,7 @@ def text(pipelines: Sequence[Pipeline], analysis: Analysis, width: int, paint: P
     """The block of all pipelines of a run."""
     lines: list[str] = []
     for pipeline in pipelines:
-        lines += ([""] if lines else []) + _one(pipeline, analysis.ppg.run.ranks, width, paint)
+        lines += ([""] if lines else []) + _one(pipeline, analysis.ppg.run, width, paint)
     return lines
 
 
@@ -54,7 +56,7 @@ def document(pipelines: Sequence[Pipeline], analysis: Analysis) -> list[dict[str
     ]
 
 
-def _one(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
+def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str]:
     recorded, diagnosis = pipeline.recorded, pipeline.diagnosis
     found, program = diagnosis.attribution, diagnosis.measured.program
     name = diagnosis.schedule or recorded.schedule or "an order of its own"
@@ -64,7 +66,7 @@ def _one(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
     counts = sorted(set(diagnosis.measured.microbatches.tolist()))
     microbatches = " to ".join(str(count) for count in (counts if len(counts) == 1 else [counts[0], counts[-1]]))
     facts = [
-        f"{names.ranks(recorded.ranks, ranks)} x {held} {'stage' if held == 1 else 'stages'}",
+        f"{run.names.many(recorded.ranks, run.ranks)} x {held} {'stage' if held == 1 else 'stages'}",
         f"{microbatches} microbatches",
         f"{len(diagnosis.measured.steps)} steps of {names.seconds(found.step_s)}",
         f"replayed {names.seconds(found.replay_s)} ({found.replay_error:+.1%})".replace("%", " %"),
@@ -74,7 +76,7 @@ def _one(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
         lines += wrap("Stages and microbatches are inferred from the messages between the ranks.", width, "  ")
     for note in diagnosis.measured.notes:
         lines += wrap(f"{note}.", width, "  ")
-    lines += ["", *_shares(pipeline, ranks, width, paint), "", *_stages(pipeline, width, paint)]
+    lines += ["", *_shares(pipeline, run.names, width, paint), "", *_stages(pipeline, width, paint)]
     if not found.trusted:
         says = "The replay is too far from what was measured for advice: nothing is predicted."
         return [*lines, "", *wrap(says, width, "  ")]
@@ -82,10 +84,10 @@ def _one(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
     return lines + (["", *changes] if changes else [])
 
 
-def _shares(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[str]:
+def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
     """Where a step goes; all rows add up to it."""
     found = pipeline.diagnosis.attribution
-    blamed = {culprit.cause: _blamed(pipeline, culprit.cause) for culprit in pipeline.culprits}
+    blamed = {culprit.cause: _blamed(pipeline, culprit.cause, processes) for culprit in pipeline.culprits}
     shown = {name: share for name, share in found.shares.items() if abs(share) >= _SMALL}
     rest = 1.0 - sum(shown.values())
     if abs(rest) >= _SMALL:
@@ -104,17 +106,18 @@ def _shares(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[st
     return lines
 
 
-def _blamed(pipeline: Pipeline, cause: str) -> str:
+def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:
     """Who or what is behind a cause, short."""
     culprit = next(one for one in pipeline.culprits if one.cause == cause)
     world = [pipeline.recorded.ranks[rank] for rank in culprit.ranks]
     if cause == "link" and isinstance(links := culprit.evidence.get("links"), list):
-        return ", ".join(f"from rank {pipeline.recorded.ranks[a]} to {pipeline.recorded.ranks[b]}" for a, b in links)
+        ranks = pipeline.recorded.ranks
+        return ", ".join(f"from {processes.one(ranks[a])} to {processes.number_of(ranks[b])}" for a, b in links)
     if culprit.stages:
         stages = ", ".join(map(str, sorted(culprit.stages)))
         word = "stage" if len(culprit.stages) == 1 else "stages"
-        return f"{word} {stages} on {names.ranks(world, len(pipeline.recorded.ranks))}"
-    return names.ranks(world, len(pipeline.recorded.ranks))
+        return f"{word} {stages} on {processes.many(world, len(pipeline.recorded.ranks))}"
+    return processes.many(world, len(pipeline.recorded.ranks))
 
 
 def _stages(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:

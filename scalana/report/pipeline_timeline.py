@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalana.report import names, pipeline_svg
+from scalana.report.claims import UNNAMED
 from scalana.report.pipeline_svg import Box, Picture, Wait
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.pipeline.detector import Pipeline
+    from scalana.graphs.readers.process_names import ProcessNames
 
 SECTION = "pipeline"
 _SHOWN = 0.0005
@@ -21,10 +23,10 @@ def timeline(analysis: Analysis) -> str | None:
     pipelines = analysis.sections.get(SECTION)
     if not isinstance(pipelines, list) or not pipelines:
         return None
-    return pipeline_svg.render(picture_of(pipelines[0], more=len(pipelines) - 1))
+    return pipeline_svg.render(picture_of(pipelines[0], len(pipelines) - 1, analysis.ppg.run.names))
 
 
-def picture_of(pipeline: Pipeline, more: int = 0) -> Picture:
+def picture_of(pipeline: Pipeline, more: int = 0, processes: ProcessNames = UNNAMED) -> Picture:
     """The step of median length. ``more`` is how many pipelines there are besides."""
     from scalana.detectors.pipeline.actions import Kind
     from scalana.detectors.pipeline.step_waits import LINK, usual_step, waits_of_step
@@ -49,7 +51,7 @@ def picture_of(pipeline: Pipeline, more: int = 0) -> Picture:
     return Picture(
         title=title,
         subtitle=" · ".join(shares),
-        rows=tuple(f"rank {rank}" for rank in recorded.ranks),
+        rows=tuple(processes.one(rank) for rank in recorded.ranks),
         boxes=tuple(boxes),
         waits=tuple(waits),
         several=program.stages > program.ranks,

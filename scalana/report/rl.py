@@ -15,6 +15,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.rl.account import RLAccount
+    from scalana.graphs.readers.process_names import ProcessNames
 
 _MOST_STEPS = 6
 """Listed one by one: the longest."""
@@ -26,7 +27,7 @@ _CAUSES = 3
 
 def text(account: RLAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
     """The section for people."""
-    lines = _table(account, width, paint)
+    lines = _table(account, analysis.ppg.run.names, width, paint)
     lines += [""] + _steps(account, width, paint)
     if math.isfinite(account.floor_s):
         lines += [""] + wrap(_decoding(account), width, "  ")
@@ -35,23 +36,23 @@ def text(account: RLAccount, analysis: Analysis, width: int, paint: Paint) -> li
     return lines
 
 
-def _table(account: RLAccount, width: int, paint: Paint) -> list[str]:
+def _table(account: RLAccount, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
     """Process time by cause, over all steps."""
     steps, trainer = len(account.step_s), f"{account.framework} " if account.framework else ""
     mean_s = float(np.mean(account.step_s))
     right = f"{trainer}{steps} steps of {names.seconds(mean_s)}" if steps != 1 else f"{trainer}one step"
     left, line, right = rule("Reinforcement learning", right, width)
     lines = [paint(left, "bold") + paint(line + right, "dim")]
-    lines.append(paint(f"  {'share':>6} {'a step':>10}  {'awaited':>8}  where the time of all processes goes", "dim"))
-    for key, worst, share, cause in zip(
-        account.keys, account.worst.tolist(), account.shares.values(), account.texts, strict=True
-    ):
+    awaited = [_SPECIAL.get(worst) if worst in _SPECIAL else processes.one(worst) for worst in account.worst.tolist()]
+    wide = max(8, *(len(str(who)) for who in awaited))
+    head = f"  {'share':>6} {'a step':>10}  {'awaited':>{wide}}  where the time of all processes goes"
+    lines.append(paint(head, "dim"))
+    for key, who, share, cause in zip(account.keys, awaited, account.shares.values(), account.texts, strict=True):
         if share < _LEAST_SHARE:
             continue
-        who = _SPECIAL.get(worst, f"rank {worst}")
         seconds = names.seconds(account.total_s * share / max(steps, 1))
         waits = key in ("long-tail", "assignment", "training-imbalance", "slow-hardware", "pipeline")
-        row = f"  {names.percent(share):>6} {seconds:>10}  {who:>8}  "
+        row = f"  {names.percent(share):>6} {seconds:>10}  {who:>{wide}}  "
         lines.append(row + paint(clip(cause, max(0, width - len(row))), "red" if waits else ""))
     return lines
 

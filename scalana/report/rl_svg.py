@@ -6,7 +6,9 @@ import math
 from html import escape
 
 from scalana.detectors.rl.account import Bar, StepPicture
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.report import names
+from scalana.report.claims import UNNAMED
 
 _LEFT, _TOP, _RIGHT = 70, 46, 20
 _WIDTH = 1000
@@ -41,7 +43,7 @@ _WAITS = {
 _UNKNOWN = "#bab0ac"
 
 
-def svg(picture: StepPicture) -> str:
+def svg(picture: StepPicture, processes: ProcessNames = UNNAMED) -> str:
     """Draw a step. The picture loads nothing, and says in a title what each bar is."""
     everyone = sorted({bar.rank for bar in picture.bars} | {made.rank for made in picture.trajectories})
     ranks = _shown(picture, everyone)
@@ -49,7 +51,8 @@ def svg(picture: StepPicture) -> str:
     scale = (_WIDTH - _LEFT - _RIGHT) / max(picture.length_s, 1e-12)
     body, y = [], float(_TOP)
     for rank in ranks:
-        body.append(f'<text x="{_LEFT - 8}" y="{y + _ROW / 2 + 4:.0f}" text-anchor="end">rank {rank}</text>')
+        name = escape(processes.one(rank))
+        body.append(f'<text x="{_LEFT - 8}" y="{y + _ROW / 2 + 4:.0f}" text-anchor="end">{name}</text>')
         body += [_bar(bar, y, scale) for bar in picture.bars if bar.rank == rank]
         y += _ROW + 2
         for begin_s, end_s, title in lanes[rank]:

@@ -72,7 +72,7 @@ def fingerprint(finding: Finding, cwd: str) -> str:
 
 
 def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
-    text = " ".join(part for part in (claim(finding, run.ranks), cost(finding, run), finding.advice) if part)
+    text = " ".join(part for part in (claim(finding, run.ranks, run.names), cost(finding, run), finding.advice) if part)
     result: dict[str, Any] = {
         "ruleId": finding.kind,
         "ruleIndex": rule,
@@ -92,17 +92,17 @@ def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
         inside = _location(str(leaf["file"]), int(leaf["line"]), int(leaf["line"]), run.cwd)
         result["relatedLocations"] = [{**inside, "message": {"text": f"The time is spent in {leaf['function']}"}}]
     if finding.path:
-        steps = [_step(hop, run.cwd) for hop in finding.path]
+        steps = [_step(hop, run) for hop in finding.path]
         result["codeFlows"] = [
             {"message": {"text": "From the symptom to the root cause"}, "threadFlows": [{"locations": steps}]}
         ]
     return result
 
 
-def _step(hop: Hop, cwd: str) -> dict[str, Any]:
-    who, wait = names.waiters(hop.rank, hop.ranks)
+def _step(hop: Hop, run: RunInfo) -> dict[str, Any]:
+    who, wait = names.waiters(hop.rank, hop.ranks, run.names)
     waits = f"{wait} {names.seconds(hop.wait_s)} in {hop.operation or hop.vertex_kind}"
-    place = _location(hop.file, hop.line, hop.line, cwd)
+    place = _location(hop.file, hop.line, hop.line, run.cwd)
     return {"location": {**place, "message": {"text": f"{who} {waits if hop.wait_s > 0 else 'is late here'}"}}}
 
 

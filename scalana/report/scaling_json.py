@@ -29,7 +29,7 @@ def document(scaling: Scaling) -> dict[str, Any]:
         "runs": [{"folder": one.name, "ranks": one.ranks, "seconds": plain(one.seconds)} for one in scaling.table.runs],
         "sizes": [_size(size) for size in scaling.sizes],
         "prediction": _prediction(scaling.prediction),
-        "findings": [finding_entry(finding, run.cwd) for finding in scaling.findings],
+        "findings": [finding_entry(finding, run.cwd, run.names) for finding in scaling.findings],
         "warnings": list(scaling.warnings),
     }
 

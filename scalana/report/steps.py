@@ -127,7 +127,7 @@ def _cause(step: SlowStep, analysis: Analysis) -> str:
         return ""
     run = analysis.ppg.run
     where = names.place(names.near(cause.file, run.cwd), cause.line)
-    return f"{names.ranks(cause.ranks, run.ranks)}, {where} {cause.function}".rstrip()
+    return f"{run.names.many(cause.ranks, run.ranks)}, {where} {cause.function}".rstrip()
 
 
 def when(finding: Finding) -> str:

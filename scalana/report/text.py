@@ -60,7 +60,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
 def _header(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     run = analysis.ppg.run
     left, line, _ = rule("scalana", "", width)
-    facts = ["1 rank" if run.ranks == 1 else f"{run.ranks} ranks", names.seconds(run.seconds or 0.0)]
+    facts = [run.names.count(run.ranks), names.seconds(run.seconds or 0.0)]
     if run.ranks > 1:
         facts.append(names.rank_seconds(analysis.time.total_s))
     facts.append(_ending(run.exit_code))

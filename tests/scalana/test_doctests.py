@@ -7,9 +7,10 @@ from types import ModuleType
 
 import pytest
 
+from scalana.graphs.readers import process_names
 from scalana.report import names, paint
 
 
-@pytest.mark.parametrize("module", [names, paint], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [names, paint, process_names], ids=lambda module: module.__name__)
 def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0

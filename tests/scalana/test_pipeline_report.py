@@ -18,6 +18,7 @@ from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.measured import Between
 from scalana.detectors.pipeline.recorded import Recorded
 from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.graphs.run_info import RunInfo
 from scalana.report import pipeline_svg, pipeline_text, pipeline_timeline
 from scalana.report.paint import Paint
 from tests.detectors.pipeline.examples import rows_of, uniform
@@ -39,7 +40,7 @@ def pipeline(ranks: int = 4, slow: int | None = 3) -> Pipeline:
 
 
 def analysis(*pipelines: Pipeline) -> Any:
-    run = SimpleNamespace(ranks=8)
+    run = RunInfo(ranks=8)
     return SimpleNamespace(sections={"pipeline": list(pipelines)}, ppg=SimpleNamespace(run=run))
 
 

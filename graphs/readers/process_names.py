@@ -1,0 +1,131 @@
+"""What the processes of a run are called: "rank 3", or "rollout 3" where there are several worlds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+RANK = "rank"
+"""What a process is called where all are of one world."""
+_MOST_NUMBERS = 12
+_MOST_LISTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNames:
+    """Names of processes by their number in the run, which all arrays count by.
+
+    Without a row a process is "rank N".
+    """
+
+    role: tuple[str, ...] = ()
+    """Role of each ``[processes]``; empty where there is one world, and no more to say than a rank."""
+    number: tuple[int, ...] = ()
+    """Its number in its role ``[processes]``: its rank in its world, behind the worlds of the same role before it; -1
+    for one that is alone and was never numbered."""
+    _total: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for role in self.role:
+            self._total[role] = self._total.get(role, 0) + 1
+
+    @property
+    def several(self) -> bool:
+        """Whether processes have roles."""
+        return bool(self.role)
+
+    def role_of(self, process: int) -> str:
+        """Role of one, "rank" where there are none."""
+        return self.role[process] if 0 <= process < len(self.role) else RANK
+
+    def number_of(self, process: int) -> int:
+        """Its number in its role."""
+        return self.number[process] if 0 <= process < len(self.number) else int(process)
+
+    def one(self, process: int) -> str:
+        """The name of one.
+
+        >>> ProcessNames().one(3)
+        'rank 3'
+        >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).one(2)
+        'rollout 1'
+        >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).one(0)
+        'the driver'
+        """
+        role, number = self.role_of(process), self.number_of(process)
+        return f"{role} {number}" if number >= 0 else f"the {role}"
+
+    def many(self, processes: Iterable[int], total: int = 0) -> str:
+        """Names of some, consecutive ones as a range. ``total``: how many the run has, 0 not to say "all".
+
+        >>> ProcessNames().many([0, 1, 2, 5, 7], 16)
+        'ranks 0-2, 5, 7'
+        >>> ProcessNames().many(range(4), 4)
+        'all 4 ranks'
+        >>> names = ProcessNames(("driver", "rollout", "rollout", "trainer", "trainer"), (-1, 0, 1, 0, 1))
+        >>> names.many([1, 2, 4])
+        'rollout 0, 1 and trainer 1'
+        >>> names.many([1, 2], 5)
+        'all 2 of rollout'
+        """
+        ordered = sorted(set(processes))
+        if not ordered:
+            return "no rank" if not self.several else "no process"
+        if len(ordered) == 1:
+            return self.one(ordered[0])
+        if not self.several:
+            return f"all {total} ranks" if len(ordered) == total else f"ranks {numbers(ordered)}"
+        if len(ordered) == total:
+            return f"all {total} processes"
+        parts = []
+        for role in dict.fromkeys(self.role_of(process) for process in ordered):
+            mine = [process for process in ordered if self.role_of(process) == role]
+            if len(mine) == 1:
+                parts.append(self.one(mine[0]))
+            elif total and len(mine) == self._total.get(role):
+                parts.append(f"all {len(mine)} of {role}")
+            else:
+                parts.append(f"{role} {numbers(sorted(self.number_of(process) for process in mine))}")
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+    def listed(self, processes: Iterable[int]) -> str:
+        """Names of some, one by one where there is one world.
+
+        >>> ProcessNames().listed([2, 1, 0])
+        'ranks 0, 1, 2'
+        """
+        ordered = sorted(set(processes))
+        if self.several or len(ordered) < 2:
+            return self.many(ordered)
+        return f"ranks {', '.join(map(str, ordered[:_MOST_LISTED]))}{', ...' * (len(ordered) > _MOST_LISTED)}"
+
+    def count(self, processes: int) -> str:
+        """How many processes a run has.
+
+        >>> ProcessNames().count(1), ProcessNames().count(8)
+        ('1 rank', '8 ranks')
+        >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).count(3)
+        '3 processes (1 driver, 2 rollout)'
+        """
+        if not self.several:
+            return "1 rank" if processes == 1 else f"{processes} ranks"
+        return f"{processes} processes ({', '.join(f'{count} {role}' for role, count in self._total.items())})"
+
+
+def numbers(ordered: list[int]) -> str:
+    """Ascending numbers as words, consecutive ones as a range.
+
+    >>> numbers([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7, 8'
+    """
+    spans: list[list[int]] = []
+    for number in ordered:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    words = [
+        str(first) if first == last else (f"{first}, {last}" if last == first + 1 else f"{first}-{last}")
+        for first, last in spans
+    ]
+    return ", ".join([*words[:_MOST_NUMBERS], "..."] if len(words) > _MOST_NUMBERS else words)
