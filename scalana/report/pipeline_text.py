@@ -107,16 +107,13 @@ def _shares(pipeline: Pipeline, ranks: int, width: int, paint: Paint) -> list[st
 
 def _avoidable(pipeline: Pipeline, width: int) -> list[str]:
     """How much of the schedule's own idling another one avoids."""
-    from scalana.detectors.pipeline.flags import in_words_of
-
-    diagnosis, found = pipeline.diagnosis, pipeline.diagnosis.attribution
-    saving, other = diagnosis.avoidable
+    found = pipeline.diagnosis.attribution
+    saving, other = pipeline.diagnosis.avoidable
     if other is None or saving < _WORTH * found.step_s:
         return []
-    words = in_words_of(pipeline.recorded.engine, other, diagnosis.layers)
     says = (
         f"Fill and drain belong to the schedule: no rank is to blame. {other.text} would avoid {names.seconds(saving)} "
-        "of each step, with no more activations in memory" + (f": {words}." if words else ".")
+        "of each step, with no more activations in memory."
     )
     return wrap(says, width, "  ")
 
