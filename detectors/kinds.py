@@ -49,6 +49,8 @@ class Kind:
     """Whether a saving can be predicted at all."""
     mended: str = "without it"
     """When the run would be as much shorter as is predicted."""
+    is_fault: bool = True
+    """Whether something is wrong; else it is known what would be better, and it comes after all faults."""
 
 
 KINDS = (
@@ -255,7 +257,8 @@ KINDS = (
     ),
     Kind(
         "pipeline-schedule",
-        "another schedule would leave ranks of a pipeline idle for less time, with no more memory; no rank is to blame",
+        "another schedule would leave ranks of a pipeline idle for less time, with no more memory. No rank is to "
+        "blame: it comes after all faults, and in the text with the pipeline",
         "Another schedule of the pipeline is faster.",
         (
             Claim(
@@ -267,6 +270,7 @@ KINDS = (
         ),
         unit=OF_IDLING,
         mended="with that schedule",
+        is_fault=False,
     ),
     Kind(
         "rl-long-tail",

@@ -55,7 +55,11 @@ class Telling:
             finding.evidence["links"] = world
             finding.evidence["link"] = " and ".join(f"from rank {a} to rank {b}" for a, b in world)
         finding.advice = self._advice(culprit, finding)
-        return Told(finding, Extent(tuple(ranks), windows_s=self._steps_of(culprit.ranks[0])))
+        steps = self._steps_of(culprit.ranks[0])
+        if culprit.cause == "data" and len(steps):
+            loads = np.flatnonzero(self._loading(culprit.ranks[0]) > 0)
+            return Told(finding, Extent(tuple(ranks), loads, windows_s=np.array([[steps[0, 0], steps[-1, 1]]])))
+        return Told(finding, Extent(tuple(ranks), windows_s=steps))
 
     def schedule(self) -> list[Told]:
         """What another schedule would bring at no more memory; none where it brings little."""
@@ -136,13 +140,17 @@ class Telling:
         return self._more_than_others(culprit, np.stack(of_rank))
 
     def _of_data(self, culprit: Culprit) -> Place | None:
-        """What a rank does between its steps that others do less."""
-        of_rank = []
-        for rank in range(len(self.recorded.ranks)):
+        """What a rank does while it waits for data that others do less."""
+        return self._more_than_others(culprit, np.stack([self._loading(r) for r in range(len(self.recorded.ranks))]))
+
+    def _loading(self, rank: int) -> FloatArray:
+        """What a rank does while it waits for data, between its steps where that is not known ``[activities]``."""
+        if self.recorded.loading_s:
+            windows = self.recorded.loading_s[rank]
+        else:
             steps = self._steps_of(rank)
-            outer = np.stack([steps[:-1, 1], steps[1:, 0]], axis=1)
-            of_rank.append(self.places.work_in({self.recorded.ranks[rank]: outer}))
-        return self._more_than_others(culprit, np.stack(of_rank))
+            windows = np.stack([steps[:-1, 1], steps[1:, 0]], axis=1)
+        return self.places.work_in({self.recorded.ranks[rank]: windows})
 
     def _more_than_others(self, culprit: Culprit, of_rank: FloatArray) -> Place | None:
         others = np.delete(of_rank, list(culprit.ranks), axis=0)
