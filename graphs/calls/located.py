@@ -19,6 +19,8 @@ from scalana.graphs.calls.calls import WAIT, Spans, build_spans, select
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.runtime.operations import GIVING, TAKING
+from scalana.runtime.record.format import STATE_RUNNING
 
 
 @dataclass(slots=True)
@@ -130,12 +132,16 @@ def _lifetimes(
 ) -> tuple[IntArray, IntArray]:
     """Start and end of each location ``[locations]``, whose threads are ``thread``.
 
-    The time of other threads than the main one is known from their first sign of life to their last.
+    The time of other threads than the main one is known from their first sign of life to their last. A thread that does
+    but what others call it for is alive from its first call to its last: it rests before and after.
     """
+    served = speaks.copy()
+    served[spans.thread[~np.isin(spans.operation, (*GIVING, *TAKING))]] = False
+    awake = ~served[samples.thread] | (samples.state == STATE_RUNNING)
     first = np.full(len(threads), np.iinfo(np.int64).max, np.int64)
     last = np.full(len(threads), np.iinfo(np.int64).min, np.int64)
     for of, begin, end in (
-        (samples.thread, samples.time_ns, samples.time_ns),
+        (samples.thread[awake], samples.time_ns[awake], samples.time_ns[awake]),
         (spans.thread, spans.enter_ns, spans.exit_ns),
     ):
         np.minimum.at(first, of, begin)
