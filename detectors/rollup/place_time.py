@@ -43,10 +43,10 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     """
     own, calls = timeline.own, timeline.calls
     wanted = np.zeros(len(timeline.activities.helper), dtype=bool)
-    if candidate.spot.kind == TargetKind.OWN:
+    if candidate.code_location.kind == TargetKind.OWN:
         targets = np.unique(table.target[candidate.entries])
         wanted[with_contexts_of_others(targets, candidate.ranks, table.work, timeline)] = True
-        wanted |= np.isin(timeline.activities.vertex, _alike(candidate.spot.vertex, psg))
+        wanted |= np.isin(timeline.activities.vertex, _alike(candidate.code_location.vertex, psg))
     rows = np.flatnonzero(wanted[own.activity])
     burst, seconds = own.burst[rows], own.seconds[rows]
     after = burst >= len(calls.location)  # the last call of its location

@@ -158,6 +158,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return record
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("kind", ["reducer", "hook", "fsdp"])
 def test_a_sleep_in_backward_is_waited_for_by_the_others_alone(planted: Callable[[str], Path], kind: str) -> None:
     records = jobs.ranks(planted(kind) / "run")
