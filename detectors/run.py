@@ -13,6 +13,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
 from scalana.detectors.when.marks import steps_of
+from scalana.detectors.when.modules import module_times, tell_modules
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
@@ -59,11 +60,14 @@ def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
 
 
 def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
-    """Add what regions and steps tell."""
+    """Add what regions, modules and steps tell."""
     ppg, waits, table = analysis.ppg, analysis.waits, analysis.blame
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
+    analysis.modules = module_times(ppg.spans, ppg.timeline, waits)
+    if analysis.modules is not None:
+        tell_modules(analysis.findings, analysis.modules, ppg)
     if steps is not None:
         analysis.steps = steps
         analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))
