@@ -65,7 +65,8 @@ def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
-    analysis.modules = module_times(ppg.spans, ppg.timeline, waits)
+    steady = int(steps.number[steps.warm_up]) if steps is not None and steps.warm_up < len(steps) else 0
+    analysis.modules = module_times(ppg, waits, steady)
     if analysis.modules is not None:
         tell_modules(analysis.findings, analysis.modules, ppg)
     if steps is not None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
-    from scalana.graphs.readers.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def analyze(
             for path in changed
         ]
         analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
-        _add_models(folder, analysis)
+        _add_models(analysis)
         return Report(analysis)
 
 
@@ -176,14 +175,13 @@ def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
     return analysis
 
 
-def _add_models(folder: RunFolder, analysis: Analysis) -> None:
+def _add_models(analysis: Analysis) -> None:
     """Put the models of a run into its graph: when all causes are found, as these are told by lines of code."""
     from scalana.detectors.when.steady import steady_state
     from scalana.frontend.models.recorded import add_models, operators_at
-    from scalana.graphs.readers.models import read_models
 
     ppg = analysis.ppg
-    if not add_models(ppg, read_models(folder)):
+    if not add_models(ppg):
         return
     if analysis.steps is not None:
         analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))

@@ -11,9 +11,10 @@ from scalana.detectors.finding import Finding
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.module_places import is_forward, module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.steps.periods import Periods
-from scalana.graphs.structure.psg import PSG
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 MOST = 0.6
@@ -23,6 +24,9 @@ EXPLAINS = 0.3, 1.5
 the most holds for what its place leads to, which may be another cause."""
 LARGER = 1.1
 """Times as many elements as on other ranks, from which the input of a module is larger."""
+
+Way = tuple[int, int]
+"""A module, and a direction in which it is gone through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class ModuleTimes:
     steps: IntArray
     """Numbers of the steps."""
     places: list[list[IntArray]]
-    """Vertices in which the calls of each module began, by direction ``[modules][directions]``."""
+    """Vertices that are calls of each module, by direction ``[modules][directions]``."""
 
     def of_ranks(self) -> BoolArray:
         """Whether modules were timed on a rank ``[ranks]``."""
@@ -53,12 +57,18 @@ class ModuleTimes:
         return [number for number, inner in enumerate(self.modules) if inner.parent == module]
 
 
-def module_times(spans: Spans, timeline: Timeline, waits: WaitStates) -> ModuleTimes | None:
-    """What the modules of a run took; None where none were timed, or never on the same steps."""
+def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | None:
+    """What the modules of a run took; None where none were timed, or never on the same steps.
+
+    Steps before the ``first`` of the steady state, which compile and allocate, count only if no others were timed.
+    """
+    spans, timeline = ppg.spans, ppg.timeline
     calls = module_calls(spans)
     chosen = _in_common(calls, spans, timeline)
     if not chosen.any():
         return None
+    if (chosen & (calls.step >= first)).any():
+        chosen &= calls.step >= first
     row, module, direction, rank = (column[chosen] for column in (calls.row, calls.module, calls.direction, calls.rank))
     start, end = spans.start_s(row), spans.end_s(row)
     seconds = end - start - _waiting(timeline, waits).inside_s(rank, start, end)
@@ -76,7 +86,7 @@ def module_times(spans: Spans, timeline: Timeline, waits: WaitStates) -> ModuleT
     np.add.at(elements, (module[known], rank[known]), calls.elements[chosen][known].astype(np.float64))
     np.add.at(sized, (module[known], rank[known]), 1.0)
     elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
-    return ModuleTimes(calls.modules, sums, times, elements, steps, _places(calls, spans))
+    return ModuleTimes(calls.modules, sums, times, elements, steps, _places(calls, ppg))
 
 
 def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
@@ -98,8 +108,8 @@ def _waiting(timeline: Timeline, waits: WaitStates) -> Periods:
     return Periods.joined(rank, enter, enter + waits.wait_s[rows], timeline.ranks)
 
 
-def _places(calls: ModuleCalls, spans: Spans) -> list[list[IntArray]]:
-    vertex = spans.vertex[calls.row].astype(np.int64)
+def _places(calls: ModuleCalls, ppg: PPG) -> list[list[IntArray]]:
+    vertex = module_vertices(calls, ppg.spans, ppg.psg, ppg.models.forwards)
     keys = np.unique(np.stack([calls.module, calls.direction, vertex], axis=1), axis=0)
     found = [[np.zeros(0, np.int64) for _ in DIRECTIONS] for _ in calls.modules]
     for module, direction in np.unique(keys[:, :2], axis=0).tolist():
@@ -118,26 +128,30 @@ def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
             _tell(finding, times, *found)
 
 
-def _module_of(finding: Finding, times: ModuleTimes, ppg: PPG) -> tuple[int, int] | None:
+def _module_of(finding: Finding, times: ModuleTimes, ppg: PPG) -> Way | None:
     """The innermost module that holds most of what the finding's ranks take longer, and in which direction."""
     here, others = _sides(finding, times)
     if not here.any() or not others.any():
         return None
     excess = times.seconds[:, :, here].mean(axis=2) - np.median(times.seconds[:, :, others], axis=2)
-    expected, steps = _expected_s(finding), _steps(ppg)
-    above, below = _related(finding.vertex, times, ppg.psg)
-    below &= excess * steps <= EXPLAINS[1] * expected
-    excess[~above & ~below] = -np.inf
-    roots = [number for number, module in enumerate(times.modules) if module.parent < 0]
-    best = max((float(excess[number, way]), number, way) for number in roots for way in range(len(DIRECTIONS)))
-    over, module, way = best
-    if over <= 0.0 or over * steps < EXPLAINS[0] * expected:
-        return None
-    while True:
-        inner = max(times.children(module), key=lambda child: excess[child, way], default=-1)
-        if inner < 0 or excess[inner, way] < MOST * excess[module, way]:
-            return module, way
-        module = inner
+    expected, run = _expected_s(finding), excess * _steps(ppg)
+    around = _around(finding.vertex, times, ppg)
+    inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= EXPLAINS[1] * expected}
+    roots = [way for way in inside if (times.modules[way[0]].parent, way[1]) not in inside]
+    best = None
+    for level in (*around, roots):
+        best = max(level, key=lambda way: float(excess[way]), default=None)
+        if best is not None and excess[best] > 0.0 and run[best] >= EXPLAINS[0] * expected:
+            break
+        best = None
+    known = inside.union(*around)
+    while best is not None:
+        children = [(child, best[1]) for child in times.children(best[0]) if (child, best[1]) in known]
+        inner = max(children, key=lambda way: float(excess[way]), default=None)
+        if inner is None or excess[inner] < MOST * excess[best]:
+            break
+        best = inner
+    return best
 
 
 def _sides(finding: Finding, times: ModuleTimes) -> tuple[BoolArray, BoolArray]:
@@ -147,13 +161,36 @@ def _sides(finding: Finding, times: ModuleTimes) -> tuple[BoolArray, BoolArray]:
     return here, known & ~here
 
 
-def _related(vertex: int, times: ModuleTimes, psg: PSG) -> tuple[BoolArray, BoolArray]:
-    """Whether a vertex is, or lies below, a call of a module; and whether it lies around one, each ``[modules,
-    directions]``."""
-    above = {vertex, *(one.index for one in psg.ancestors(vertex))}
+def _around(vertex: int, times: ModuleTimes, ppg: PPG) -> list[list[Way]]:
+    """The calls of modules that lead to a vertex, from the innermost outwards.
+
+    Of several modules that one line calls, those whose ``forward`` is on the way, as far as that is known.
+    """
+    at: dict[int, list[Way]] = {}
+    for module, ways in enumerate(times.places):
+        for direction, vertices in enumerate(ways):
+            for one in vertices.tolist():
+                at.setdefault(one, []).append((module, direction))
+    levels = []
+    entered: Place | None = None
+    for one in (ppg.psg[vertex], *ppg.psg.ancestors(vertex)):
+        entered = one.place if one.kind is VertexKind.FUNCTION else entered
+        if one.index in at:
+            level, forwards = at[one.index], ppg.models.forwards
+            known = [way for way in level if entered and is_forward(entered, times.modules[way[0]], forwards)]
+            levels.append(known or level)
+    return levels
+
+
+def _below(vertex: int, times: ModuleTimes, psg: PSG) -> set[Way]:
+    """The modules, and in which direction, that are called below a vertex."""
     below = {one.index for one in psg.walk(vertex)} - {vertex}
-    sides = [[[not side.isdisjoint(ways.tolist()) for ways in one] for one in times.places] for side in (above, below)]
-    return np.array(sides[0]), np.array(sides[1])
+    return {
+        (module, direction)
+        for module, ways in enumerate(times.places)
+        for direction, vertices in enumerate(ways)
+        if not below.isdisjoint(vertices.tolist())
+    }
 
 
 def _steps(ppg: PPG) -> int:

@@ -21,7 +21,8 @@ from scalana.frontend.models.source_operators import operators_by_line
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.models import Frame, Node, RecordedModels
+from scalana.graphs.readers.models import Frame, Node
+from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
 
@@ -42,15 +43,15 @@ def read_source(file: str) -> str:
         return ""
 
 
-def add_models(ppg: PPG, models: RecordedModels, source: Source = read_source) -> bool:
+def add_models(ppg: PPG, source: Source = read_source) -> bool:
     """Put the models of a run into its graph, and the time of modules and operators onto their vertices.
 
     Nothing but this changes: no seconds are added or lost, and indices of vertices stay. Returns whether there are any.
     """
-    calls = module_calls(ppg.spans)
+    calls, models = module_calls(ppg.spans), ppg.models
     if not len(calls) and not models.graphs:
         return False
-    graph = _Graph(ppg, calls, models)
+    graph = _Graph(ppg, calls)
     graph.add_calls()
     graph.add_backwards()
     ops = graph.add_operators(cache(lambda file: operators_by_line(source(file))))
@@ -72,8 +73,8 @@ def operators_at(psg: PSG, file: str, first: int, last: int) -> str:
 class _Graph:
     """Adds to the graph of one run."""
 
-    def __init__(self, ppg: PPG, calls: ModuleCalls, models: RecordedModels) -> None:
-        self.ppg, self.psg, self.calls, self.models = ppg, ppg.psg, calls, models
+    def __init__(self, ppg: PPG, calls: ModuleCalls) -> None:
+        self.ppg, self.psg, self.calls, self.models = ppg, ppg.psg, calls, ppg.models
         self.vertex_of_span = ppg.spans.vertex.astype(np.int64)
 
     def _place(self, module: Module) -> Place:
@@ -84,43 +85,24 @@ class _Graph:
         """Note the vertices that are calls of modules."""
         chosen = np.flatnonzero(self.calls.direction != _BACKWARD)
         row = self.calls.row[chosen]
-        vertex, line = self.ppg.spans.vertex[row].astype(np.int64), self.ppg.spans.line[row].astype(np.int64)
-        keys = np.unique(np.stack([vertex, line, self.calls.module[chosen]], axis=1), axis=0)
-        for at, number in np.unique(keys[:, :2], axis=0).tolist():
-            here = (keys[:, 0] == at) & (keys[:, 1] == number)
-            modules = [self.calls.modules[module] for module in keys[here, 2].tolist()]
-            self._note(at, number, modules, row[(vertex == at) & (line == number)])
+        vertex = module_vertices(self.calls, self.ppg.spans, self.psg, self.models.forwards)[chosen]
+        self.vertex_of_span[row] = vertex
+        keys = np.unique(np.stack([vertex, self.calls.module[chosen]], axis=1), axis=0)
+        for at in np.unique(keys[:, 0]).tolist():
+            modules = [self.calls.modules[module] for module in keys[keys[:, 0] == at, 1].tolist()]
+            self._note(at, modules, row[vertex == at])
 
-    def _note(self, vertex: int, line: int, modules: list[Module], spans: IntArray) -> None:
+    def _note(self, vertex: int, modules: list[Module], spans: IntArray) -> None:
         """Note one call of modules: where the source shows it, else it is made a region."""
         label = _label(modules)
         here = self.psg[vertex]
         if here.kind in (VertexKind.CALL, VertexKind.REGION):
             here.kind = VertexKind.REGION
             here.place = replace(here.place, name=label)
-            self.psg.modules[vertex] = label
-            return
-        shown = self._shown(vertex, line, modules)
-        for function in shown:
-            self.psg.modules[function] = label
-        if not shown:
-            place = replace(self._place(modules[0]), name=label)
-            shown = [self.psg.add(VertexKind.REGION, place, vertex)]
-            self.psg.modules[shown[0]] = label
-        self.vertex_of_span[spans] = shown[0]
-
-    def _shown(self, vertex: int, line: int, modules: list[Module]) -> list[int]:
-        """Functions that the source shows to be called from a line, and that are a ``forward`` of these modules."""
-        forwards = {(place.file, place.line) for place in map(self._place, modules)}
-        function = self.psg.enclosing(vertex, VertexKind.FUNCTION)
-        found = []
-        for one in self.psg.walk(max(function, 0)):
-            if one.kind is VertexKind.FUNCTION and one.site is not None and one.site.line <= line <= one.site.end_line:
-                if any(
-                    file == one.place.file and one.place.line <= first <= one.place.end_line for file, first in forwards
-                ):
-                    found.append(one.index)
-        return found
+        elif here.kind is not VertexKind.FUNCTION:
+            vertex = self.psg.add(VertexKind.REGION, replace(self._place(modules[0]), name=label), vertex)
+            self.vertex_of_span[spans] = vertex
+        self.psg.modules[vertex] = label
 
     def add_backwards(self) -> None:
         """Modules as regions below the calls that run their backward."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scalana.graphs.readers.run_folder import RunFolder
 from scalana.graphs.structure.psg import Place
 from scalana.runtime.record import layout
+
+if TYPE_CHECKING:
+    from scalana.graphs.readers.run_folder import RunFolder
 
 Frame = tuple[str, int, str]
 """File, line, function."""

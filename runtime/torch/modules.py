@@ -98,8 +98,10 @@ class ModuleTimes:
 
     def off(self) -> None:
         """Time nothing more."""
+        by_name = getattr(self._hooks, "_global_forward_hooks_with_kwargs", {})
         for handle in self._handles:
             handle.remove()
+            by_name.pop(handle.id, None)  # which torch forgets, and would go on to warn of
         self._handles.clear()
 
     def _attach(self) -> None:
@@ -252,6 +254,8 @@ def watch_compiled(module: Any) -> None:
             times.resume()
         return output
 
+    if hasattr(__call__.__code__, "co_qualname"):  # what samples show
+        __call__.__code__ = __call__.__code__.replace(co_qualname=f"{owner.__name__}.__call__")
     owner.__call__ = __call__
 
 

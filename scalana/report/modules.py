@@ -53,7 +53,7 @@ def rows_of(times: ModuleTimes) -> list[Row]:
 
 
 def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
-    """The largest modules: milliseconds of a step on the rank that takes least, in the middle, most; forward, backward."""
+    """The largest modules: ms of a step on the rank that takes least, in the middle, most; forward and backward."""
     times = analysis.modules
     if times is None:
         return []
@@ -67,7 +67,9 @@ def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     lines = [f"  {'least':>7} {'median':>7} {'most':>7} {'forward':>8} {'backward':>8}  module"]
     for row in shown:
         all_s = row.seconds.sum(axis=0)
-        cells = " ".join(f"{names.amount(1e3 * float(value)):>7}" for value in (all_s.min(), np.median(all_s), all_s.max()))
+        cells = " ".join(
+            f"{names.amount(1e3 * float(value)):>7}" for value in (all_s.min(), np.median(all_s), all_s.max())
+        )
         ways = " ".join(f"{_way(row, way):>8}" for way in DIRECTIONS[:2])
         several = f"{row.count} x " if row.count > 1 else ""
         name = "  " * row.depth + row.name

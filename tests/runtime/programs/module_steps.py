@@ -64,6 +64,11 @@ def compiled_in_place(net):
     return net
 
 
+def compiled_function(net):
+    """A function that calls modules."""
+    return torch.compile(lambda tokens, scale=None: net(tokens, scale), backend="aot_eager")
+
+
 def hooked(net):
     """With hooks of its own, of every kind."""
     net.blocks[0].register_forward_pre_hook(lambda module, args: (args[0] * 2,))
@@ -86,10 +91,13 @@ def replicated(net):
 
 def train(change):
     torch.manual_seed(3)
-    net = change(Net())
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    made = Net()
+    net = change(made)
+    optimizer = torch.optim.SGD(made.parameters(), 0.1)
     for number in range(STEPS):
         tokens = torch.arange(6).reshape(2, 3) + number
+        if change.__name__.startswith("compiled") and number > 1:  # compiled anew, in a step that is timed
+            tokens = tokens.repeat(number, 1)
         optimizer.zero_grad()
         output = net(tokens, scale=1)
         loss = output["logits"].square().mean()
