@@ -107,10 +107,11 @@ class ModuleTimes:
     def _attach(self) -> None:
         register = self._hooks.register_module_forward_hook
         self._handles.append(self._hooks.register_module_forward_pre_hook(self.entering))
+        # What leaves by an exception is over too: a checkpoint ends its forward so, once it has what it needs.
         try:
-            self._handles.append(register(self.leaving, with_kwargs=True))
+            self._handles.append(register(self.leaving, with_kwargs=True, always_call=True))
         except TypeError:  # an older torch, whose hooks don't see arguments by name
-            self._handles.append(register(self.leaving))
+            self._handles.append(register(self.leaving, always_call=True))
 
     def failed(self, failure: BaseException) -> None:
         """Say what went wrong, and leave modules alone for good."""
@@ -254,9 +255,10 @@ def watch_compiled(module: Any) -> None:
             times.resume()
         return output
 
-    if hasattr(__call__.__code__, "co_qualname"):  # what samples show
-        __call__.__code__ = __call__.__code__.replace(co_qualname=f"{owner.__name__}.__call__")
-    owner.__call__ = __call__
+    function: Any = __call__
+    if hasattr(function.__code__, "co_qualname"):  # what samples show
+        function.__code__ = function.__code__.replace(co_qualname=f"{owner.__name__}.__call__")
+    owner.__call__ = function
 
 
 def watch_compilation(module: Any) -> None:
