@@ -5,6 +5,8 @@ The extension numbers them, for the whole process.
 
 from __future__ import annotations
 
+import weakref
+
 from scalana.runtime import session
 
 TYPE_CHECKING = False
@@ -44,17 +46,19 @@ def step() -> None:
 
 
 def mark_optimizer_steps(module: Any) -> None:
-    """Let the first optimizer that makes a step mark the steps of training; ``module`` is torch's optimizer module."""
-    first = 0
+    """Let the first optimizer that makes a step mark the steps of training, and when it is gone the next one that does;
+    ``module`` is torch's optimizer module."""
+    first: weakref.ref[Any] | None = None
 
     def optimizer_stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
         nonlocal first
         core = session.core
         if core is None or module.torch.compiler.is_compiling():
             return
-        if core.current_step() < 1:  # none has ended in this recording
-            first = id(optimizer)
-        if first == id(optimizer):
+        marker = first() if first is not None else None
+        if marker is None or core.current_step() < 1:  # none has ended in this recording
+            marker, first = optimizer, weakref.ref(optimizer)
+        if marker is optimizer:
             mark(OPTIMIZER)
 
     module.register_optimizer_step_post_hook(optimizer_stepped)
