@@ -40,6 +40,22 @@ HOOKS = (
     ("torch.distributed.rpc.api", "scalana.runtime.torch.rpc", "patch"),
     ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
     ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),
+    ("skyrl.train.generators.skyrl_gym_generator", "scalana.runtime.rl.answers", "mark_answers"),
+    ("verl.experimental.agent_loop.agent_loop", "scalana.runtime.rl.answers", "mark_answers"),
+    ("verl.trainer.ppo.v1.agent_loop_tq", "scalana.runtime.rl.answers", "mark_answers"),
+    ("areal.utils.stats_tracker", "scalana.runtime.rl.methods", "mark_managers"),
+    ("areal.infra.remote_inf_engine", "scalana.runtime.rl.answers", "mark_answers"),
+    ("nemo_rl.utils.timer", "scalana.runtime.rl.timers", "mark_timers"),
+    ("nemo_rl.experience.rollouts", "scalana.runtime.rl.answers", "mark_answers"),
+    ("slime.observability.timer", "scalana.runtime.rl.timers", "mark_timers"),
+    ("slime.utils.timer", "scalana.runtime.rl.timers", "mark_timers"),
+    ("slime.rollout.sglang_rollout", "scalana.runtime.rl.answers", "mark_answers"),
+    ("rlinf.utils.timers", "scalana.runtime.rl.timers", "mark_timers"),
+    ("rlinf.scheduler.worker.worker", "scalana.runtime.rl.methods", "mark_managers"),
+    ("openrlhf.trainer.ppo_trainer", "scalana.runtime.rl.methods", "mark_methods"),
+    ("openrlhf.trainer.ppo_utils.experience_maker", "scalana.runtime.rl.methods", "mark_methods"),
+    ("openrlhf.trainer.ppo_utils.samples_generator", "scalana.runtime.rl.methods", "mark_methods"),
+    ("openrlhf.utils.agent", "scalana.runtime.rl.answers", "mark_answers"),
 )
 """Module that the program imports; module of ours, and its function that is called with the other, once."""
 
