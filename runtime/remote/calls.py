@@ -98,7 +98,7 @@ def idle(closed: int = 0) -> int:
     """This thread begins to wait for a call; ``closed`` is what it has waited for if there never comes one."""
     handle = _begin(_TAKE, closed)
     if handle:
-        _flush()
+        write()
     return handle
 
 
@@ -205,10 +205,12 @@ def moment() -> tuple[int, int] | None:
         return None
 
 
-def _flush() -> None:
-    """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
-    that leaves no time for it."""
+def write() -> None:
+    """Write what is pending, if that was done last a while ago: pools end their workers by a signal that leaves no time
+    for it."""
     core = session.core
+    if core is None:
+        return
     try:
         now = core.now()
         if now - _flushed[0] >= _FLUSH_NS:
