@@ -1,4 +1,4 @@
-"""All that pools, queues and pipes do, right and wrong: what it prints, and how it ends, must not depend on a recorder."""
+"""All that pools, queues and pipes do, right and wrong: what it prints, and how it ends, is the same with a recorder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tell(label, function, *args, **kwargs):
 def echo(pipe, things):
     while (thing := pipe.recv()) != "end":
         pipe.send(thing)
-    for thing in iter(things.get, None):
+    for _ in iter(things.get, None):
         things.task_done()
     things.task_done()
 
