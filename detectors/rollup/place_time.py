@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.delays.served import served_threads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, library_place
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+from scalana.runtime.operations import BY_NAME
 
 _RECEIVE = BY_NAME["recv"].code
 
@@ -80,10 +81,8 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
 def _one_for_all(timeline: Timeline) -> IntArray:
     """One location for all threads of its rank that do but what others call them for; itself for any other
     ``[locations]``."""
-    calls, locations = timeline.calls, timeline.locations
-    others = np.bincount(calls.location[~np.isin(calls.operation, (*GIVING, *TAKING))], minlength=len(locations)) > 0
-    rows = np.flatnonzero(~others & ~locations.is_main)
-    result = np.arange(len(locations))
+    locations, rows = timeline.locations, np.flatnonzero(served_threads(timeline))
+    result = np.arange(len(locations.rank))
     _, first, number = np.unique(locations.rank[rows], return_index=True, return_inverse=True)
     result[rows] = rows[first][number.reshape(-1)]
     return result
