@@ -32,6 +32,7 @@ SOURCES = ("recorder", "framework", "torchrun", "environment", "program")
 something, launchers, and the program."""
 _part_source = ""
 on_start: list[Callable[[], None]] = []
+on_stop: list[Callable[[], None]] = []
 
 
 def active() -> bool:
@@ -56,6 +57,11 @@ def note(text: str) -> None:
 def when_started(function: Callable[[], None]) -> None:
     """Call ``function`` at each later start of a record in this process (after a fork, in a new ``profile``)."""
     on_start.append(function)
+
+
+def when_stopping(function: Callable[[], None]) -> None:
+    """Call ``function`` each time before a record of this process ends."""
+    on_stop.append(function)
 
 
 def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
