@@ -115,6 +115,8 @@ class Device:
     counts: IntArray
     """How often it did each kind of work: kernels, copies, or modules where only these were recorded
     ``[kinds of work]``."""
+    seconds: FloatArray
+    """How long that took; of modules as many times their median, as a host may be late in some ``[kinds of work]``."""
 
     @property
     def total_s(self) -> float:
@@ -218,9 +220,12 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             rows = np.flatnonzero(device & marked)
             between = _between(spans, doings.span[rows], start[rows], end[rows], communicates[rows])
             work = _marked_work(between, doings.what[rows], doings.of(waits))
+            modules = np.flatnonzero(device & marked & ~communicates)
+            seconds = _medians(doings.what[modules], end[modules] - start[modules], len(vertex))
             shown = _joined(work, doings.of(talk))
         else:
             work, shown = doings.of(np.flatnonzero(device & ~communicates)), doings.of(np.flatnonzero(device))
+            seconds = np.bincount(work.what, work.end_s - work.start_s, len(vertex)).astype(np.float64)
         begun, ended = doings.start_s[talk], doings.end_s[talk]
         of_rank[number] = Device(
             work,
@@ -230,6 +235,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             shown,
             _windows(doings, mine, device, spans),
             np.bincount(doings.what[device & ~communicates], minlength=len(vertex)),
+            seconds,
         )
         lanes += _streams(spans, number, doings, device)
     return Devices(of_rank, vertex, name, names, inputs, blocks, lanes, bool(marked.any()))
@@ -308,6 +314,17 @@ def _marked_work(between: Marked, what: IntArray, waits: Stretches) -> Stretches
     order = np.argsort(between.start_s, kind="stable")
     after = order[np.minimum(np.searchsorted(between.start_s[order], end_s), len(order) - 1)]
     return without_overlap(begin_s, end_s, what[np.where(inside >= 0, inside, after)])
+
+
+def _medians(what: IntArray, seconds: FloatArray, kinds: int) -> FloatArray:
+    """Of each kind, its median times how often there is one ``[kinds]``."""
+    order = np.lexsort((seconds, what))
+    count = np.bincount(what, minlength=kinds)
+    first = np.cumsum(count) - count
+    found = np.zeros(kinds)
+    some = np.flatnonzero(count)
+    found[some] = count[some] * seconds[order[first[some] + count[some] // 2]]
+    return found
 
 
 def _joined(work: Stretches, talk: Stretches) -> Stretches:

@@ -41,10 +41,10 @@ def report_of(fault, folder):
 
 OTHERS = RANKS - 1
 CASES = {
-    "late host": ("launch-gap", "prepare", OTHERS * STEPS * 0.030),
-    "late stream": ("device-late", "sort", OTHERS * STEPS * 0.025),
-    "slow device": ("device-late", "", OTHERS * STEPS * 8 * 0.0015),
-    "launch-bound": ("launch-gap", "launch_slowly", OTHERS * STEPS * (8 * 0.006 + 0.003 - 8 * 0.003)),
+    "late host": ("launch-gap", "prepare", OTHERS * STEPS * 0.060),
+    "late stream": ("device-late", "sort", OTHERS * STEPS * 0.060),
+    "slow device": ("device-late", "", OTHERS * STEPS * 8 * 0.006),
+    "launch-bound": ("launch-gap", "launch_slowly", OTHERS * STEPS * (8 * 0.010 + 0.003 - 8 * 0.003)),
     "initial skew": ("initial-skew", "", OTHERS * 0.150),
 }
 """Kind, function and rank-seconds of waiting of each fault."""
@@ -64,20 +64,20 @@ def test_planted(fault, tmp_path):
     assert (found[0].kind, found[0].ranks, found[0].function) == (kind, [1], function), report.to_text()
     assert found[0].lost_s == pytest.approx(lost_s, rel=0.4)
     if fault == "slow device":
-        assert found[0].evidence["slowdown"] == pytest.approx(1.5, rel=0.1)
+        assert found[0].evidence["slowdown"] == pytest.approx(3.0, rel=0.15)
 
 
 def test_waiting_that_the_device_computes_through_costs_nothing(tmp_path):
-    """Rank 1 comes 25 ms late to the first collective of every step, while the others compute for 36 ms."""
+    """Rank 1 comes 60 ms late to the first collective of every step, while the others compute for 71 ms."""
     for attempt in attempts(2):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         report = report_of("hidden", folder)
         account = report.analysis.sections["device"]
-        if account.waiting_s < 0.3 * OTHERS * STEPS * 0.025:
+        if account.waiting_s < 0.3 * OTHERS * STEPS * 0.060:
             break
-    assert account.waiting_s < 0.3 * OTHERS * STEPS * 0.025
-    assert account.hidden_s > OTHERS * STEPS * 0.025
+    assert account.waiting_s < 0.3 * OTHERS * STEPS * 0.060
+    assert account.hidden_s > OTHERS * STEPS * 0.060
     parts = account.busy_s + account.waiting_s + account.transfer_s + account.gap_s
     assert parts == pytest.approx(account.total_s)
 

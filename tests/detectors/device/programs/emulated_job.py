@@ -40,7 +40,7 @@ class Work:
 
 def kernel(length_ns):
     if fault == "slow device":
-        length_ns = length_ns * 3 // 2
+        length_ns *= 3
     device.compute.put(length_ns)
 
 
@@ -51,7 +51,7 @@ def load():
 
 
 def prepare():
-    time.sleep(0.030)
+    time.sleep(0.060)
 
 
 def layer(number, phase, length_ns):
@@ -63,12 +63,12 @@ def layer(number, phase, length_ns):
 
 
 def launch_slowly():
-    time.sleep(0.006)
+    time.sleep(0.010)
 
 
 def sort():
     begun = marks.begin()
-    kernel(25 * MS)
+    kernel(60 * MS)
     marks.end(begun, "module", "sort", ("phase", "backward"))
 
 
@@ -94,7 +94,7 @@ def step(number):
         if row == LAYERS // 2:
             works.append(all_reduce(2 * number))
     if fault == "hidden":
-        layer(9, "backward", (5 if rank == 1 else 30) * MS)
+        layer(9, "backward", (5 if rank == 1 else 65) * MS)
     works.append(all_reduce(2 * number + 1))
     for work in works:
         work.wait()
