@@ -117,7 +117,13 @@ KINDS = (
         "unresolved",
         "ranks are late, and the samples do not say why",
         "Ranks are late, and the samples do not explain why.",
-        (Claim("{Ranks} {is|are} late here; the samples do not explain why"),),
+        (
+            Claim(
+                "{Ranks} {is|are} late after this call; what {it does|they do} between calls was not recorded",
+                ("unsampled",),
+            ),
+            Claim("{Ranks} {is|are} late here; the samples do not explain why"),
+        ),
         advice="The samples do not explain this lateness; a higher --rate may.",
         predicts=False,
     ),

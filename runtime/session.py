@@ -34,6 +34,7 @@ began_at = (0, 0)
 """When the record began, and what the CPU clock of the thread that began it showed, in ns."""
 _part_source = ""
 on_start: list[Callable[[], None]] = []
+on_stop: list[Callable[[], None]] = []
 
 
 def active() -> bool:
@@ -58,6 +59,11 @@ def note(text: str) -> None:
 def when_started(function: Callable[[], None]) -> None:
     """Call ``function`` at each later start of a record in this process (after a fork, in a new ``profile``)."""
     on_start.append(function)
+
+
+def when_stopping(function: Callable[[], None]) -> None:
+    """Call ``function`` each time before a record of this process ends."""
+    on_stop.append(function)
 
 
 def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
