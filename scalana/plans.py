@@ -150,12 +150,14 @@ def read_written(path: str) -> Written:
         CommandError: where there is none.
     """
     from scalana.detectors.pipeline.actions import OrderError
-    from scalana.detectors.pipeline.plans.document import ORDER, read_plan
+    from scalana.detectors.pipeline.plans.document import read_plan
     from scalana.detectors.pipeline.plans.profile import ProfileError
 
     file = Path(path) / "plan.json" if os.path.isdir(path) else Path(path)
     data = read_json(str(file))
-    order = file.parent / str(data.get("order", ORDER) if isinstance(data, dict) else ORDER)
+    if not isinstance(data, dict) or "order" not in data:
+        raise CommandError(f"{file} is no plan; `scalana pipeline plan` writes one")
+    order = file.parent / str(data["order"])
     try:
         return read_plan(data, order.read_text(encoding="utf-8"), str(file))
     except (ProfileError, OrderError) as error:

@@ -46,7 +46,7 @@ class Pipelines:
         """Diagnose every pipeline. Where its replay reproduces what was measured, what ranks do within its steps is
         explained, whatever is found there."""
         outcome = Outcome()
-        found = []
+        found: list[Pipeline] = []
         for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)

@@ -92,7 +92,9 @@ def _ranks(plan: Plan, profile: LayerProfile, width: int, paint: Paint) -> list[
             first, end = int(plan.stages.cut[s]), int(plan.stages.cut[s + 1])
             busy += float(work[first:end].sum()) * profile.microbatches
             parts.append(f"{s}: " + layers_text(profile.names[first:end]))
-        cells = f"  {rank:>4} {names.percent(busy / plan.step_s):>6} {size(float(plan.memory[rank]), profile.unit):>9}  "
+        cells = (
+            f"  {rank:>4} {names.percent(busy / plan.step_s):>6} {size(float(plan.memory[rank]), profile.unit):>9}  "
+        )
         lines += wrap("; ".join(parts), width, " " * len(cells), cells)
     if profile.ranks > _MOST_RANKS:
         lines.append(paint(f"  and {profile.ranks - _MOST_RANKS} more ranks: see plan.json", "dim"))
@@ -149,7 +151,8 @@ def checked_text(checked: Checked) -> str:
     stretched = f", {checked.stretch:.3g} times as long" if checked.stretch != 1 else ""
     lines = [
         f"predicted {names.seconds(checked.predicted_s)}, measured {names.seconds(checked.measured_s)}"
-        f" ({checked.error:+.1%})".replace("%", " %") + f" on torch's runtime with emulated layers{stretched}",
+        f" ({checked.error:+.1%})".replace("%", " %")
+        + f" on torch's runtime with emulated layers{stretched}",
         "steps: " + ", ".join(names.seconds(step) for step in checked.steps_s),
     ]
     if checked.late:

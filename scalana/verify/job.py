@@ -53,7 +53,7 @@ class Clock:
         return self.at_s
 
 
-class _Input(torch.autograd.Function):
+class _Input(torch.autograd.Function):  # type: ignore[misc]
     """Sleeps in forward for F, and in backward for I, or for what a whole backward takes beside W."""
 
     @staticmethod
@@ -72,7 +72,7 @@ class _Input(torch.autograd.Function):
         return grad, None, None
 
 
-class _Weight(torch.autograd.Function):
+class _Weight(torch.autograd.Function):  # type: ignore[misc]
     """Sleeps in backward for W."""
 
     @staticmethod
@@ -86,7 +86,7 @@ class _Weight(torch.autograd.Function):
         return grad.sum(dim=0) * 0, None, None, None
 
 
-class Stage(torch.nn.Module):
+class Stage(torch.nn.Module):  # type: ignore[misc]
     """All layers of a stage as one that takes their time: F, B, I and W."""
 
     def __init__(self, clock: Clock, costs: list[float]) -> None:

@@ -75,7 +75,7 @@ class StageCosts:
         """What a microbatch takes of each rank at least ``[ranks]``."""
         split = self.seconds[Kind.I] + self.seconds[Kind.W]
         work = self.seconds[Kind.F] + np.minimum(self.seconds[Kind.B], split)
-        return np.bincount(self.rank, work, minlength=len(self.static))
+        return np.asarray(np.bincount(self.rank, work, minlength=len(self.static)), np.float64)
 
 
 def stage_costs_of(profile: LayerProfile, stages: Stages, engine: Engine, host: bool = True) -> StageCosts:
@@ -88,10 +88,12 @@ def stage_costs_of(profile: LayerProfile, stages: Stages, engine: Engine, host: 
         seconds[Kind.I, 0] = 0.0
     if host:
         seconds += profile.host_s
-    static = np.bincount(rank, np.add.reduceat(profile.static, begins), minlength=profile.ranks) + profile.beside
+    static = np.full(profile.ranks, profile.beside)
+    np.add.at(static, rank, np.add.reduceat(profile.static, begins))
     down, up = np.zeros(len(rank)), np.zeros(len(rank))
     travel = profile.output[cut[1:-1] - 1] / profile.bytes_per_s
     apart = rank[1:] != rank[:-1]
     down[:-1] = np.where(apart, profile.latency_s[rank[:-1], rank[1:]] + travel, 0.0)
     up[1:] = np.where(apart, profile.latency_s[rank[1:], rank[:-1]] + travel, 0.0)
-    return StageCosts(rank, seconds, np.add.reduceat(profile.activation, begins), static, down, up)
+    activation: FloatArray = np.add.reduceat(profile.activation, begins)
+    return StageCosts(rank, seconds, activation, static, down, up)

@@ -22,9 +22,7 @@ def time_memory_front(profile: LayerProfile, plan: Plan, engine: Engine, effort:
     """
     limit = float(np.min(profile.limits))
     base = plan.peak if limit == np.inf else limit
-    each = replace(
-        effort, actions=effort.actions / len(SHARES), budget_s=effort.budget_s / len(SHARES)
-    )
+    each = replace(effort, actions=effort.actions / len(SHARES), budget_s=effort.budget_s / len(SHARES))
     plans, known = [plan], plan.stages
     for share in sorted(SHARES, reverse=True):
         try:

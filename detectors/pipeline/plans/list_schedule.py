@@ -170,15 +170,22 @@ def list_schedule(
         float(makespan),
         peak,
         first.astype(np.int64),
-        kind[:taken][by_rank].astype(np.int64),
-        stage[:taken][by_rank].astype(np.int64),
-        microbatch[:taken][by_rank].astype(np.int64),
+        kind[:taken][by_rank],
+        stage[:taken][by_rank],
+        microbatch[:taken][by_rank],
     )
 
 
 @numba.njit(cache=True)
 def _can_finish(
-    r: int, s: int, first_stage: IntArray, held: IntArray, begun: IntArray, freed: IntArray, size: FloatArray, left: float
+    r: int,
+    s: int,
+    first_stage: IntArray,
+    held: IntArray,
+    begun: IntArray,
+    freed: IntArray,
+    size: FloatArray,
+    left: float,
 ) -> bool:
     """Whether all microbatches of a rank can be finished one after the other once stage ``s`` has begun one more.
 
@@ -320,8 +327,8 @@ def _schedule(
     """Makespan, peaks, how many actions there are, and their ranks, kinds, stages and microbatches by begin."""
     ranks, stages = len(first_stage) - 1, len(rank)
     most = 3 * stages * microbatches
-    who, kinds = np.empty(most, np.int16), np.empty(most, np.int8)
-    of_stage, of_microbatch = np.empty(most, np.int16), np.empty(most, np.int32)
+    who, kinds = np.empty(most, np.int64), np.empty(most, np.int64)
+    of_stage, of_microbatch = np.empty(most, np.int64), np.empty(most, np.int64)
     peak = np.zeros(ranks)
     for r in range(ranks):
         whole = 0.0

@@ -22,6 +22,8 @@ from scalana.graphs.arrays.types import IntArray
 
 TRIES = 400
 """Replays of one order with other cuts."""
+QUICK = Effort()
+"""No limit but :data:`TRIES`."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ class Means:
 
 
 def fixed_order(
-    profile: LayerProfile, schedule: str, chunks: int, engine: str, cut: IntArray | None = None
+    profile: LayerProfile, schedule: str, chunks: int, engine: str, cut: IntArray | None = None, effort: Effort = QUICK
 ) -> Plan | None:
     """A standard schedule with the best cut that is found for it, or a given one; None where it cannot be run."""
+    began_s = effort.clock()
     known = BY_NAME[schedule]
     try:
         program = known.program(profile.ranks, profile.microbatches, chunks)
@@ -54,11 +57,17 @@ def fixed_order(
     text = schedule if known.chunks else f"{schedule}, {chunks} chunks"
     try:
         if cut is None:
-            step_s = evaluator(profile, program, ENGINES[engine])
+            replayed_s = evaluator(profile, program, ENGINES[engine])
+
+            def step_s(cut: IntArray) -> float:
+                return replayed_s(cut) if effort.clock() - began_s <= effort.budget_s else np.inf
+
             starts = _starts(profile, rank)
             cut, seconds = min((descend(one, step_s, TRIES) for one in starts), key=lambda one: one[1])
-            if seconds == np.inf:
-                return None
+            if seconds == np.inf:  # or there was no time
+                cut = min(starts, key=replayed_s)
+                if replayed_s(cut) == np.inf:
+                    return None
         return make_plan(profile, Stages(cut, rank), program, ENGINES[engine], text)
     except Deadlock:
         return None
@@ -113,10 +122,10 @@ def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
 
 def megatron(profile: LayerProfile, effort: Effort) -> Means:
     """Any cut, in the order of 1F1B or interleaved 1F1B."""
-    del effort
     can = "any cut; 1F1B or interleaved 1F1B"
-    found = [fixed_order(profile, "1F1B", 1, "megatron")]
-    found += [fixed_order(profile, "Interleaved1F1B", chunks, "megatron") for chunks in (2, 3, 4)]
+    each = replace(effort, budget_s=effort.budget_s / 4)
+    found = [fixed_order(profile, "1F1B", 1, "megatron", effort=each)]
+    found += [fixed_order(profile, "Interleaved1F1B", chunks, "megatron", effort=each) for chunks in (2, 3, 4)]
     plans = [plan for plan in found if plan is not None]
     if not plans:
         return Means("Megatron", can, None, ("no cut fits into memory, or microbatches are no multiple of ranks",))
@@ -132,9 +141,8 @@ def megatron(profile: LayerProfile, effort: Effort) -> Means:
 
 def deepspeed(profile: LayerProfile, effort: Effort) -> Means:
     """Any cut, in the order of 1F1B."""
-    del effort
     can = "any cut; 1F1B"
-    plan = fixed_order(profile, "1F1B", 1, "deepspeed")
+    plan = fixed_order(profile, "1F1B", 1, "deepspeed", effort=effort)
     if plan is None:
         return Means("DeepSpeed", can, None, ("no cut fits into memory",))
     settings = (

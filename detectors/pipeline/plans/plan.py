@@ -63,9 +63,7 @@ class _Timing:
         return setting
 
 
-def replay_plan(
-    profile: LayerProfile, stages: Stages, program: Program, engine: Engine
-) -> tuple[StageCosts, Timeline]:
+def replay_plan(profile: LayerProfile, stages: Stages, program: Program, engine: Engine) -> tuple[StageCosts, Timeline]:
     """How an engine would carry out a program with these stages.
 
     Raises:

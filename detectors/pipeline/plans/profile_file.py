@@ -61,9 +61,7 @@ def to_document(profile: LayerProfile) -> dict[str, Any]:
     return document | {"layers": layers}
 
 
-def read_document(
-    data: Any, name: str, ranks: int | None = None, microbatches: int | None = None
-) -> LayerProfile:
+def read_document(data: Any, name: str, ranks: int | None = None, microbatches: int | None = None) -> LayerProfile:
     """The profile that a file holds; ``ranks`` and ``microbatches`` replace what it says.
 
     Raises:
@@ -77,7 +75,7 @@ def read_document(
         profile = _lists(data, name, *_given(name, ranks, microbatches))
     else:
         raise ProfileError(
-            f"{name}: neither a file of layer costs (\"schema\": \"{SCHEMA}\", see docs/pipeline-plans.md) nor a"
+            f'{name}: neither a file of layer costs ("schema": "{SCHEMA}", see docs/pipeline-plans.md) nor a'
             " profile of SimPipe (`pattern`, `forward_ms`, `backward_ms`) or of PipelineSimulator (`f`, `b`)"
         )
     profile.check(name)
@@ -86,7 +84,9 @@ def read_document(
 
 def _given(name: str, ranks: int | None, microbatches: int | None) -> tuple[int, int]:
     if ranks is None or microbatches is None:
-        raise ProfileError(f"{name} does not say how many ranks and microbatches there are; give --ranks and --microbatches")
+        raise ProfileError(
+            f"{name} does not say how many ranks and microbatches there are; give --ranks and --microbatches"
+        )
     return ranks, microbatches
 
 
@@ -234,7 +234,9 @@ def _lists(data: Mapping[str, Any], name: str, ranks: int, microbatches: int) ->
     try:
         forward, back = (np.asarray(data[key], float) / 1000 for key in ("f", "b"))
         weight = np.asarray(data["w"], float) / 1000 if "w" in data else None
-        seconds = np.stack([forward, back, back / 2 if weight is None else back, back / 2 if weight is None else weight])
+        seconds = np.stack(
+            [forward, back, back / 2 if weight is None else back, back / 2 if weight is None else weight]
+        )
     except (TypeError, ValueError) as error:
         raise ProfileError(f"{name}: f, b and w must be lists of milliseconds of the same length") from error
     if weight is not None:

@@ -76,7 +76,9 @@ def propose(profile: LayerProfile, asked: Asked, effort: Effort) -> Proposal:
     engine = ENGINES[asked.engine]
     uniform = uniform_plan(profile, asked.engine)
     within = limited(profile, asked, uniform)
-    parts = {"search": SHARES["search"]} | {name: SHARES[name] for name in ("front", "wall", "means") if getattr(asked, name)}
+    parts = {"search": SHARES["search"]} | {
+        name: SHARES[name] for name in ("front", "wall", "means") if getattr(asked, name)
+    }
     total = sum(parts.values())
 
     def share(name: str) -> Effort:
@@ -90,7 +92,9 @@ def propose(profile: LayerProfile, asked: Asked, effort: Effort) -> Proposal:
     wall = without_wall(within, engine, share("wall")) if asked.wall else None
     means: tuple[Means, ...] = ()
     if asked.means:
-        each = share("means")
+        every = share("means")
+        count = len(ENGINES_WITH_MEANS)
+        each = replace(every, actions=every.actions / count, budget_s=every.budget_s / count)
         means = tuple(of(within, each) for of in ENGINES_WITH_MEANS)
     return Proposal(
         within,
@@ -103,7 +107,7 @@ def propose(profile: LayerProfile, asked: Asked, effort: Effort) -> Proposal:
         heaviest(profile),
         means,
         state.tried,
-        state.over,
+        state.shortened or state.over,
         searched_s,
     )
 

@@ -37,6 +37,8 @@ class Effort:
     """Seconds after which the best so far is taken."""
     seed: int = 0
     """Of randomness."""
+    clock: Callable[[], float] = time.monotonic
+    """What seconds are counted by."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,43 @@ class Search:
     """Whether a backward may be split."""
     fixed: bool = False
     """Whether stages stay on the ranks that they begin with."""
-    clock: Callable[[], float] = time.monotonic
     random: random.Random = field(init=False)
     best: dict[bytes, Candidate] = field(default_factory=dict)
     """The best policy of each of the stages that were looked at in full."""
     tried: int = 0
+    shortened: bool = False
+    """Whether fewer candidates are looked at than the effort allows, for lack of time."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.effort.seed)
-        self.began_s = self.clock()
+        self.began_s = self.effort.clock()
+        self.mark = self.began_s, 0
         self.limits = self.profile.limits
 
     @property
     def over(self) -> bool:
         """Whether the time is up."""
-        return self.clock() - self.began_s > self.effort.budget_s
+        return self.left_s < 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left."""
+        return self.effort.budget_s - (self.effort.clock() - self.began_s)
+
+    def turns(self, share: float, of_rest: float) -> int:
+        """How many candidates a round looks at: its share of the effort, or what its share of the time that is left
+        allows, by how long those of the round before took."""
+        profile = self.profile
+        each = 3.0 * profile.microbatches * max(profile.ranks, profile.layers / 2) + BESIDE
+        wanted = int(self.effort.actions * share / each)
+        if self.effort.budget_s == np.inf:
+            return wanted
+        now = self.effort.clock()
+        taken_s = (now - self.mark[0]) / max(self.tried - self.mark[1], 1)
+        self.mark = now, self.tried
+        possible = int(max(self.left_s, 0.0) * of_rest / max(taken_s, 1e-9))
+        self.shortened = self.shortened or possible < wanted
+        return min(wanted, possible)
 
     def schedule(self, stages: Stages, policy: Policy, give_up_s: float = np.inf) -> Listing:
         """The order by a policy."""
@@ -106,7 +130,7 @@ BASIC = (
     Policy(ahead=3.0, turn=Turn.FORWARD, forward=Tie.OLDEST),
 )
 """Policies under which every seed is tried."""
-ROUNDS = ((8, 0.25), (3, 0.35), (1, 0.3))
+ROUNDS = ((8, 0.1), (6, 0.25), (3, 0.35), (1, 0.3))
 """Annealing: how many candidates, and their share of the actions."""
 FINALISTS = 12
 BESIDE = 1500.0
@@ -139,10 +163,12 @@ def search(
             state.measure(Candidate(stages, policy if splits else replace(policy, split=Split.NEVER)))
     if not state.best:
         _make_room(state, first)
-    per = 3.0 * profile.microbatches * max(profile.ranks, profile.layers / 2) + BESIDE
+    rest = 1.0
     for count, share in ROUNDS:
+        turns = state.turns(share, share / rest)
+        rest -= share
         for one in state.leaders(count):
-            anneal(state, one, max(int(state.effort.actions * share / count / per), 50))
+            anneal(state, one, max(turns // count, 50))
     return _finish(state), state
 
 
