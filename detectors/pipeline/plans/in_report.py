@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.pipeline.diagnosis import Diagnosis
-from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.from_run import profile_of
 from scalana.detectors.pipeline.plans.plan import make_plan
@@ -58,5 +57,5 @@ def _now_s(profile: LayerProfile, diagnosis: Diagnosis) -> float:
     program = diagnosis.measured.first_step()
     layers = diagnosis.layers
     cut = np.arange(program.stages + 1) if layers is None else layers.cut
-    engine = ENGINES[diagnosis.measured.operations.engine.name]
+    engine = diagnosis.measured.operations.engine
     return make_plan(profile, Stages(cut, program.rank_of_stage), program, engine, "now").step_s
