@@ -15,6 +15,8 @@ from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
 from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.places import Places
+from scalana.detectors.pipeline.plans.in_report import with_plan
+from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
@@ -30,6 +32,8 @@ class Pipeline:
     recorded: Recorded
     diagnosis: Diagnosis
     culprits: tuple[Culprit, ...]
+    proposal: Proposal | None = None
+    """A plan that is faster; None where nothing is predicted."""
 
 
 class Pipelines:
@@ -42,7 +46,7 @@ class Pipelines:
         """Diagnose every pipeline. Where its replay reproduces what was measured, what ranks do within its steps is
         explained, whatever is found there."""
         outcome = Outcome()
-        found = []
+        found: list[Pipeline] = []
         for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
@@ -55,7 +59,8 @@ class Pipelines:
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
             outcome.told += [telling.told(culprit) for culprit in culprits]
             outcome.told += telling.schedule()
-            found.append(Pipeline(recorded, diagnosis, tuple(culprits)))
+            planned, proposal = (diagnosis, None) if found else with_plan(diagnosis)  # replicas do the same
+            found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
         if found:
             outcome.sections[SECTION] = found
         return outcome

@@ -96,6 +96,7 @@ class Diagnosis:
                     "step_s": p.step_s,
                     "peak_activations": None if p.change == "bound" else p.peak_activations,
                 }
+                | ({"file": p.file} if p.file else {})
                 for p in self.predictions
             ],
         }
@@ -150,6 +151,11 @@ def scale_layers(found: Attribution, layers: Layers) -> Layers:
 def _stage_usual(found: Attribution) -> FloatArray:
     """Usual seconds by kind and stage ``[4, stages]``: the whole backward as B, or I and W where it is split."""
     return found.usual_s
+
+
+def planning_model(diagnosis: Diagnosis) -> Model:
+    """What a planner needs of a diagnosed pipeline."""
+    return _model(diagnosis.measured, diagnosis.attribution, diagnosis.layers)
 
 
 def _model(measured: Measured, found: Attribution, layers: Layers | None) -> Model:

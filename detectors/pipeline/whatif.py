@@ -48,7 +48,7 @@ class Prediction:
     """A change and what it brings."""
 
     change: str
-    """What kind: `repartition`, `schedule`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`,
+    """What kind: `repartition`, `schedule`, `plan`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`,
     `bound`."""
     text: str
     """What to do, short: `5/5/5/1`, `Interleaved1F1B, 2 chunks` ..."""
@@ -60,6 +60,8 @@ class Prediction:
     """The first layer of every stage, and the number of layers, where layers are cut anew."""
     program: Program | None = None
     """The order of the change, where it has one."""
+    file: str = ""
+    """Where the order lies in the run folder; "" for nowhere."""
 
 
 def split_backward(costs: FloatArray, ratio: float = 0.5) -> FloatArray:

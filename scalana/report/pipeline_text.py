@@ -184,7 +184,8 @@ def _changes(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
         cells = f"  {_WORDS.get(one.change, one.change):<12} {names.seconds(one.step_s):>9}"
         cells += f" {f'{now_s / one.step_s:.2f} x':>7} {memory:>7}  "
         words = in_words_of(pipeline.recorded.engine, one, diagnosis.layers)
-        lines += wrap(one.text + (f": {words}" if words else ""), width, " " * len(cells), cells)
+        told = one.text + (f": {words}" if words else "") + (f" ({one.file})" if one.file else "")
+        lines += wrap(told, width, " " * len(cells), cells)
     says = "Memory is the most activations that a rank holds, in microbatches times layers (stages, without layers)."
     return [*lines, *(paint(line, "dim") for line in wrap(says, width, "  "))]
 
