@@ -26,6 +26,12 @@ HOOKS = (
     ("trl.extras.profiling", "scalana.runtime.rl.timers", "mark_timers"),
     ("trl.trainer.grpo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
+    ("multiprocessing.process", "scalana.runtime.remote.processes", "patch"),
+    ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
+    ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),
+    ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),
+    ("multiprocessing.queues", "scalana.runtime.remote.queues", "patch_queues"),
+    ("multiprocessing.connection", "scalana.runtime.remote.queues", "patch_connections"),
     ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
     ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.readers.records import Events
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, TAKING
 from scalana.runtime.record.format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
 
 WAIT = BY_NAME["wait"].code
@@ -129,9 +129,10 @@ def _nesting_order(events: Events) -> IntArray:
 
 
 def _starts_call(events: Events, order: IntArray) -> BoolArray:
-    """Which rows of ``order`` start a call: completions with the same times are one call that completes several."""
+    """Which rows of ``order`` start a call: completions with the same times are one call that completes several, and
+    so are events that take several things at once."""
     starts = np.ones(len(order), np.bool_)
-    completes = events.completes[order] >= 0
+    completes = (events.completes[order] >= 0) | np.isin(events.operation[order], TAKING)
     starts[1:] = ~(completes[1:] & completes[:-1])
     for column in (events.thread, events.enter_ns, events.exit_ns):
         starts[1:] |= column[order[1:]] != column[order[:-1]]

@@ -12,7 +12,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.pipeline.layers import Layers
-from scalana.runtime.pipeline.patching import Patches
+from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.runs import Plan, Run, runs, times_layers
 from scalana.runtime.spans import span
 

@@ -11,7 +11,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.pipeline.layers import Layers
-from scalana.runtime.pipeline.patching import Patches
+from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs, times_layers
 from scalana.runtime.spans import span
 
