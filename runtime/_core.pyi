@@ -52,8 +52,19 @@ def end(event: int, source: int = -1, /) -> None: ...
 def end_as(event: int, /, *ids: int) -> None: ...
 def hand(op: int, id: int, nbytes: int = 0, /) -> None: ...
 def event_at(
-    op: int, group: int, seq: int, peer: int, tag: int, nbytes: int, flags: int, completes: int,
-    enter_ns: int, exit_ns: int, cpu_enter_ns: int, cpu_ns: int, /,
+    op: int,
+    group: int,
+    seq: int,
+    peer: int,
+    tag: int,
+    nbytes: int,
+    flags: int,
+    completes: int,
+    enter_ns: int,
+    exit_ns: int,
+    cpu_enter_ns: int,
+    cpu_ns: int,
+    /,
 ) -> int: ...
 def done(event: int, source: int = -1, /) -> None: ...
 def number(group_key: int, operation: int, peer: int, tag: int, /) -> int: ...

@@ -228,9 +228,7 @@ def _of_messages(timeline: Timeline, call: IntArray, instance: IntArray) -> tupl
     return np.where(waits, np.int8(Rule.ONE), np.int8(Rule.NONE)), np.where(waits, on, -1)
 
 
-def _of_given(
-    timeline: Timeline, giver: IntArray, call: IntArray, instance: IntArray
-) -> tuple[IntArray, IntArray]:
+def _of_given(timeline: Timeline, giver: IntArray, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:
     """The same of pairs that take what one call gives, as often as there are some that take it."""
     location, on = timeline.calls.location, giver[instance]
     waits = (on >= 0) & (location[np.maximum(on, 0)] != location[call])

@@ -132,6 +132,8 @@ def _sorted(records: Iterable[ProcessRecord]) -> _Sorted:
             kinds.with_rank.append(record)
         elif role == "member" and role_of(record):
             kinds.members.append(record)
+        elif role == "spare":
+            continue
         else:
             kinds.others.append(record)
     kinds.with_rank, wrappers = without_wrappers(kinds.with_rank)

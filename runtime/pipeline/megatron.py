@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
-from scalana.runtime.pipeline.layers import Layers
 from scalana.runtime.patching import Patches
+from scalana.runtime.pipeline.layers import Layers
 from scalana.runtime.pipeline.runs import Plan, Run, runs, times_layers
 from scalana.runtime.spans import span
 

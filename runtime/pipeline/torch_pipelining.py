@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
-from scalana.runtime.pipeline.layers import Layers
 from scalana.runtime.patching import Patches
+from scalana.runtime.pipeline.layers import Layers
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs, times_layers
 from scalana.runtime.spans import span
 

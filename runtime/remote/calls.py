@@ -82,6 +82,11 @@ def submitted(call: int, at: tuple[int, int]) -> None:
 def reply(call: int, nbytes: int = 0) -> None:
     """A call is done, and its result is handed over."""
     _hand(_REPLY, call, nbytes)
+    rest()
+
+
+def rest() -> None:
+    """This thread has nothing to do until it begins with a call."""
     at = moment()
     if at is not None:
         _idle.since = at
