@@ -40,6 +40,7 @@ HOOKS = (
     ("ray.remote_function", "scalana.runtime.ray.cluster", "patch_options"),
     ("ray.actor", "scalana.runtime.ray.callers", "patch_actors"),
     ("ray.actor", "scalana.runtime.ray.cluster", "patch_options"),
+    ("torch.distributed.rpc.api", "scalana.runtime.torch.rpc", "patch"),
     ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
     ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),
 )

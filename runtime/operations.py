@@ -52,6 +52,8 @@ class Operation(NamedTuple):
     """Names of the c10d dispatcher operators."""
     torch_functions: tuple[str, ...] = ()
     """Names of the functions of ``torch.distributed`` that lead to it."""
+    awaited: str = ""
+    """What is said to be waited for in it, where its name would not tell."""
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -131,11 +133,12 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(36, "win_unlock", Waits.NAMED),
     Operation(37, "win_flush", Waits.NAMED),
     Operation(38, "submit", Waits.NOBODY),
-    Operation(39, "take", Waits.GIVER),
+    Operation(39, "take", Waits.GIVER, awaited="a call"),
     Operation(40, "reply", Waits.NOBODY),
-    Operation(41, "result", Waits.GIVER),
+    Operation(41, "result", Waits.GIVER, awaited="a result"),
     Operation(42, "put", Waits.NOBODY),
-    Operation(43, "get", Waits.GIVER),
+    Operation(43, "get", Waits.GIVER, awaited="a message"),
+    Operation(44, "blocked_put", Waits.GIVER, awaited="room in a queue"),
 )
 
 BY_CODE: dict[int, Operation] = {row.code: row for row in OPERATIONS}

@@ -117,14 +117,15 @@ def build_spans(events: Events) -> Spans:
 
 
 def _nesting_order(events: Events) -> IntArray:
-    """Rows by thread and enter; of those that begin together the longer first."""
+    """Rows by thread and enter; of those that begin together the longer first, but for those that take no time: they
+    come before."""
     if len(events) == 0:
         return np.zeros(0, np.int64)
     origin = int(events.enter_ns.min())
     key = events.thread * (int(events.enter_ns.max()) - origin + 1) + (events.enter_ns - origin)
     order = np.argsort(key, kind="stable")
     if (key[order[1:]] == key[order[:-1]]).any():
-        order = np.lexsort((-events.exit_ns, key))
+        order = np.lexsort((-events.exit_ns, events.exit_ns > events.enter_ns, key))
     return order
 
 

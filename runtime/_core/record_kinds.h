@@ -95,8 +95,8 @@ enum operation_code {
     OPERATION_RECV = 11,
     OPERATION_WAIT = 12,
     OPERATION_BLOCKING_SEND = 21,
-    OPERATION_SUBMIT = 38, /* this one and those up to OPERATION_GET meet by an id, which is their number */
-    OPERATION_GET = 43
+    OPERATION_SUBMIT = 38, /* this one and those up to the last meet by an id, which is their number */
+    OPERATION_BLOCKED_PUT = 44
 };
 
 #endif

@@ -12,10 +12,12 @@ caller  :func:`wait`,       waits for results, and has some
 any     :func:`put`         puts a message into a queue, or an object where others find it
 any     :func:`expect`,     waits for a message, and has it
         :func:`message`
+any     :func:`blocked`     has waited for room in a queue, until there was
+        :func:`gave_room`   some
 ======  ==================  =================================================================
 
-Each is an event of an operation of the same name, and no more than that: who waited for whom is found afterwards, by the
-ids. An id is unique in the run, at least 1 and below 2**63. What is given once may be taken by several, and several
+Each is an event of an operation of the same name, and no more than that: who waited for whom is found afterwards, by
+the ids. An id is unique in the run, at least 1 and below 2**63. What is given once may be taken by several, and several
 results may be waited for at once.
 
 Nothing here raises, and nothing happens while the process is not recorded.
@@ -35,13 +37,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET = (
-    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get")
+_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT = (
+    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put")
 )
 _BLOCKING, _POST = 1, 2
 """Flags of events."""
 _LARGEST = (1 << 63) - 1
 _FLUSH_NS = 20_000_000
+_SHORT_NS = 100_000
+"""Who puts something into a queue for less than this has found room there."""
 _GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 
 _idle = _local()
@@ -156,6 +160,20 @@ def message(handle: int, message_id: int) -> None:
     _end(handle, (message_id,) if message_id else ())
 
 
+def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:
+    """This thread took something out of a queue that was full, at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None and at is not None:
+        _event(core, _PUT, queue_id, _POST, at, at)
+
+
+def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
+    """This thread has waited until now for room in a queue."""
+    core, now = session.core, moment()
+    if core is not None and since is not None and now is not None and now[0] - since[0] >= _SHORT_NS:
+        _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
+
+
 def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
     """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on."""
     core = session.core
@@ -173,25 +191,34 @@ def moment() -> tuple[int, int] | None:
         return None
 
 
-def take_part() -> None:
-    """Say in the record that this process is one of those that call each other, and by what name people know it."""
+def take_part(name: str = "") -> None:
+    """Say in the record that this process is one of those that call each other.
+
+    ``name`` is that of a process that was started as a worker; without one it is what :mod:`multiprocessing` says.
+    """
     if _member_of[0] == session.record_path:
         return
     _member_of[0] = session.record_path
     try:
-        session.become_member(_part())
+        session.become_member(_part(name or _own_name()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 
 
-def _part() -> str:
-    """What this process is to the others: ``main``, ``worker``, or the name that its :class:`Process` was given."""
+def _own_name() -> str:
+    """What the process was called that this one was started as, empty for one that is nobody's child."""
     process = sys.modules.get("multiprocessing.process")
-    if process is None or getattr(process, "_parent_process", None) is None:
-        return "main" if session.process_role != "child" else "worker"
-    name = str(process.current_process().name).rstrip("0123456789:-_ ")
-    given = name and not name.endswith(("Process", "PoolWorker", "SpawnProcess"))
-    return name if given else "worker"
+    if process is not None and getattr(process, "_parent_process", None) is not None:
+        return str(process.current_process().name)
+    return "worker" if session.process_role == "child" else ""
+
+
+def _part(name: str) -> str:
+    """What a process is to others: ``main process``, ``worker``, or the name that somebody gave it."""
+    if not name:
+        return "main process"
+    name = name.rstrip("0123456789:-_ ")
+    return "worker" if not name or name.endswith(("Process", "PoolWorker")) else name
 
 
 def _flush() -> None:

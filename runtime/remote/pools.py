@@ -130,7 +130,7 @@ def _taking(get: Function, pool: int) -> Function:
 
     def recorded() -> Any:
         handle = calls.idle(closed)
-        taken = (closed,)
+        taken: tuple[int, ...] = (closed,)
         try:
             task = get()
             if task is not None:

@@ -56,6 +56,7 @@ def _bootstrap(original: Function) -> Function:
         if call is not None and session.core is not None:
 
             def record() -> None:
+                calls.take_part(str(self.name))
                 calls.began(call, session.began_at)
                 run = self.run
 

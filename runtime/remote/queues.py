@@ -14,6 +14,7 @@ from _thread import _local
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
+from scalana.runtime.remote.pipes import id_of_queue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ _PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
 _END = b"\0"
 """Behind an id; a pickle ends with a dot."""
 _TRAILER = 9
+_ROOM, _LEFT = 1, 2
+_UNBOUNDED = (1 << 31) - 1
+"""What multiprocessing makes of a queue without a bound, at most."""
 _MOST_POLLS = 1000
 """Attempts in vain that are told with the message that comes in the end."""
 _patches = Patches("multiprocessing")
@@ -52,6 +56,8 @@ def patch_queues(module: Any) -> None:
         if "put" in vars(kind):
             _patches.wrap(kind, "put", _queue_put, "messages of queues")
     _patches.wrap(module.Queue, "get", _get, "messages of queues")
+    _patches.wrap(module.JoinableQueue, "task_done", _task_done, "waits for queues")
+    _patches.wrap(module.JoinableQueue, "join", _join, "waits for queues")
     _patches.wrap(module.SimpleQueue, "put", _put, "messages of queues")
     _patches.wrap(module.SimpleQueue, "get", _get, "messages of queues")
     if hasattr(os, "register_at_fork"):
@@ -69,12 +75,12 @@ def patch_connections(module: Any) -> None:
 
 def _patch_pickler(module: Any) -> None:
     """Let a module that sends pickles send ids with them."""
-    original = getattr(module, "_ForkingPickler", None)
+    original: Any = getattr(module, "_ForkingPickler", None)
     if original is None or not callable(getattr(original, "dumps", None)):
         session.note(f"multiprocessing: {module.__name__} pickles in another way: its messages are not recorded")
         return
 
-    class Pickler(original):  # type: ignore[misc]
+    class Pickler(original):  # type: ignore[misc,valid-type]
         """Writes an id behind a pickle, and reads it."""
 
         @classmethod
@@ -123,11 +129,14 @@ def _queue_put(original: Function) -> Function:
             return original(self, obj, *args, **kwargs)
         message = calls.new_id()
         _pending.setdefault(id(obj), []).append(message)
+        since = calls.moment()
         try:
             result = original(self, obj, *args, **kwargs)
         except BaseException:
             _forget(obj, message)
             raise
+        if _is_bounded(self):
+            calls.blocked(_part_of(self, _ROOM), since)
         calls.put(message)
         return result
 
@@ -176,9 +185,49 @@ def _get(original: Function) -> Function:
         polls = _vain.pop(id(self), ())
         if message:
             calls.expected(message, polls)
+        if _is_bounded(self):
+            calls.gave_room(_part_of(self, _ROOM), since)
         return result
 
     return get
+
+
+def _is_bounded(queue: Any) -> bool:
+    """Whether there may be no room in a queue."""
+    return 0 < getattr(queue, "_maxsize", 0) < _UNBOUNDED
+
+
+def _part_of(queue: Any, what: int) -> int:
+    """What the room in a queue is known by, or what is left to do of it."""
+    return calls.mixed(id_of_queue(queue), what)
+
+
+def _task_done(original: Function) -> Function:
+    def task_done(self: Any) -> Any:
+        if session.core is not None:
+            _patches.tried("waits for a queue were not recorded", lambda: calls.put(_part_of(self, _LEFT)))
+        return original(self)
+
+    return task_done
+
+
+def _join(original: Function) -> Function:
+    def join(self: Any) -> Any:
+        left = 0
+
+        def know() -> None:
+            nonlocal left
+            left = _part_of(self, _LEFT)
+
+        if session.core is not None:
+            _patches.tried("waits for a queue were not recorded", know)
+        handle = calls.wait(left) if left else 0
+        try:
+            return original(self)
+        finally:
+            calls.got(handle, left)
+
+    return join
 
 
 def _waited_in_vain(source: Any, since: tuple[int, int] | None) -> None:

@@ -12,9 +12,10 @@ from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 from scalana.report.steps import when
+from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Finding
+    from scalana.detectors.finding import Finding, Hop
     from scalana.graphs.run_info import RunInfo
 
 _MOST_HOPS = 8
@@ -193,7 +194,7 @@ def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]
         last = depth == len(shown) - 1
         waiter, wait = names.waiters(hop.rank, hop.ranks, run.names)
         who = ("  " * depth + ("└ " if depth else "")) + waiter
-        what = f"{wait} in {hop.operation or hop.vertex_kind}" if hop.operation or not last else arrival
+        what = _waits(wait, hop) if hop.operation or not last else arrival
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.near(hop.file, run.cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))
@@ -209,6 +210,12 @@ def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]
     if len(path) > len(shown):
         lines.insert(-1, paint(f"    ... {len(path) - len(shown)} more hops", "dim"))
     return lines
+
+
+def _waits(wait: str, hop: Hop) -> str:
+    """What is waited in, or for where that says more."""
+    known = BY_NAME.get(hop.operation)
+    return f"{wait} for {known.awaited}" if known and known.awaited else f"{wait} in {hop.operation or hop.vertex_kind}"
 
 
 def _advice(advice: str, width: int, paint: Paint) -> list[str]:
