@@ -122,7 +122,9 @@ def _who_am_i() -> None:
     parent = os.environ.get(session.PARENT_VARIABLE, "")
     # Only a descendant can have inherited the variable, except that a rank may replace itself by exec.
     inherited = bool(parent) and not parent.startswith(f"{os.getpid()}:")
-    if inherited:
+    if bookkeeping.is_ray_worker(sys.orig_argv):
+        session.process_role = "spare"
+    elif inherited:
         session.process_role = "child"
     elif launchers.rank_of(os.environ) is not None:
         session.process_role = "rank"

@@ -33,6 +33,7 @@ something, launchers, and the program."""
 began_at = (0, 0)
 """When the record began, and what the CPU clock of the thread that began it showed, in ns."""
 _part_source = ""
+_made = 0
 on_start: list[Callable[[], None]] = []
 
 
@@ -104,12 +105,23 @@ def become_member(name: str, rank: int = -1, world: str = "", source: str = "rec
         core.meta("role", "member")
 
 
+def made(what: int) -> None:
+    """This process had another one made, which knows itself by ``what``: by the order of this they are numbered."""
+    global _made
+    if core is not None:
+        core.meta(f"made {what}", str(_made))
+        _made += 1
+
+
+def made_as(what: int) -> None:
+    """Who had this process made knows it by ``what``."""
+    if core is not None:
+        core.meta("made_as", str(what))
+
+
 def become_spare() -> None:
     """This process waits until it is given something to do, which may never come."""
-    global process_role
-    if core is not None and process_role in ("process", "child"):
-        process_role = "spare"
-        core.meta("role", "spare")
+    if core is not None and process_role == "spare":
         core.set_rate(min(rate_hz, LAUNCHER_RATE_HZ) or LAUNCHER_RATE_HZ)
         core.flush()  # it may be ended at any time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from scalana.runtime import bookkeeping, session
+from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.ray import ids
 from scalana.runtime.remote import calls
@@ -23,8 +23,6 @@ MOST_GIVEN_UP = 64
 
 def patch_worker(module: Any) -> None:
     """``module`` is ``ray._private.worker``: what a process gets from others, puts where others find it, waits for."""
-    if bookkeeping.is_ray_worker(sys.orig_argv):
-        session.become_spare()
     PATCHES.wrap(module.Worker, "get_objects", _getting, "waiting for results")
     PATCHES.wrap(module, "wait", _waiting, "waits for some of several results")
     PATCHES.wrap(module, "put", _putting, "objects that are put into the store")
@@ -80,11 +78,15 @@ def _creation(handle: Any) -> list[bytes]:
     actor = getattr(handle, "_ray_actor_id", None)
     if actor is None:
         return []
-    return [type(_nil_task()).for_actor_creation_task(actor).binary()]
+    task = creation_of(actor)
+    session.made(ids.of_task(task))
+    return [task]
 
 
-def _nil_task() -> Any:
-    return sys.modules["ray"].TaskID.nil()
+def creation_of(actor: Any) -> bytes:
+    """The task that makes an actor, by its id."""
+    task: bytes = sys.modules["ray"].TaskID.for_actor_creation_task(actor).binary()
+    return task
 
 
 def _getting(original: Function) -> Function:

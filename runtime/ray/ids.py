@@ -1,8 +1,8 @@
 """Ids of Ray's tasks and objects as ids of remote calls (:mod:`scalana.runtime.remote.calls`).
 
 A task has 24 bytes, its last 4 the job and the 12 before these the actor. An object has those of the task that makes
-it, and a number: 1 is what the task returns (2 and so on if it returns several things), higher ones are what it puts into
-the object store while it runs. What a driver puts there counts from 1, as a driver returns nothing.
+it, and a number: 1 is what the task returns (2 and so on if it returns several things), higher ones are what it puts
+into the object store while it runs. What a driver puts there counts from 1, as a driver returns nothing.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.ray import ids
-from scalana.runtime.ray.callers import PATCHES
+from scalana.runtime.ray.callers import PATCHES, creation_of
 from scalana.runtime.remote import calls
 
 TYPE_CHECKING = False
@@ -29,6 +29,10 @@ _NUMBERED = re.compile(r"([A-Za-z]+(?:[-_ ][A-Za-z]+)*)[-_ ]?(\d*)")
 
 _arguments: dict[bytes, list[int]] = {}
 """What the arguments of a task that is about to begin are the results of, by its id."""
+_known = ["", ""]
+"""The record in which it was said what this process is, and the class of its actor."""
+_first = [True]
+"""Whether this process has not begun with any task."""
 
 
 def patch_execution(module: Any) -> None:
@@ -62,6 +66,7 @@ def _finding(original: Function) -> Function:
 def _resting(original: Function) -> Function:
     def main_loop(worker: Any) -> Any:
         calls.rest()
+        session.become_spare()
         return original(worker)
 
     return main_loop
@@ -139,6 +144,9 @@ def _begin(class_name: str) -> bytes:
         worker = sys.modules["ray._private.worker"].global_worker
         _take_part(worker, class_name)
         task: bytes = worker.current_task_id.binary()
+        if _first:
+            _first.clear()  # Ray may have started this process for this task
+            calls.began(ids.of_task(task), session.began_at)
         calls.took(ids.of_task(task), *_arguments.pop(task, ()))
         return task
     except Exception as failure:
@@ -160,14 +168,16 @@ def _end(task: bytes, result: Any) -> None:
 
 def _take_part(worker: Any, class_name: str) -> None:
     """What this process is to people: the class or the name of its actor, or a worker."""
-    if session.process_role == "member" and (session.part == class_name or not class_name):
+    if _known == [session.record_path, class_name]:
         return
+    _known[:] = session.record_path, class_name
     if not class_name:
         session.become_member("worker", source="framework")
         return
     role, rank = named(str(getattr(worker, "actor_name", "") or ""), class_name)
     if session.part != role:
         session.become_member(role, rank, source="framework")
+    session.made_as(ids.of_task(creation_of(worker.actor_id)))
 
 
 def named(name: str, class_name: str) -> tuple[str, int]:
