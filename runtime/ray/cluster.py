@@ -115,7 +115,8 @@ def with_bootstrap(environment: Any) -> Any:
     path = variables.get(PATH)
     if path is None or BOOTSTRAP in path.split(os.pathsep):
         return environment
-    changed = environment.copy()
+    # Of an actor it is an object of Ray's, made of what the program gave; of a job it may be the program's own.
+    changed = dict(environment) if type(environment) is dict else environment
     changed[VARIABLES] = {**variables, PATH: f"{BOOTSTRAP}{os.pathsep}{path}" if path else BOOTSTRAP}
     return changed
 

@@ -162,6 +162,7 @@ def _end(task: bytes, result: Any) -> None:
             for number in range(2, several + 1):
                 calls.reply(ids.of_result(task, number))
             calls.reply(ids.of_task(task))
+            calls.flush()  # Ray ends workers and actors by a signal that leaves no time for it
         except Exception as failure:
             PATCHES.failed("the end of a task", failure)
 

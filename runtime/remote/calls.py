@@ -105,7 +105,7 @@ def idle(closed: int = 0) -> int:
     """This thread begins to wait for a call; ``closed`` is what it has waited for if there never comes one."""
     handle = _begin(_TAKE, closed)
     if handle:
-        _flush()
+        flush()
     return handle
 
 
@@ -221,7 +221,7 @@ def _part(name: str) -> str:
     return "worker" if not name or name.endswith(("Process", "PoolWorker")) else name
 
 
-def _flush() -> None:
+def flush() -> None:
     """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
     that leaves no time for it."""
     core = session.core
