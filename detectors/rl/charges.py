@@ -66,7 +66,7 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     handed = _handed(culprit, begin[0], end[0], who, end[1], wait_s, share[:, IN_WAIT])
     kept = share.copy()
     kept[np.unique(handed.handed_from), IN_WAIT] = 0.0
-    flow, left = propagate(wait_s, handed)
+    flow, left = propagate(wait_s * _within(loop, who, end[1], wait_s), handed)
     kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     received = np.bincount(handed.handed_from, handed.handed_share, len(row))
     kept[:, IN_CALL] = np.maximum(kept[:, IN_CALL] - received, 0.0)
@@ -108,6 +108,14 @@ def _intervals(
     begins = begin(intervals.since_culprit[late[row]], culprit), begin(intervals.since_call[row], intervals.call[row])
     ends = calls.enter_s[culprit], calls.enter_s[intervals.call[row]]
     return row, intervals.wait_s[row], begins, ends
+
+
+def _within(loop: Loop, who: IntArray, since_s: FloatArray, wait_s: FloatArray) -> FloatArray:
+    """Which part of each wait lies in the steps of a process whose time counts ``[waits]``."""
+    counted = np.array([process.counted for process in loop.processes])
+    bounds = np.array([(process.bounds_s[0], process.bounds_s[-1]) for process in loop.processes])[who]
+    inside = np.minimum(since_s + wait_s, bounds[:, 1]) - np.maximum(since_s, bounds[:, 0])
+    return np.where(counted[who], np.clip(inside / np.maximum(wait_s, 1e-300), 0.0, 1.0), 0.0)
 
 
 def _handed(
