@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.rl.charges import Charges
+from scalana.detectors.rl.charges import GENERATES, TRAINS, Charges
 from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
@@ -76,7 +76,7 @@ _OF_WAIT = {
     Doing.STARVATION: "starvation",
 }
 """Waiting that is its cause whatever else is known."""
-_OF_OTHERS = {Doing.GENERATION: "starvation", Doing.TRAINING: "pipeline"}
+_OF_OTHERS = {Doing.GENERATION: ("starvation", GENERATES), Doing.TRAINING: ("pipeline", TRAINS)}
 """The same of a process that never does this itself, as generating and training are stages in a row."""
 _OF_WORK = {**_OF_WAIT, Doing.GENERATION: "generation", Doing.TRAINING: "training", Doing.OTHER: "other"}
 _IN_PHASE = {**_OF_WORK, Doing.OTHER: "data-transfer"}
@@ -273,9 +273,8 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
         give(key, charges.doing == doing, everything)
     generating, training = charges.doing == Doing.GENERATION, charges.doing == Doing.TRAINING
     # One that does nothing of the kind waits for those that do: at least for as long as an average one of them takes.
-    for doing, key in _OF_OTHERS.items():
-        those = loop.that_do(doing)
-        alien = (charges.doing == doing) & ~np.isin(charges.waiter, those)
+    for doing, (key, bit) in _OF_OTHERS.items():
+        those, alien = loop.that_do(doing), (charges.doing == doing) & (charges.stages & bit == 0)
         if alien.any():
             usual = loop.own_s[those, :, doing].mean(axis=0)[charges.step]
             give(key, alien, np.minimum(usual / np.maximum(spent, 1e-12), 1.0) * excess)
@@ -284,7 +283,9 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
         give("long-tail", generating, everything)
     give("pipeline", training & np.isin(timeline.calls.operation[charges.call], _MESSAGES), everything)
     if speeds.train_costs is not None:
-        more = (loop.tokens[charges.culprit, charges.step] - loop.tokens[charges.waiter, charges.step]) + 0.0
+        train, tokens = loop.that_do(Doing.TRAINING), loop.tokens.copy()
+        tokens[np.setdiff1d(np.arange(len(tokens)), train)] = tokens[train].mean(axis=0)
+        more = (tokens[charges.culprit, charges.step] - tokens[charges.waiter, charges.step]) + 0.0
         give("training-imbalance", training, more * speeds.train_costs[1])
     give("other", np.ones(len(charges), np.bool_), everything)
     return part

@@ -1,7 +1,7 @@
 """A loop of reinforcement learning on Ray: rollout actors, trainers that exchange gradients, weights back every step.
 
-First steps are synchronous, with a slow rollout; the others train on what was generated one step before, with a slow
-trainer. Arguments: steps of either kind.
+The first steps are synchronous, and one trajectory of rollout 1 is long; the others train on what was generated one
+step before, and trainer 0 is slow. Arguments: steps of either kind.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import ray
 
 import scalana
 
-TOKENS = (40, 60)
+TOKENS, LONG = (40, 60), (40, 260)
 TOKEN_S = 0.001
-SLOW, TRAIN_S, SLOW_TRAIN_S = 3.0, 0.03, 0.25
+TRAIN_S, SLOW_TRAIN_S = 0.04, 0.24
 
 
 @ray.remote(num_cpus=0)
@@ -25,20 +25,22 @@ class Rollout:
     def __init__(self, rank: int) -> None:
         self.rank, self.version = rank, -1
 
-    def generate(self, step: int, slow: bool) -> list[int]:
+    def generate(self, step: int, long: bool) -> list[int]:
+        lengths = LONG if long and self.rank == 1 else TOKENS
         with scalana.rl.phase("rollout", role="rollout"):
-            for number, tokens in enumerate(TOKENS):
+            for number, tokens in enumerate(lengths):
                 with scalana.rl.trajectory(f"{step}.{self.rank}.{number}", tokens=tokens):
-                    decode(tokens, SLOW if slow and self.rank == 1 else 1.0)
-        return list(TOKENS)
+                    decode(tokens)  # decodes
+        return list(lengths)
 
     def set_weights(self, weights: bytes, version: int) -> None:
         with scalana.rl.weights(version=version):
             self.version = version + len(weights) * 0
 
 
-def decode(tokens: int, factor: float) -> None:
-    time.sleep(tokens * TOKEN_S * factor)  # slow rollout
+def decode(tokens: int) -> None:
+    for _ in range(tokens // 20):
+        time.sleep(20 * TOKEN_S)  # long rollout
 
 
 @ray.remote(num_cpus=0)
@@ -54,8 +56,8 @@ class Trainer:
         import torch
         import torch.distributed as dist
 
-        with scalana.rl.phase("update_actor", role="trainer", tokens=sum(map(sum, lengths))):
-            backward(slow and self.rank == 0)
+        with scalana.rl.phase("update_actor", role="trainer", tokens=100):
+            backward(slow and self.rank == 0)  # trains
             dist.all_reduce(torch.ones(8))
         with scalana.rl.weights():
             return bytes(1000)
@@ -79,22 +81,24 @@ def main(synchronous: int, ahead: int) -> None:
     port = free_port()
     ray.get([trainer.join.remote(rank, 2, port) for rank, trainer in enumerate(trainers)])
 
-    def generated(step: int, slow: bool) -> list:
-        return [rollout.generate.remote(step, slow) for rollout in rollouts]
+    def generated(step: int, long: bool) -> list:
+        return [rollout.generate.remote(step, long) for rollout in rollouts]
 
     def trained(lengths: list, slow: bool) -> bytes:
-        return ray.get([trainer.train.remote(lengths, slow) for trainer in trainers])[0]
+        calls = [trainer.train.remote(lengths, slow) for trainer in trainers]
+        return ray.get(calls)[0]  # waits for trainers
 
     def sent(weights: bytes, version: int) -> list:
         reference = ray.put(weights)
         return [rollout.set_weights.remote(reference, version) for rollout in rollouts]
 
     for step in range(synchronous):
-        weights = trained(ray.get(generated(step, slow=True)), slow=False)
+        lengths = ray.get(generated(step, long=True))  # waits for rollouts
+        weights = trained(lengths, slow=False)
         ray.get(sent(weights, step))
-    pending = generated(synchronous, slow=False) if ahead else []
+    pending = generated(synchronous, long=False) if ahead else []
     for step in range(synchronous, synchronous + ahead):
-        lengths, pending = ray.get(pending), generated(step + 1, slow=False)
+        lengths, pending = ray.get(pending), generated(step + 1, long=False)
         sent(trained(lengths, slow=True), step)
     ray.get(pending)
     print("loop done", flush=True)
