@@ -103,5 +103,5 @@ class Facts:
 
     @cached_property
     def task_farms(self) -> list[TaskFarm]:
-        """Ranks that are handed pieces of work by another one."""
+        """Ranks that are handed tasks by another one."""
         return find_task_farms(self.timeline)

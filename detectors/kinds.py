@@ -49,6 +49,8 @@ class Kind:
     """Whether a saving can be predicted at all."""
     mended: str = "without it"
     """When the run would be as much shorter as is predicted."""
+    is_fault: bool = True
+    """Whether something is wrong; else it is known what would be better, and it comes after all faults."""
 
 
 KINDS = (
@@ -68,17 +70,17 @@ KINDS = (
     ),
     Kind(
         "slow-worker",
-        "takes longer for a piece of work where whoever is free takes the next one; `lost_s` is what it takes longer",
-        "Some ranks take longer for a piece of work than the others, and do fewer.",
+        "a rank takes longer for a task where the rank that is free takes the next one; `lost_s` is that",
+        "Some ranks take longer for a task than the others, and do fewer.",
         (
             Claim(
-                "{Ranks} {takes|take} {seconds:piece_s_here} for a piece of work, the others {seconds:piece_s_others}: "
-                "so {it does|they do} {count:pieces_here} of them, and each other rank {count:pieces_others}",
-                ("piece_s_here", "piece_s_others", "pieces_here", "pieces_others"),
+                "{Ranks} {takes|take} {seconds:task_s_here} for a task, the others {seconds:task_s_others}: "
+                "so {it does|they do} {count:tasks_here} of them, and each other rank {count:tasks_others}",
+                ("task_s_here", "task_s_others", "tasks_here", "tasks_others"),
             ),
-            Claim("{Ranks} {takes|take} longer for a piece of work than the others"),
+            Claim("{Ranks} {takes|take} longer for a task than the others"),
         ),
-        advice="Look at what is done here for a piece of work that others do not do, and at its core.",
+        advice="Look at what is done here for a task that others do not do, and at its core.",
         arrival="is slow",
         unit=OF_LONGER_WORK,
     ),
@@ -105,7 +107,7 @@ KINDS = (
     ),
     Kind(
         "carried-in",
-        "late before the record begins",
+        "ranks are late before the record begins",
         "Ranks are late from before the record begins.",
         (Claim("{Ranks} {is|are} late from before the record begins: the cause lies earlier"),),
         advice="These ranks were late before recording began; record from the start of the job to see why.",
@@ -113,7 +115,7 @@ KINDS = (
     ),
     Kind(
         "unresolved",
-        "late, and the samples do not say why",
+        "ranks are late, and the samples do not say why",
         "Ranks are late, and the samples do not explain why.",
         (Claim("{Ranks} {is|are} late here; the samples do not explain why"),),
         advice="The samples do not explain this lateness; a higher --rate may.",
@@ -255,7 +257,8 @@ KINDS = (
     ),
     Kind(
         "pipeline-schedule",
-        "another schedule would leave ranks of a pipeline idle for less time, with no more memory; no rank is to blame",
+        "another schedule would leave ranks of a pipeline idle for less time, with no more memory. No rank is to "
+        "blame: it comes after all faults, and in the text with the pipeline",
         "Another schedule of the pipeline is faster.",
         (
             Claim(
@@ -267,6 +270,7 @@ KINDS = (
         ),
         unit=OF_IDLING,
         mended="with that schedule",
+        is_fault=False,
     ),
     Kind(
         "rl-long-tail",
@@ -396,7 +400,7 @@ SCALING_KINDS = (
     ),
     Kind(
         "unresolved",
-        "late, and the samples do not say why",
+        "ranks are late, and the samples do not say why",
         "Ranks are late, and the samples do not explain why.",
         (Claim("{Ranks} {arrives|arrive} late here; the samples do not explain why"),),
         unit=OF_LOSS,

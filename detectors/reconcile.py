@@ -50,7 +50,7 @@ def extent_of(finding: Finding, timeline: Timeline, psg: PSG, table: BlameTable 
         blamed = np.unique(table.target[finding.entries])
         blamed = blamed[blamed < table.numbering.transfer]
         if len(blamed):
-            return Extent(ranks, blamed, none, _stretches_s(finding.entries, timeline, table))
+            return Extent(ranks, blamed, none, _intervals_s(finding.entries, timeline, table))
     if vertex < 0:
         return Extent(ranks, none, none)
     if psg[vertex].kind is VertexKind.COMM:
@@ -62,7 +62,7 @@ def extent_of(finding: Finding, timeline: Timeline, psg: PSG, table: BlameTable 
     return Extent(ranks, np.flatnonzero(there), none)
 
 
-def _stretches_s(entries: IntArray, timeline: Timeline, table: BlameTable) -> FloatArray:
+def _intervals_s(entries: IntArray, timeline: Timeline, table: BlameTable) -> FloatArray:
     """For what of a run some entries of the blame are told: since who was late last met the others ``[windows, 2]``."""
     calls, intervals = timeline.calls, table.intervals
     direct = np.append(reaching_entries(entries, table)[0], 0.0)  # the last for no group

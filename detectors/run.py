@@ -10,13 +10,14 @@ from scalana.detectors.delays.time_split import split_time
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
 from scalana.detectors.when.marks import steps_of
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
-from scalana.detectors.when.told import tell_regions, tell_steps
+from scalana.detectors.when.told import tell_loading, tell_regions, tell_steps
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -43,7 +44,7 @@ def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
     _count_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
-    ordered = sorted(findings, key=lambda finding: -finding.lost_s)
+    ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
     analysis = Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
     _tell_when(analysis, steps if steps is not None else steps_of(ppg))
     return analysis
@@ -59,11 +60,12 @@ def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
 
 
 def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
-    """Add what regions and steps tell."""
+    """Add what regions, loaders of data and steps tell."""
     ppg, waits, table = analysis.ppg, analysis.waits, analysis.blame
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
+    tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
     if steps is not None:
         analysis.steps = steps
         analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))

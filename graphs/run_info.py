@@ -25,7 +25,6 @@ _SHOWN = 3
 """Files that could not be read that are named one by one."""
 
 _OWN_WAYS = {
-    "/torch/distributed/rpc/": "torch.distributed.rpc",
     "/horovod/": "Horovod",
     "/ray/util/collective/": "Ray's collectives",
     "/device_communicators/pynccl": "NCCL of its own (pynccl)",

@@ -18,6 +18,7 @@ HOOKS = (
     ("torch.distributed.launcher.api", "scalana.runtime.torch.launcher", "launcher_imported"),
     ("torch.optim.optimizer", "scalana.runtime.torch.optimizers", "record_steps"),
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
+    ("torch.utils.data.dataloader", "scalana.runtime.torch.loaders", "record_loading"),
     ("torch.distributed.pipelining.stage", "scalana.runtime.pipeline.torch_pipelining", "patch_stage"),
     ("torch.distributed.pipelining.schedules", "scalana.runtime.pipeline.torch_pipelining", "patch_schedules"),
     ("megatron.core.pipeline_parallel.schedules", "scalana.runtime.pipeline.megatron", "patch_schedules"),

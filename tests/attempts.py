@@ -1,7 +1,8 @@
 """Second attempts: what measures seconds of a busy machine may be measured anew, and each time that it is, is counted.
 
-A test that needs several attempts goes over :func:`attempts`. What needed more than one stands at the end of the
-output: a test that does so each time has bounds that are too tight, or has found something.
+A test that needs several attempts of a part goes over :func:`attempts`; one with the mark ``measured`` is run anew as a
+whole, once, with what its fixtures make for it alone. What needed more than one stands at the end of the output: a test
+that does so each time has bounds that are too tight, or has found something.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 PROPERTY = "attempts"
 """Of a test's report: how many attempts it made."""
+MARK = "measured"
+"""Of a test that measures seconds or shares of a program, which other things on the machine may spoil."""
 
 _running: list[pytest.Item] = []
 
@@ -41,12 +45,20 @@ def summary(reports: list[pytest.TestReport]) -> list[str]:
     return [f"{tests} needed a second attempt:", *(f"  {name} ({count})" for name, count in sorted(needed.items()))]
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Remembers which test runs."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """Runs a test, and remembers which one runs; one that measures gets a second attempt where the first fails."""
     _running[:] = [item]
-    yield
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if item.get_closest_marker(MARK) and any(report.failed for report in reports):
+        _count(2)
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     _running.clear()
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -11,7 +11,28 @@ from tests.attempts import summary
 pytest_plugins = ["pytester"]
 
 TESTS = """
+import pytest
+
 from tests.attempts import attempts
+
+made = []
+
+@pytest.mark.measured
+def test_is_spoilt_once(tmp_path):
+    made.append(tmp_path)
+    assert len(set(made)) == 2
+
+@pytest.mark.measured
+def test_is_spoilt_always():
+    assert False
+
+@pytest.mark.measured
+def test_is_spoilt_never():
+    pass
+
+def test_is_not_measured():
+    made.append(None)
+    assert made.count(None) == 1 and False
 
 def test_needs_none():
     for number in attempts(3):
@@ -34,9 +55,11 @@ def run(pytester: pytest.Pytester, *options: str) -> list[str]:
     """The lines that tell of second attempts."""
     pytester.makeconftest("from tests.attempts import pytest_runtest_protocol, pytest_terminal_summary")
     pytester.makepyfile(TESTS)
-    lines = pytester.runpytest_subprocess(*options).outlines
-    begin = next(number for number, line in enumerate(lines) if "second attempt" in line)
-    return lines[begin : begin + 3]
+    pytester.makeini("[pytest]\nmarkers = measured")
+    done = pytester.runpytest_subprocess(*options)
+    done.assert_outcomes(passed=4, failed=3)
+    begin = next(number for number, line in enumerate(done.outlines) if "second attempt" in line)
+    return done.outlines[begin : begin + 5]
 
 
 @pytest.mark.parametrize(
@@ -47,8 +70,13 @@ def test_they_are_counted_and_said_at_the_end(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
     first, *others = run(pytester, *options)
-    assert first == "2 tests needed a second attempt:"
-    assert [line.rpartition("::")[2] for line in others] == ["test_needs_more_than_it_has (3)", "test_needs_two (2)"]
+    assert first == "4 tests needed a second attempt:"
+    assert [line.rpartition("::")[2] for line in others] == [
+        "test_is_spoilt_always (2)",
+        "test_is_spoilt_once (2)",
+        "test_needs_more_than_it_has (3)",
+        "test_needs_two (2)",
+    ]
 
 
 def test_where_none_was_needed_nothing_is_said() -> None:

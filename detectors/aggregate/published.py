@@ -33,7 +33,7 @@ COLLECTIVE = (Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER)
 ENTERED = (VertexKind.LOOP, VertexKind.BRANCH, VertexKind.FUNCTION, VertexKind.REGION, VertexKind.CALL)
 """Kinds whose body the walk enters at its end; inlined functions are part of the path as their bodies are."""
 
-Spot = tuple[int, int]
+CodeLocation = tuple[int, int]
 """(rank, vertex)"""
 
 
@@ -41,10 +41,10 @@ Spot = tuple[int, int]
 class Walk:
     """One backtracking."""
 
-    start: Spot
-    steps: list[Spot]
+    start: CodeLocation
+    steps: list[CodeLocation]
     """From the start to the end of the walk."""
-    cause: Spot
+    cause: CodeLocation
     """The place on the way that is taken for the cause."""
     seconds: float
     """What makes the start problematic: its time above the typical one."""
@@ -54,7 +54,7 @@ class Walk:
 class Published:
     """What the published method finds."""
 
-    abnormal: list[Spot]
+    abnormal: list[CodeLocation]
     non_scalable: list[tuple[int, float]]
     """(vertex, slope in log-log), steepest first."""
     walks: list[Walk]
@@ -72,7 +72,10 @@ def detect(ppg: PPG, waits: WaitStates, growth: Sequence[tuple[int, float]] = ()
     abnormal = abnormal_vertices(time_s)
     flagged = set(abnormal)
     depends = dependences(ppg, waits)
-    starts = [(spot, float(time_s[spot[1], spot[0]] - typical[spot[1]])) for spot in abnormal]
+    starts = [
+        (code_location, float(time_s[code_location[1], code_location[0]] - typical[code_location[1]]))
+        for code_location in abnormal
+    ]
     for vertex, _ in growth:
         rank = int(np.argmax(time_s[vertex]))
         if (rank, vertex) not in flagged:
@@ -86,7 +89,7 @@ def detect(ppg: PPG, waits: WaitStates, growth: Sequence[tuple[int, float]] = ()
     return result
 
 
-def abnormal_vertices(time_s: FloatArray, threshold: float = ABNORMAL) -> list[Spot]:
+def abnormal_vertices(time_s: FloatArray, threshold: float = ABNORMAL) -> list[CodeLocation]:
     """(rank, vertex) pairs whose time exceeds the vertex' median over ranks, largest excess first.
 
     ``time_s`` is ``[vertices, ranks]``.
@@ -115,7 +118,7 @@ def non_scalable_vertices(time_s: FloatArray, ranks: Sequence[int]) -> list[tupl
     return [(int(rows[row]), float(slope[row])) for row in order]
 
 
-def dependences(ppg: PPG, waits: WaitStates) -> dict[Spot, Spot]:
+def dependences(ppg: PPG, waits: WaitStates) -> dict[CodeLocation, CodeLocation]:
     """For every (rank, communication vertex) that waits, the (rank, vertex) that it waits for most."""
     calls, locations = ppg.timeline.calls, ppg.timeline.locations
     rows = np.flatnonzero((waits.wait_s > 0.0) & (waits.culprit >= 0))
@@ -127,7 +130,7 @@ def dependences(ppg: PPG, waits: WaitStates) -> dict[Spot, Spot]:
     edges, number = np.unique(keys, axis=0, return_inverse=True)
     seconds = np.bincount(number.reshape(-1), weights=waits.wait_s[rows])
     total = ppg.metrics["comm_s"]
-    result: dict[Spot, Spot] = {}
+    result: dict[CodeLocation, CodeLocation] = {}
     for edge in np.argsort(seconds, kind="stable").tolist():  # the largest of a pair comes last and stays
         mine, vertex, other, there = (int(value) for value in edges[edge])
         if seconds[edge] >= SHARE * max(float(total[vertex, mine]), 1e-300):
@@ -135,7 +138,7 @@ def dependences(ppg: PPG, waits: WaitStates) -> dict[Spot, Spot]:
     return result
 
 
-def backtrack(psg: PSG, depends: dict[Spot, Spot], start: Spot) -> list[Spot]:
+def backtrack(psg: PSG, depends: dict[CodeLocation, CodeLocation], start: CodeLocation) -> list[CodeLocation]:
     """Walk backwards from ``start``: over to the rank that is waited for, into the ends of loops, to predecessors."""
     rank, vertex = start
     steps = [start]
@@ -144,7 +147,7 @@ def backtrack(psg: PSG, depends: dict[Spot, Spot], start: Spot) -> list[Spot]:
     while True:
         here = psg[vertex]
         is_start = len(steps) == 1
-        following: Spot | None = None
+        following: CodeLocation | None = None
         if here.kind is VertexKind.COMM and not crossed:
             if _is_collective(here.operation) and not is_start:
                 return steps
@@ -167,7 +170,7 @@ def backtrack(psg: PSG, depends: dict[Spot, Spot], start: Spot) -> list[Spot]:
         steps.append(following)
 
 
-def _predecessor(psg: PSG, rank: int, vertex: int, seen: set[Spot]) -> Spot | None:
+def _predecessor(psg: PSG, rank: int, vertex: int, seen: set[CodeLocation]) -> CodeLocation | None:
     """The vertex before ``vertex`` in order, else the first one above that was not seen; None at the root."""
     while True:
         here = psg[vertex]
@@ -186,21 +189,26 @@ def _is_collective(operation: int) -> bool:
     return operation in BY_CODE and BY_CODE[operation].waits in COLLECTIVE
 
 
-def _cause(steps: list[Spot], psg: PSG, time_s: FloatArray, typical: FloatArray, flagged: set[Spot]) -> Spot:
+def _cause(
+    steps: list[CodeLocation], psg: PSG, time_s: FloatArray, typical: FloatArray, flagged: set[CodeLocation]
+) -> CodeLocation:
     """On a way, the abnormal computation with the most time above typical, else the longest computation."""
-    work = [spot for spot in steps if psg[spot[1]].kind is not VertexKind.COMM]
-    abnormal = [spot for spot in work if spot in flagged]
+    work = [code_location for code_location in steps if psg[code_location[1]].kind is not VertexKind.COMM]
+    abnormal = [code_location for code_location in work if code_location in flagged]
     if abnormal:
-        return max(abnormal, key=lambda spot: float(time_s[spot[1], spot[0]] - typical[spot[1]]))
-    longest = max(work, key=lambda spot: float(time_s[spot[1], spot[0]]), default=None)
+        return max(
+            abnormal,
+            key=lambda code_location: float(time_s[code_location[1], code_location[0]] - typical[code_location[1]]),
+        )
+    longest = max(work, key=lambda code_location: float(time_s[code_location[1], code_location[0]]), default=None)
     if longest is None or time_s[longest[1], longest[0]] <= 0.0:
         return steps[0]
     return longest
 
 
-def _findings(walks: list[Walk], ppg: PPG, depends: dict[Spot, Spot]) -> list[Finding]:
+def _findings(walks: list[Walk], ppg: PPG, depends: dict[CodeLocation, CodeLocation]) -> list[Finding]:
     psg = ppg.psg
-    by_cause: dict[Spot, list[Walk]] = {}
+    by_cause: dict[CodeLocation, list[Walk]] = {}
     for walk in walks:
         by_cause.setdefault(walk.cause, []).append(walk)
     total = max(sum(walk.seconds for walk in walks), 1e-300)
@@ -210,9 +218,9 @@ def _findings(walks: list[Walk], ppg: PPG, depends: dict[Spot, Spot]) -> list[Fi
         longest = max(group, key=lambda walk: walk.seconds)
         seconds = sum(walk.seconds for walk in group)
         hops = [
-            _hop(ppg, spot)
-            for number, spot in enumerate(longest.steps[: longest.steps.index((rank, vertex))])
-            if psg[spot[1]].kind is VertexKind.COMM and (number == 0 or spot in depends)
+            _hop(ppg, code_location)
+            for number, code_location in enumerate(longest.steps[: longest.steps.index((rank, vertex))])
+            if psg[code_location[1]].kind is VertexKind.COMM and (number == 0 or code_location in depends)
         ]
         findings.append(
             Finding(
@@ -224,15 +232,15 @@ def _findings(walks: list[Walk], ppg: PPG, depends: dict[Spot, Spot]) -> list[Fi
     return sorted(findings, key=lambda finding: -finding.lost_s)
 
 
-def _hop(ppg: PPG, spot: Spot) -> Hop:
-    rank, vertex = spot
+def _hop(ppg: PPG, code_location: CodeLocation) -> Hop:
+    rank, vertex = code_location
     here = ppg.psg[vertex]
     operation = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
     wait = float(ppg.metrics["wait_s"][vertex, rank])
     return Hop(rank, here.place.file, here.place.line, ppg.psg.function_of(vertex), here.kind.value, operation, wait)
 
 
-def largest_imbalance(ppg: PPG) -> Spot | None:
+def largest_imbalance(ppg: PPG) -> CodeLocation | None:
     """The (rank, vertex) outside communication at which a rank's time is furthest above the mean of all ranks."""
     time_s = ppg.metrics["time_s"].copy()
     time_s[[vertex.index for vertex in ppg.psg.vertices if vertex.kind is VertexKind.COMM]] = 0.0

@@ -19,7 +19,7 @@ from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_rang
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import ROW, Calls, Timeline
-from scalana.runtime.operations import BY_CODE, GIVING, Waits
+from scalana.runtime.operations import BY_CODE, BY_NAME, GIVING, Waits
 
 AT_ONCE = 0.5
 """Part of its stay within which a member must leave once another has come, to have waited for it."""
@@ -60,6 +60,7 @@ class Rule(IntEnum):
 
 _ROOTED = np.isin(range(max(Waits) + 1), (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS, Waits.NAMED))
 _MESSAGE = np.isin(range(max(Waits) + 1), (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
+_TAKE = BY_NAME["take"].code
 _RULES = np.full(max(Waits) + 1, Rule.NONE, dtype=np.int8)
 _RULES[[Waits.ALL, Waits.LOWER]] = Rule.LAST, Rule.LOWER
 
@@ -136,6 +137,8 @@ def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice
     own = culprit >= 0
     own[own] = calls.location[culprit[own]] == calls.location[at][own]
     wait[own | (culprit < 0)] = 0.0
+    # A thread beside the main one that has nothing to do is none in which its process waits.
+    wait[(calls.operation[at] == _TAKE) & ~timeline.locations.is_main[calls.location[at]]] = 0.0
     culprit[wait <= 0.0] = -1
     instance_of[wait <= 0.0] = -1
     return WaitStates(wait, culprit, instance_of)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
-from scalana.detectors.whatif.changes import StretchExcess, stretch_excess
+from scalana.detectors.rollup.candidates import MOST, Candidate, CodeLocation, add
+from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 WHOLLY = 0.8
 """Part of what late ranks do somewhere that must be in excess, for the others to do next to nothing there."""
 
-Measured = tuple[Candidate, StretchExcess | None]
+Measured = tuple[Candidate, IntervalExcess | None]
 """A candidate with its excess, where it is on own work."""
 
 
@@ -27,8 +27,8 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
     result: list[Measured] = []
     of_call: dict[tuple[Place, Place | None], int] = {}
     for candidate in candidates:
-        own = candidate.spot.kind == TargetKind.OWN
-        excess = stretch_excess(candidate, table, timeline) if own else None
+        own = candidate.code_location.kind == TargetKind.OWN
+        excess = interval_excess(candidate, table, timeline) if own else None
         function = _function(candidate, psg) if excess is not None and _wholly(excess) else -1
         call = (psg[function].place, psg[function].site) if function >= 0 else None
         row = of_call.get(call, -1) if call is not None else -1
@@ -36,8 +36,8 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
             main, largest = result[row][0], result[row][0].lost_s
             add(main, candidate)
             if largest < MOST * main.lost_s:
-                main.spot = Spot(TargetKind.OWN, function, -1)
-            result[row] = main, stretch_excess(main, table, timeline)
+                main.code_location = CodeLocation(TargetKind.OWN, function, -1)
+            result[row] = main, interval_excess(main, table, timeline)
             continue
         if call is not None:
             of_call.setdefault(call, len(result))
@@ -47,14 +47,14 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
 
 def _function(candidate: Candidate, psg: PSG) -> int:
     """The function that holds a candidate, if there is no communication in it; else -1."""
-    vertex = candidate.spot.vertex
+    vertex = candidate.code_location.vertex
     function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 <= vertex < len(psg) else -1
     if function < 0 or psg[function].place.name == "<module>" or psg.communicates(function):
         return -1
     return function
 
 
-def _wholly(excess: StretchExcess) -> bool:
+def _wholly(excess: IntervalExcess) -> bool:
     """Whether what a candidate's ranks did in stretches in which they did more than usual is nearly all excess."""
     over = excess.over_s > 0.0
     return float(excess.over_s[over].sum()) >= WHOLLY * float(excess.did_s[over].sum())

@@ -8,6 +8,7 @@ from itertools import compress
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding, Hop
@@ -17,7 +18,7 @@ from scalana.detectors.late_ranks.evidence import computes_more, describe, may_c
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
-from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, stretches_of
+from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, sync_intervals_of
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
 from scalana.detectors.noise.significance import DEAD_BAND, Significance, significance
 from scalana.detectors.noise.task_farms import TaskFarm
@@ -25,7 +26,7 @@ from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
-from scalana.detectors.whatif.changes import StretchExcess, change_of
+from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.shards import each
@@ -75,7 +76,7 @@ class _Case:
 
     candidate: Candidate
     finding: Finding
-    excess: StretchExcess | None
+    excess: IntervalExcess | None
     once: bool
     """Whether it happened too rarely for its noise to be known."""
 
@@ -85,7 +86,7 @@ def detect(
 ) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
     total = float(waits.all_s(timeline).sum())
-    recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return []
     run = _Run(timeline, psg, table, replay, total, recorded)
@@ -113,7 +114,7 @@ def _judged(large: list[Candidate], run: _Run) -> Significance:
 
 
 def _late(large: list[Candidate], small: list[Candidate], judged: Significance, run: _Run) -> list[Measured]:
-    """The candidates that are late by themselves, and what of the others lies in pieces of work that are far larger
+    """The candidates that are late by themselves, and what of the others lies in tasks that are far larger
     than their like (with ``small`` ones beside these)."""
     table, timeline, psg = run.table, run.timeline, run.psg
     tasks = UnevenTasks.of(table, timeline, WORTH * run.recorded_s)
@@ -134,7 +135,7 @@ def _late(large: list[Candidate], small: list[Candidate], judged: Significance, 
 
 
 def _case(
-    candidate: Candidate, excess: StretchExcess | None, judged: Significance, contention: CoreContention, run: _Run
+    candidate: Candidate, excess: IntervalExcess | None, judged: Significance, contention: CoreContention, run: _Run
 ) -> _Case | None:
     """A candidate that costs enough, for how sure one can be of it; None for any other."""
     table, timeline = run.table, run.timeline
@@ -175,7 +176,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
             continue  # ranks that start one after the other, each with the same modules
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
         if case.excess is not None:
-            finding.evidence["stretches"] = stretches_of(candidate, table, timeline, case.excess)
+            finding.evidence["sync_intervals"] = sync_intervals_of(candidate, table, timeline, case.excess)
         finding.advice = advise(finding)
         findings.append(finding)
         if len(findings) == MOST_FINDINGS:
@@ -197,14 +198,14 @@ def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
 
 def _is_import(candidate: Candidate, psg: PSG) -> bool:
     """Whether a candidate is the import of a module."""
-    vertex = candidate.spot.vertex if candidate.spot.kind == TargetKind.OWN else -1
+    vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
     return 0 <= vertex < len(psg) and psg[vertex].kind is VertexKind.CALL and psg[vertex].place.name == "import"
 
 
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     """Whether what is late from before its record starts later than the others by far more than those lie apart:
     a launcher starts ranks one after the other, the later the fewer cores they have."""
-    if candidate.spot.kind != TargetKind.CARRIED_IN:
+    if candidate.code_location.kind != TargetKind.CARRIED_IN:
         return True
     locations = timeline.locations
     late, main = np.isin(locations.rank, candidate.ranks), locations.is_main
@@ -223,14 +224,14 @@ def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], 
     behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
     if behind is None:
         return
-    place = psg[max(behind.spot.vertex, 0)].place
-    line, _ = behind.spot.lines(place)
+    place = psg[max(behind.code_location.vertex, 0)].place
+    line, _ = behind.code_location.lines(place)
     if any((told.file, told.line) == (place.file, line) for told in (finding, *larger)):
         return
     finding.evidence["behind"] = {
         "file": place.file,
         "line": line,
-        "function": psg.function_of(max(behind.spot.vertex, 0)),
+        "function": psg.function_of(max(behind.code_location.vertex, 0)),
         "ranks": behind.ranks,
         "lost_s": behind.lost_s,
     }
@@ -244,7 +245,7 @@ def finding_root(finding: Finding) -> Hop:
 
 def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Significance) -> float:
     """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
-    if candidate.spot.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
+    if candidate.code_location.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
         return WORTH_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
@@ -272,8 +273,8 @@ def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
     return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
 
 
-def _finding(candidate: Candidate, excess: StretchExcess | None, run: _Run) -> Finding:
-    finding = finding_at(candidate.spot, candidate.ranks, candidate.lost_s, run.psg)
+def _finding(candidate: Candidate, excess: IntervalExcess | None, run: _Run) -> Finding:
+    finding = finding_at(candidate.code_location, candidate.ranks, candidate.lost_s, run.psg)
     finding.lost_share = candidate.lost_s / run.total_s
     finding.entries = candidate.entries
     finding.evidence = describe(candidate, run.table, run.timeline, run.psg, excess)
@@ -281,7 +282,7 @@ def _finding(candidate: Candidate, excess: StretchExcess | None, run: _Run) -> F
 
 
 def _kind(candidate: Candidate, finding: Finding, programs: float, run: _Run) -> str:
-    kind = candidate.spot.kind
+    kind = candidate.code_location.kind
     if kind == TargetKind.CARRIED_IN:
         return "carried-in"
     if kind == TargetKind.UNRESOLVED:

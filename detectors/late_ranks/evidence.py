@@ -10,7 +10,7 @@ from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, library_place
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.place_time import place_time, times_run
-from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
+from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -51,14 +51,14 @@ def occurrences(candidate: Candidate, table: BlameTable) -> int:
 
 
 def describe(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: StretchExcess | None
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: IntervalExcess | None
 ) -> dict[str, object]:
     """Evidence for the report. Seconds are means over the finding's ranks, and over the others.
 
     ``excess`` is the candidate's, of one on own work.
     """
     evidence: dict[str, object] = {"occurrences": occurrences(candidate, table)}
-    if candidate.spot.kind != TargetKind.OWN or excess is None:
+    if candidate.code_location.kind != TargetKind.OWN or excess is None:
         return evidence
     time = place_time(candidate, table, timeline, psg)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
@@ -68,7 +68,7 @@ def describe(
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
-        runs = times_run(candidate.spot.vertex, here, timeline, psg)
+        runs = times_run(candidate.code_location.vertex, here, timeline, psg)
         if runs is not None:
             evidence["runs_here"], evidence["runs_others"] = runs
     shares = excess.shares()
@@ -76,15 +76,15 @@ def describe(
         evidence["cpu_share"], evidence["core_wait_share"] = shares
         evidence["sleeps"] = excess.asleep
     if excess.of_pieces:
-        evidence["large_pieces"], evidence["large_pieces_over_s"] = len(excess.over_s), float(excess.over_s.sum())
+        evidence["large_tasks"], evidence["large_tasks_over_s"] = len(excess.over_s), float(excess.over_s.sum())
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
     leaf = leaf_of(candidate, table, timeline, psg)
     if leaf is not None:
         evidence["leaf"] = leaf
-    evidence["callers"] = callers(candidate.spot.vertex, psg)
-    inside = library_place(candidate.spot.vertex, psg)
+    evidence["callers"] = callers(candidate.code_location.vertex, psg)
+    inside = library_place(candidate.code_location.vertex, psg)
     if inside is not None:
-        called = psg[candidate.spot.vertex].place.name
+        called = psg[candidate.code_location.vertex].place.name
         evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": called}
     return evidence

@@ -14,7 +14,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import steps_below, work_below
-from scalana.detectors.whatif.changes import StretchExcess, stretch_excess
+from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -24,20 +24,20 @@ MADE_UP = 0.5
 
 
 def is_made_up_for(
-    candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
+    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> bool:
     """Whether most of a candidate's excess is missing at other lines where the same function is called."""
-    spot = candidate.spot
-    if spot.kind != TargetKind.OWN or not 0 <= spot.vertex < len(psg):
+    code_location = candidate.code_location
+    if code_location.kind != TargetKind.OWN or not 0 <= code_location.vertex < len(psg):
         return False
-    library = psg[spot.vertex].kind is VertexKind.CALL
-    if not library and spot.line <= 0:
+    library = psg[code_location.vertex].kind is VertexKind.CALL
+    if not library and code_location.line <= 0:
         return False
-    alike = _of_library(spot.vertex, timeline, psg) if library else _of_helper(candidate, table, timeline, psg)
+    alike = _of_library(code_location.vertex, timeline, psg) if library else _of_helper(candidate, table, timeline, psg)
     own = np.unique(table.target[candidate.entries])
     if not len(np.setdiff1d(alike, own)):
         return False
-    together = stretch_excess(candidate, table, timeline, np.union1d(alike, own))
+    together = interval_excess(candidate, table, timeline, np.union1d(alike, own))
     return _with_core_s(together) < MADE_UP * _with_core_s(excess)
 
 
@@ -56,7 +56,7 @@ def _of_helper(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     for steps, seconds in work_below(candidate, table, timeline, psg):
         called[steps[0].place if steps else NOWHERE] += seconds
     helper = max(called, key=lambda place: called[place], default=NOWHERE)
-    function = psg.enclosing(candidate.spot.vertex, VertexKind.FUNCTION)
+    function = psg.enclosing(candidate.code_location.vertex, VertexKind.FUNCTION)
     if helper == NOWHERE or function < 0:
         return np.zeros(0, np.int64)
     root, known = psg[function].place, dict[int, bool]()
@@ -66,7 +66,7 @@ def _of_helper(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     return np.flatnonzero([known[at] for at in timeline.activities.vertex.tolist()])
 
 
-def _with_core_s(excess: StretchExcess) -> float:
+def _with_core_s(excess: IntervalExcess) -> float:
     """An excess without what is waited for a core, which is by chance now at one line and now at another."""
     return float((excess.over_s - excess.over_core_wait_s).sum())
 

@@ -13,7 +13,7 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.rollup.candidates import Candidate, join_entries
-from scalana.detectors.whatif.changes import excess_of, stretch_excess
+from scalana.detectors.whatif.changes import excess_of, interval_excess
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
@@ -41,15 +41,19 @@ def next_cause(
     mended = without(candidate, table, timeline, replay)
     waits = find_waits(mended)
     behind = blame(mended, waits, table.work)
-    before = {c.spot: c.lost_s for c in join_entries(table, timeline, psg)}
+    before = {c.code_location: c.lost_s for c in join_entries(table, timeline, psg)}
     contention, joined = CoreContention.of(timeline), join_waits(timeline)
     for other in join_entries(behind, mended, psg):
-        grown = other.lost_s - before.get(other.spot, 0.0)
-        if other.spot.kind != TargetKind.OWN or other.spot == candidate.spot or grown < WORTH * candidate.lost_s:
+        grown = other.lost_s - before.get(other.code_location, 0.0)
+        if (
+            other.code_location.kind != TargetKind.OWN
+            or other.code_location == candidate.code_location
+            or grown < WORTH * candidate.lost_s
+        ):
             continue
         if _rests(other, behind, timeline, joined):
             continue
-        excess = stretch_excess(other, behind, mended)
+        excess = interval_excess(other, behind, mended)
         if is_made_up_for(other, excess, behind, mended, psg):
             continue
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.

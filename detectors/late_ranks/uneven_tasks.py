@@ -16,8 +16,8 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
-from scalana.detectors.whatif.changes import StretchExcess, change_of
+from scalana.detectors.rollup.candidates import MOST, Candidate, CodeLocation, add
+from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns
@@ -40,7 +40,7 @@ APART = 0.75
 OFTEN = 0.25
 """Part of the large pieces that are waited for that must be larger than those of who waits."""
 SHORT = 0.05
-"""Part of the bursts in which a rank spends its time below which a burst is no piece of work."""
+"""Part of the bursts in which a rank spends its time below which a burst is no task."""
 NOTABLE = 0.1
 """Part of what ranks compute at a place that must be in excess."""
 
@@ -90,7 +90,7 @@ class UnevenTasks:
         timeline: Timeline,
         psg: PSG,
         replay: Replay,
-    ) -> list[tuple[Candidate, StretchExcess]]:
+    ) -> list[tuple[Candidate, IntervalExcess]]:
         """What of some candidates, whose ranks are not late by themselves, lies in large pieces; those in one stretch
         of code without communication are one cause, with ``small`` ones there. It costs the waiting that goes with
         these pieces."""
@@ -101,7 +101,7 @@ class UnevenTasks:
         beside: dict[Place, list[Candidate]] = defaultdict(list)
         if groups:
             for candidate in small:
-                if candidate.spot.kind == TargetKind.OWN:
+                if candidate.code_location.kind == TargetKind.OWN:
                     beside[_stretch_of_code(candidate, psg)].append(candidate)
         found = []
         for place, group in groups.items():
@@ -117,7 +117,7 @@ class UnevenTasks:
                 found.append((joined, excess))
         return found
 
-    def excess(self, candidate: Candidate, table: BlameTable, timeline: Timeline) -> StretchExcess | None:
+    def excess(self, candidate: Candidate, table: BlameTable, timeline: Timeline) -> IntervalExcess | None:
         """What a candidate's ranks do at its place in large pieces, above what they do there in others; None if it is
         nothing notable."""
         if not self.large.any():
@@ -142,7 +142,7 @@ class UnevenTasks:
         if over_s <= 0.0 or over_s < NOTABLE * float(cpu_s[here].sum()):
             return None
         part = min(1.0, over_s / float(cpu_s[large].sum()))
-        return StretchExcess(
+        return IntervalExcess(
             burst, own.seconds[rows], np.searchsorted(burst, large), np.searchsorted(burst, large, side="right"),
             location[large], did_s[large], cpu_s[large], part * did_s[large], part * cpu_s[large],
             part * core_wait_s[large], of_pieces=True,
@@ -153,19 +153,19 @@ def _join(group: list[Candidate], psg: PSG) -> Candidate:
     """One candidate of several in one stretch of code: at the largest if that holds most, else at what contains all."""
     group = sorted(group, key=lambda candidate: -candidate.lost_s)
     largest, lost_s = group[0], sum(candidate.lost_s for candidate in group)
-    spot = largest.spot
+    code_location = largest.code_location
     if largest.lost_s < MOST * lost_s:
-        chains = [_without_calls(candidate.spot.vertex, psg) for candidate in group]
+        chains = [_without_calls(candidate.code_location.vertex, psg) for candidate in group]
         places = [{psg[vertex].place for vertex in chain} for chain in chains]
         named = [v for v in chains[0] if psg[v].kind in _NAMED and all(psg[v].place in other for other in places)]
-        spot = Spot(spot.kind, named[0], -1) if named else spot
+        code_location = CodeLocation(code_location.kind, named[0], -1) if named else code_location
     ranks = sorted({rank for candidate in group for rank in candidate.ranks})
-    return Candidate(spot, np.concatenate([candidate.entries for candidate in group]), lost_s, ranks)
+    return Candidate(code_location, np.concatenate([candidate.entries for candidate in group]), lost_s, ranks)
 
 
 def _stretch_of_code(candidate: Candidate, psg: PSG) -> Place:
     """The outermost loop or function around a candidate that is without communication."""
-    return psg[_without_calls(candidate.spot.vertex, psg)[-1]].place
+    return psg[_without_calls(candidate.code_location.vertex, psg)[-1]].place
 
 
 def _without_calls(vertex: int, psg: PSG) -> list[int]:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.candidates import Candidate, join_entries
-from scalana.detectors.whatif.changes import StretchExcess, excess_of, stretch_excess
+from scalana.detectors.whatif.changes import IntervalExcess, excess_of, interval_excess
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import PSG
@@ -71,7 +72,7 @@ class CoreContention:
         oversubscribed = wait_s > CROWDED * float(own.seconds.sum())
         return cls(oversubscribed, wait_s / cpu_s if oversubscribed and cpu_s > 0.0 else 0.0)
 
-    def programs_part(self, excess: StretchExcess, computing: bool = True) -> float:
+    def programs_part(self, excess: IntervalExcess, computing: bool = True) -> float:
         """Part of an excess that is due to the program, by its time on a CPU, waiting for one, and off it; of its time
         on a CPU nothing if it is known to be no more ``computing`` than others do.
 
@@ -88,7 +89,7 @@ class CoreContention:
         return min(1.0, (max(cpu_s, 0.0) * (1.0 + self.per_cpu) + max(asleep_s, 0.0)) / late_s)
 
 
-def computes_in_turn(excess: StretchExcess) -> bool:
+def computes_in_turn(excess: IntervalExcess) -> bool:
     """Whether what is late from time to time does more work then: not if it lacks a core for most of what it takes
     longer, and computes but a little longer than is usual, as one does on a slow core.
 
@@ -104,7 +105,7 @@ def computes_in_turn(excess: StretchExcess) -> bool:
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
     contention = CoreContention.of(timeline)
-    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded_s = all_recorded_s(timeline)
     outnumbered = ranks_without_core(run)
     return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
 
@@ -123,7 +124,7 @@ def _is_turns(
         if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
             return True
         # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
-        steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("stretches")
+        steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("sync_intervals")
         return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
     # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
     if not contention.oversubscribed and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
@@ -136,7 +137,7 @@ def _is_turns(
         if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
             return True
         return finding.lost_s < WORTH_UNRESOLVED * (1.0 + contention.per_cpu) * recorded_s
-    intervals = finding.evidence.get("stretches")
+    intervals = finding.evidence.get("sync_intervals")
     if not isinstance(intervals, float):
         return False
     cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
@@ -170,11 +171,11 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     if not contention.oversubscribed:
         return result
     contention = replace(contention, per_cpu=0.0)
-    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded_s = all_recorded_s(timeline)
     for candidate in join_entries(table, timeline, psg):
-        if candidate.spot.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
+        if candidate.code_location.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
             continue
-        part = contention.programs_part(stretch_excess(candidate, table, timeline))
+        part = contention.programs_part(interval_excess(candidate, table, timeline))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
 
@@ -197,7 +198,7 @@ def calls_without_core_s(inside_s: FloatArray, timeline: Timeline) -> FloatArray
     return np.maximum(inside_s - (LATENCY_S + payload / BYTES_PER_S), 0.0)
 
 
-def stretches_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess) -> float:
+def sync_intervals_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess) -> float:
     """Number of stretches between calls over which a candidate's excess spreads; of uneven ones the large ones count.
 
     That is (sum x)^2 / sum x^2 of the excess x of every stretch.

@@ -14,7 +14,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
 from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.detectors.rollup.place_time import place_time, runs_of_ranks
-from scalana.detectors.whatif.changes import StretchExcess, comparisons_blamed
+from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -45,7 +45,7 @@ AMONG, AMONG_UNEVEN = 0.6, 0.45
 """
 
 
-def is_ordinary(candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+def is_ordinary(candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
     """Whether ranks wait for messages of a candidate's, or for locks, which compute as much as most: ranks that have no
     work of their own, or that wait for work which those that do it at all do every time. Sleep is ordinary only
     where all ranks do it: workers that sleep may wait for something that is worth to be told."""
@@ -61,14 +61,14 @@ def is_ordinary(candidate: Candidate, excess: StretchExcess, table: BlameTable, 
 
 def takes_its_share(
     candidate: Candidate,
-    excess: StretchExcess | None,
+    excess: IntervalExcess | None,
     table: BlameTable,
     timeline: Timeline,
     psg: PSG,
     farms: list[TaskFarm],
 ) -> bool:
     """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
-    but take no longer than others for a piece of work, nor hand in the last one long after them. Who takes longer, and
+    but take no longer than others for a task, nor hand in the last one long after them. Who takes longer, and
     does fewer for that, is told as such (see :mod:`scalana.detectors.slow_workers.detect`).
 
     It is who hands out that may wait for them: if most is waiting of the pool's ranks for each other, or nearly
@@ -104,9 +104,9 @@ def takes_its_share(
 
 
 def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: Timeline) -> bool:
-    """Whether what a candidate's ranks do at its place are pieces of work of a pool; what is not resolved is."""
-    if candidate.spot.kind != TargetKind.OWN:
-        return candidate.spot.kind == TargetKind.UNRESOLVED
+    """Whether what a candidate's ranks do at its place are tasks of a pool; what is not resolved is."""
+    if candidate.code_location.kind != TargetKind.OWN:
+        return candidate.code_location.kind == TargetKind.UNRESOLVED
     own = timeline.own
     wanted = np.zeros(len(timeline.activities), dtype=bool)
     wanted[table.target[candidate.entries]] = True
@@ -116,7 +116,9 @@ def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: T
     return inside >= HANDED * float(own.seconds[rows].sum())
 
 
-def _work_s(candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
+def _work_s(
+    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
+) -> FloatArray:
     """What every rank computes at a candidate's place, or all that it spends there if that is sleep ``[ranks]``."""
     time = place_time(candidate, table, timeline, psg)
     return time.wall_s if excess.asleep else time.cpu_s
@@ -132,7 +134,7 @@ def _handed_on(candidate: Candidate, table: BlameTable, timeline: Timeline) -> b
 
 
 def _done_every_time(
-    candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
+    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> bool:
     """Whether every rank does as much at a candidate's place as any other, or nothing, and most of the candidate's do
     so in every round of the loop around it."""
@@ -146,7 +148,7 @@ def _done_every_time(
     spent_s = weighted_count(own.burst[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
     rank = timeline.locations.rank[calls.location]
     whole_s, squares = (weighted_count(rank, seconds, timeline.ranks) for seconds in (spent_s, spent_s * spent_s))
-    runs = runs_of_ranks(candidate.spot.vertex, timeline, psg)
+    runs = runs_of_ranks(candidate.code_location.vertex, timeline, psg)
     if np.count_nonzero(runs) < 2:
         return False
     every = (runs * squares > 0.0) & (whole_s**2 >= EVERY_TIME * runs * squares)
@@ -174,7 +176,7 @@ def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -
 
 
 def _most_work_alike(
-    candidate: Candidate, excess: StretchExcess, table: BlameTable, timeline: Timeline, psg: PSG
+    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> bool:
     """Whether most ranks have the same work, of which none of the candidate's does more: over the run, or, where
     whoever is free takes the next piece, by piece."""
@@ -196,7 +198,7 @@ def _most_work_alike(
     return bool(piece_s.max() <= (1.0 + ALIKE) * np.median(piece_s))
 
 
-def _stretches_alike(excess: StretchExcess, period_s: float) -> bool:
+def _stretches_alike(excess: IntervalExcess, period_s: float) -> bool:
     """Whether an excess does not come from stretches that compute far more than is ordinary."""
     cpu_s = excess.over_cpu_s[excess.over_cpu_s > 0.0]
     if not len(cpu_s):

@@ -1,4 +1,4 @@
-"""Pools: ranks that are handed pieces of work by one other rank, or take them from a counter in a window.
+"""Task farms: ranks that are handed tasks by one other rank, or take them from a counter in a window.
 
 Whoever is free takes the next piece. So one rank does more of them than another without being at fault, and a rank that
 is slow does fewer: they are to be compared by piece. The pieces are known exactly: own time between the call that
@@ -54,7 +54,7 @@ TOGETHER = 0.1
 
 @dataclass(slots=True)
 class TaskFarm:
-    """The pieces of work that end in one call of the program."""
+    """The tasks that end in one call of the program."""
 
     vertex: int
     """Vertex of that call, before which none but these ranks work."""

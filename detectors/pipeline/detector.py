@@ -12,6 +12,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.actions import OrderError
 from scalana.detectors.pipeline.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
+from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
@@ -35,21 +36,20 @@ class Pipelines:
     """See :mod:`scalana.detectors.pipeline`."""
 
     kinds = tuple(BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "schedule"))
-    needs = frozenset({Need.ACTIONS})
+    needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
-        """Diagnose every pipeline. What ranks do within its steps is explained, whatever is found there."""
+        """Diagnose every pipeline. Where its replay reproduces what was measured, what ranks do within its steps is
+        explained, whatever is found there."""
         outcome = Outcome()
         found = []
-        for pipeline in facts.pipelines:
-            recorded = read_pipeline(pipeline, facts.ppg.spans, facts.timeline)
-            if recorded is None:
-                continue
-            outcome.explained += extents(recorded)
+        for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
             except OrderError:
                 continue
+            if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
+                outcome.explained += extents(recorded)
             culprits = find_culprits(diagnosis)
             places = Places(facts.timeline, facts.psg, facts.blame)
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
@@ -61,8 +61,18 @@ class Pipelines:
         return outcome
 
 
+def read_all(facts: Facts) -> list[Recorded]:
+    """The pipelines of a run: those that engines tell of, and of other ranks those that messages show."""
+    spans, timeline = facts.ppg.spans, facts.timeline
+    told = [read_pipeline(pipeline, spans, timeline) for pipeline in facts.pipelines]
+    known = {rank for pipeline in facts.pipelines for rank in pipeline.ranks}
+    return [one for one in told if one is not None] + read_hand_written(timeline, spans, known)
+
+
 def engine_of(recorded: Recorded) -> Engine:
     """How the engine of a pipeline sends and receives."""
+    if recorded.sends is not None:
+        return recorded.sends
     if recorded.engine == "torch":
         return torch_engine(recorded.schedule)
     if recorded.engine == "megatron" and len(np.unique(recorded.rows.stage)) > len(recorded.ranks):

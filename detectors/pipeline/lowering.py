@@ -49,6 +49,8 @@ class SendWait(IntEnum):
     """Before the next message in the same direction; with the next receive in one batch, where it changes."""
     TURN = 3
     """Before the first action of the other direction."""
+    BLOCKING = 4
+    """Before anything else, a receive too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +253,14 @@ def _emit(
                     n += 1
             elif message >= 0 and rendezvous:
                 # In one batch with a send that is still open; otherwise the send is waited for first or later.
-                if open_message >= 0 and send_wait == 1 and forward == open_forward:
+                if open_message >= 0 and (send_wait == 4 or (send_wait == 1 and forward == open_forward)):
                     code[n], argument[n] = 4, open_message
                     n += 1
                     open_message = -1
                 code[n], argument[n] = 2, message
                 n += 1
             turned = forward != open_forward and kind[action] != 3
-            if open_message >= 0 and (send_wait == 1 or (send_wait >= 2 and turned)):
+            if open_message >= 0 and (send_wait == 1 or send_wait == 4 or (send_wait >= 2 and turned)):
                 code[n], argument[n] = 4, open_message
                 n += 1
                 open_message = -1

@@ -44,10 +44,17 @@ class ActionRows:
     messages to be taken; 0 where it did not or it is part of the wait for input."""
     sent_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """When what the action made was handed over to be sent, NaN where that was not seen; empty for nowhere."""
+    data_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Seconds between the end of the action before and the wait or begin of this one in which the rank waited for input
+    data, besides what :class:`Between` has; empty for none."""
+    gradients_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Seconds right after the end in which gradients were reduced over replicas, besides what :class:`Between` has;
+    empty for none."""
 
     def __post_init__(self) -> None:
-        if len(self.sent_s) != len(self.step):
-            object.__setattr__(self, "sent_s", np.full(len(self.step), np.nan))
+        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0)):
+            if len(getattr(self, name)) != len(self.step):
+                object.__setattr__(self, name, np.full(len(self.step), missing))
 
     @classmethod
     def of(
@@ -109,9 +116,9 @@ class Measured:
     host_s: FloatArray
     """What the host does before an operation, without the following ``[operations]``."""
     data_s: FloatArray
-    """``[operations]``; at the first operation of a step"""
+    """``[operations]``; at the first operation of an action"""
     gradients_s: FloatArray
-    """``[operations]``; at the first operation of the step after"""
+    """``[operations]``; at the first operation of the step after, or where a message is sent"""
     optimizer_s: FloatArray
     """``[operations]``; at the first operation of the step after"""
     late_s: FloatArray
@@ -259,7 +266,7 @@ class _Reading:
         entered = between.enter_s[kept][step, rows.rank]
         # A rank's first action: from where it entered the step, or from its wait, or from itself.
         own = np.where(np.isnan(rows.wait_begin_s), rows.begin_s, rows.wait_begin_s)
-        entered = np.where(np.isnan(entered), own, np.minimum(entered, own))
+        entered = np.where(np.isnan(entered) | ~self.starts, own, np.minimum(entered, own))
         self.entered = entered
         self.before = np.where(self.opens, entered, np.minimum(self.before, rows.begin_s))
         # After a meeting, from when the last rank came to it.
@@ -285,7 +292,8 @@ class _Reading:
         arrival, latency = self._arrivals(wait_begin)
         ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
         host = np.zeros(operations.size)
-        handing = self._handing_over(host)
+        reducing = np.zeros(operations.size)
+        handing = self._handing_over(host, reducing)
         lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside - handing, 0.0)
         np.add.at(host, operations.enter, lead)
         np.add.at(host, operations.run, np.maximum(rows.begin_s - np.maximum(ready, wait_begin), 0.0))
@@ -293,9 +301,11 @@ class _Reading:
         late[rows.rank[opened]] = (self.before - data)[opened] - origin
         last = len(steps) - 1
         tail = np.stack([self.between.gradients_s[self.kept[last]], self.between.optimizer_s[self.kept[last]]])
+        closes = operations.program.first[1:] - 1
+        tail[0, rows.rank[closes]] += self._unsent_gradients()[closes]
         ends = np.zeros(operations.program.ranks)
         np.maximum.at(ends, rows.rank, rows.end_s)
-        spread = [np.zeros(operations.size) for _ in range(3)]
+        spread = [np.zeros(operations.size), reducing, np.zeros(operations.size)]
         for into, seconds in zip(spread, (data, gradients, optimizer), strict=True):
             np.add.at(into, operations.enter, seconds)
         return Measured(
@@ -317,7 +327,7 @@ class _Reading:
         )
 
     def _boundaries(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Data before an action that starts a step, gradients and optimizer of the step before ``[actions]`` each.
+        """Data before an action, gradients and optimizer of the step before one that starts a step ``[actions]`` each.
 
         What does not fit between the two steps (it ran beside them) is cut.
         """
@@ -325,12 +335,13 @@ class _Reading:
         at = np.flatnonzero(self.starts)
         row, rank = self.kept[self.step[at]], self.rows.rank[at]
         data[at] = self.between.data_s[row, rank]
+        data += self.rows.data_s
         inner = at[~self.opens[at]]
         earlier = self.kept[self.step[inner] - 1]
         gradients[inner] = self.between.gradients_s[earlier, self.rows.rank[inner]]
+        gradients[inner] += self._unsent_gradients()[inner - 1]
         optimizer[inner] = self.between.optimizer_s[earlier, self.rows.rank[inner]]
-        room = np.zeros(len(self.step))
-        room[inner] = np.maximum(self.entered[inner] - self.before[inner], 0.0)
+        room = np.maximum(self.entered - self.before, 0.0)
         # A reduction in which all ranks meet is as long as the others are late: what is left of it counts.
         room_left = np.maximum(room - data - optimizer, 0.0)
         gradients[inner] = np.minimum(gradients[inner], room_left[inner])
@@ -343,11 +354,16 @@ class _Reading:
         operations, rows = self.operations, self.rows
         sent_by = operations.sender.copy()
         sent_by[operations.program.joined[sent_by]] += 1  # an overlapped pair sends after its second action
-        end = rows.end_s[sent_by]
+        end = rows.end_s[sent_by] + rows.gradients_s[sent_by]
         return sent_by, np.fmax(rows.sent_s[operations.sender], end)
 
-    def _handing_over(self, host: FloatArray) -> FloatArray:
-        """Count what the host does between an action and the sending of what it made, in ``host``.
+    def _unsent_gradients(self) -> FloatArray:
+        """Reducing gradients after an action that sends nothing ``[actions]``."""
+        return np.where(self.operations.outgoing < 0, self.rows.gradients_s, 0.0)
+
+    def _handing_over(self, host: FloatArray, gradients: FloatArray) -> FloatArray:
+        """Count what lies between an action and the sending of what it made: reducing in ``gradients``, what the host
+        does in ``host``.
 
         Returns how much of that lies before an action ``[actions]``.
         """
@@ -360,13 +376,20 @@ class _Reading:
         # Where a rank goes on to its next action at once, it is in nobody's way; two messages go one after the other.
         room = np.full(len(rows.step), np.inf)
         room[:-1] = np.where(self.starts[1:], np.inf, rows.begin_s[1:] - rows.end_s[:-1])
-        for send, m, seconds in zip(sends.tolist(), message.tolist(), took.tolist(), strict=True):
-            action = int(sent_by[m])
-            counted = min(max(seconds, 0.0), float(room[action])) if np.isfinite(seconds) else 0.0
-            room[action] -= counted
-            host[send] += counted
-            if action + 1 < len(before):
-                before[action + 1] += 0.0 if self.starts[action + 1] else counted
+        action = sent_by[message]
+        took = np.where(np.isfinite(took), np.maximum(took, 0.0), 0.0)
+        reduced = rows.gradients_s[action]
+        # Sends stand in the order of actions; only an overlapped pair has two after one of them.
+        again = np.concatenate(([False], action[1:] == action[:-1]))[: len(action)]
+        for at in (np.flatnonzero(~again), np.flatnonzero(again)):
+            counted = np.minimum(took[at], room[action[at]])
+            room[action[at]] -= counted
+            reducing = np.where(again[at], 0.0, np.minimum(reduced[at], counted))
+            host[sends[at]] += counted - reducing
+            gradients[sends[at]] += reducing
+            after = np.minimum(action[at] + 1, len(before) - 1)
+            follows = (after > action[at]) & ~self.starts[after]
+            before[after[follows]] += counted[follows]
         return before
 
     def _arrivals(self, wait_begin: FloatArray) -> tuple[FloatArray, FloatArray]:

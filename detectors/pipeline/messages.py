@@ -10,17 +10,15 @@ training is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.measured import ActionRows
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.detectors.pipeline.between_messages import NO_PAUSES, Events, PauseRows, Read, read_events
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
-_USUAL_BACKWARD = 2.0
-"""Seconds of a backward over those of its forward, where no rank shows it: two products of matrices for one."""
+USUAL = 0.5
+"""Part of all steps from which a number of microbatches is the usual one."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,10 @@ class MessageRows:
     end_s: FloatArray
     """When the rank could go on."""
 
+    def take(self, chosen: IntArray | BoolArray) -> MessageRows:
+        """Some of the rows."""
+        return MessageRows(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
 
 @dataclass(frozen=True)
 class HandWritten:
@@ -44,11 +46,29 @@ class HandWritten:
 
     ranks: tuple[int, ...]
     """The ranks in the order of their stages."""
-    microbatches: IntArray
-    """How many every step has ``[steps]``."""
-    rows: ActionRows
-    """Its actions; ``rank`` in them counts stages. Forwards and backwards between the same two messages are told apart
-    by what they take elsewhere."""
+    step: IntArray
+    """Of every microbatch ``[microbatches]``."""
+    events: Events
+    """The messages of its training."""
+    beside: Events
+    """Those that are none of it."""
+
+    @property
+    def microbatches(self) -> IntArray:
+        """How many every step has ``[steps]``."""
+        return np.bincount(self.step)
+
+    def read(self, pauses: PauseRows = NO_PAUSES) -> Read:
+        """What it did; ``rank`` in it counts stages. Forwards and backwards between the same two messages are told
+        apart by what they take elsewhere.
+
+        ``pauses`` are what ranks did beside messages and computing.
+        """
+        place = np.full(max(*self.ranks, int(pauses.rank.max(initial=0))) + 1, -1, np.int64)
+        place[list(self.ranks)] = np.arange(len(self.ranks))
+        beside = self.beside
+        pauses = pauses.on(place).with_others(beside.stage, beside.begin_s, beside.end_s)
+        return read_events(self.events, len(self.ranks), self.step, pauses)
 
 
 def recognise_messages(rows: MessageRows, training: bool = False) -> HandWritten | None:
@@ -57,188 +77,146 @@ def recognise_messages(rows: MessageRows, training: bool = False) -> HandWritten
     ``training`` says that something else shows a training step (an optimizer, a loss): then what looks like other
     programs too is taken for a pipeline.
     """
-    order = np.lexsort((rows.end_s, rows.begin_s, rows.rank))
-    rows = MessageRows(*(getattr(rows, name)[order] for name in rows.__dataclass_fields__))
     chain = _chain(rows)
     if chain is None or (len(chain) == 2 and not training):
         return None
-    events = _Events.along(rows, chain)
-    if events is None or not events.is_passed_on():
+    place = np.full(int(rows.rank.max()) + 1, -1, np.int64)
+    place[chain] = np.arange(len(chain))
+    events = _along(rows, place)
+    trained = _trained(events)
+    if trained is None or not (training or bool(trained.all())):
         return None
-    steps = _steps(events.of(0))
-    if steps is None or (not training and not events.alternates()):
+    events, beside = _without(events, trained)
+    step = _steps(events)
+    if step is None or not (training or _alternates(events)):
         return None
-    return HandWritten(tuple(chain), np.bincount(steps), _actions(events, steps))
+    if len(chain) == 2 and int(np.median(np.bincount(step))) == 1:
+        return None  # a question, an answer
+    events = events.take(events.number < len(step))
+    if not _has_its_ends(events, len(chain), len(step)) or not _is_passed_on(events, len(chain), len(step)):
+        return None
+    return HandWritten(tuple(chain), step, events, beside)
 
 
 def _chain(rows: MessageRows) -> list[int] | None:
     """The ranks in a line, from the one that sends before it receives anything; None if they are no line."""
-    near: dict[int, set[int]] = {}
-    for rank, peer in zip(rows.rank.tolist(), rows.peer.tolist(), strict=True):
-        near.setdefault(rank, set()).add(peer)
-        near.setdefault(peer, set()).add(rank)
+    ranks = int(max(rows.rank.max(initial=0), rows.peer.max(initial=0))) + 1
+    pairs = np.unique(np.concatenate((rows.rank * ranks + rows.peer, rows.peer * ranks + rows.rank)))
+    near: dict[int, list[int]] = {}
+    for pair in pairs.tolist():
+        near.setdefault(pair // ranks, []).append(pair % ranks)
     ends = [rank for rank, peers in near.items() if len(peers) == 1]
     if len(ends) != 2 or any(len(peers) > 2 for peers in near.values()):
         return None
-    opening = [rank for rank in ends if (rows.rank == rank).any() and rows.is_send[rows.rank == rank][0]]
+    opening = []
+    for rank in ends:
+        own = np.flatnonzero(rows.rank == rank)
+        if len(own) and rows.is_send[own[np.lexsort((rows.end_s[own], rows.begin_s[own]))[0]]]:
+            opening.append(rank)
     if len(opening) != 1:
         return None
     chain, before = [opening[0]], -1
     while len(chain) < len(near):
-        following = near[chain[-1]] - {before}
+        following = [rank for rank in near[chain[-1]] if rank != before]
         if len(following) != 1:
             return None
         before = chain[-1]
-        chain.append(following.pop())
+        chain.append(following[0])
     return chain
 
 
-@dataclass(frozen=True)
-class _Event:
-    """A message at one of its ends: forward or back, received or sent, the how-manieth of its kind."""
-
-    kind: Kind
-    is_send: bool
-    number: int
-    begin_s: float
-    end_s: float
-    bytes: int
+def _along(rows: MessageRows, place: IntArray) -> Events:
+    """The messages of a chain as events of its stages, in order."""
+    stage, peer = place[rows.rank], place[rows.peer]
+    order = np.lexsort((rows.end_s, rows.begin_s, stage))
+    stage, peer, is_send = stage[order], peer[order], rows.is_send[order].astype(bool)
+    backward = (peer == stage + 1) != is_send
+    number = _occurrence((stage * 2 + backward) * 2 + is_send)
+    return Events(stage, backward, is_send, number, rows.begin_s[order], rows.end_s[order], rows.bytes[order])
 
 
-class _Events:
-    """The messages of every stage in order."""
-
-    def __init__(self, stages: list[list[_Event]]) -> None:
-        self.stages = stages
-
-    @classmethod
-    def along(cls, rows: MessageRows, chain: list[int]) -> _Events | None:
-        """Events of a chain of ranks; None where the two ends of a link, or there and back, do not fit."""
-        stages = []
-        for stage, rank in enumerate(chain):
-            count: dict[tuple[Kind, bool], int] = {}
-            events = []
-            for i in np.flatnonzero(rows.rank == rank):
-                onward = stage + 1 < len(chain) and rows.peer[i] == chain[stage + 1]
-                is_send = bool(rows.is_send[i])
-                kind = Kind.F if onward == is_send else Kind.B
-                number = count.get((kind, is_send), 0)
-                count[kind, is_send] = number + 1
-                events.append(
-                    _Event(kind, is_send, number, float(rows.begin_s[i]), float(rows.end_s[i]), int(rows.bytes[i]))
-                )
-            if len(set(count.values())) != 1 or len(count) != (2 if stage in (0, len(chain) - 1) else 4):
-                return None
-            stages.append(events)
-        if len({len(events) // (2 if s in (0, len(chain) - 1) else 4) for s, events in enumerate(stages)}) != 1:
-            return None
-        return cls(stages)
-
-    def of(self, stage: int) -> list[_Event]:
-        """The events of a stage, in order."""
-        return self.stages[stage]
-
-    def is_passed_on(self) -> bool:
-        """Whether every stage sends on only what it has received, and what goes there comes back in its size."""
-        last = len(self.stages) - 1
-        for stage, events in enumerate(self.stages):
-            came = {kind: [e for e in events if e.kind is kind and not e.is_send] for kind in (Kind.F, Kind.B)}
-            went = {kind: [e for e in events if e.kind is kind and e.is_send] for kind in (Kind.F, Kind.B)}
-            to_next, to_previous = (went[Kind.F], came[Kind.B]), (came[Kind.F], went[Kind.B])
-            if stage == 0:
-                pairs = edges = [to_next]
-            elif stage == last:
-                pairs = edges = [to_previous]
-            else:
-                edges = [to_next, to_previous]
-                pairs = [(came[Kind.F], went[Kind.F]), (came[Kind.B], went[Kind.B]), to_next]
-            for earlier, later in pairs:
-                if any(a.end_s > b.end_s or a.begin_s > b.begin_s for a, b in zip(earlier, later, strict=True)):
-                    return False
-            for there, back in edges:
-                if sorted(e.bytes for e in there) != sorted(e.bytes for e in back):
-                    return False
-        return True
-
-    def alternates(self) -> bool:
-        """Whether the first rank goes on forwards after a backward, before all have come back: nothing but a pipeline
-        keeps several under way so."""
-        under_way, came = 0, False
-        for event in self.stages[0]:
-            if event.is_send:
-                if came and under_way > 0:
-                    return True
-                under_way += 1
-            else:
-                under_way -= 1
-                came = under_way > 0
-        return False
+def _occurrence(key: IntArray) -> IntArray:
+    """How many rows before each have the same key ``[rows]``."""
+    order = np.argsort(key, kind="stable")
+    size = np.bincount(key)
+    size = size[size > 0]
+    number = np.empty(len(key), np.int64)
+    number[order] = np.arange(len(key)) - np.repeat(np.cumsum(size) - size, size)
+    return number
 
 
-def _steps(first: list[_Event]) -> IntArray | None:
-    """The step of every microbatch ``[microbatches of the run]``: one ends when all that was sent has come back.
+def _trained(events: Events) -> BoolArray | None:
+    """Which of the forwards that come to the last stage are followed by a backward there ``[forwards]``: those of an
+    evaluation are not. None where more goes back than came.
 
-    None where steps have different numbers of microbatches: then nothing repeats.
+    Backwards are those of the last forwards that have none yet: forwards of an evaluation may come before.
     """
-    step, under_way, steps = 0, 0, []
-    for event in first:
-        if event.is_send:
-            steps.append(step)
-            under_way += 1
-        else:
-            under_way -= 1
-            step += under_way == 0
-    sizes = np.bincount(np.array(steps, np.int64))
-    return np.array(steps, np.int64) if len(sizes) >= 2 and len(set(sizes.tolist())) == 1 else None
+    last = events.take(events.stage == int(events.stage.max(initial=0)))
+    if not len(last.stage) or (last.backward != last.is_send).any():
+        return None
+    depth = np.cumsum(np.where(last.backward, -1, 1))
+    if int(depth.min()) < 0:
+        return None
+    later = np.minimum.accumulate(depth[::-1])[::-1]
+    return np.asarray((later < depth)[~last.backward])
 
 
-def _stretches(events: list[_Event], first: bool, last: bool) -> Iterator[tuple[float, float, list[tuple[Kind, int]]]]:
-    """Between two messages of a stage: begin, end, and the (kind, microbatch) that were computed in it."""
-    pending: list[tuple[Kind, int]] = []
-    free_s = None
-    for event in events:
-        if event.is_send and (first or last):
-            pending.append((event.kind, event.number))  # begins or turns here: no message comes just before
-        if pending:
-            yield event.begin_s if free_s is None else free_s, event.begin_s, pending
-            pending = []
-        if not event.is_send:
-            pending = [(event.kind, event.number)]
-        free_s = event.end_s
-    if pending and free_s is not None:
-        yield free_s, free_s, pending
+def _without(events: Events, trained: BoolArray) -> tuple[Events, Events]:
+    """The events of training, its forwards numbered anew, and all others."""
+    known = np.where(events.backward, 0, np.minimum(events.number, len(trained) - 1))
+    kept = events.backward | ((events.number < len(trained)) & trained[known])
+    number = np.where(events.backward, events.number, (np.cumsum(trained) - 1)[known])
+    return events.numbered(number).take(kept), events.take(~kept)
 
 
-def _actions(events: _Events, steps: IntArray) -> ActionRows:
-    """Actions from what lies between messages."""
-    last = len(events.stages) - 1
-    found = [list(_stretches(e, s == 0, s == last)) for s, e in enumerate(events.stages)]
-    alone: dict[Kind, list[float]] = {Kind.F: [], Kind.B: []}
-    for inner in found[1:-1]:
-        for begin, end, computed in inner:
-            if len(computed) == 1:
-                alone[computed[0][0]].append(end - begin)
-    known = all(alone.values()) and np.median(alone[Kind.F]) > 0
-    backward = float(np.median(alone[Kind.B]) / np.median(alone[Kind.F])) if known else _USUAL_BACKWARD
-    weight = {Kind.F: 1.0, Kind.B: backward}
-    begins = np.searchsorted(steps, np.arange(int(steps[-1]) + 1))
-    rows: list[tuple[int, int, int, int, int, float, float, float, float]] = []
-    for stage, stretches in enumerate(found):
-        received = {(e.kind, e.number): (e.begin_s, e.end_s) for e in events.of(stage) if not e.is_send}
-        usual = np.median([end - begin for begin, end, computed in stretches if len(computed) == 1] or [0.0])
-        for begin, end, computed in stretches:
-            # The very last backward of the first stage is followed by no message: it takes what such a one usually
-            # does.
-            end = end if end > begin or computed[0][0] is Kind.F else begin + float(usual)
-            total, at = sum(weight[kind] for kind, _ in computed), begin
-            for kind, number in computed:
-                until = at + (end - begin) * weight[kind] / total
-                wait = received.get((kind, number), (np.nan, np.nan))
-                step = int(steps[number])
-                rows.append((step, stage, kind, stage, number - int(begins[step]), at, until, *wait))
-                at = until
-    whole = np.array([row[:5] for row in rows], np.int64)
-    seconds = np.array([row[5:] for row in rows], np.float64)
-    step, stage_of, kind_of, _, microbatch = whole.T
-    actions = ActionRows.of(step, stage_of, kind_of, stage_of, microbatch, seconds[:, 0], seconds[:, 1])
-    return replace(actions, wait_begin_s=seconds[:, 2], wait_end_s=seconds[:, 3])
+def _steps(events: Events) -> IntArray | None:
+    """The step of every microbatch ``[microbatches]``: one ends when all that the first stage has sent has come back.
+
+    What comes after the last end is left out. None where steps have no usual number of microbatches: nothing repeats.
+    """
+    first = events.stage == 0
+    is_send = events.is_send[first]
+    if (is_send == events.backward[first]).any():
+        return None
+    under_way = np.cumsum(np.where(is_send, 1, -1))
+    ends = np.flatnonzero(under_way == 0)
+    if len(ends) < 2 or int(under_way.min()) < 0:
+        return None
+    step = np.searchsorted(ends, np.flatnonzero(is_send[: ends[-1] + 1]))
+    most = np.bincount(np.bincount(step)).max()
+    return np.asarray(step, np.int64) if most > USUAL * len(ends) else None
+
+
+def _alternates(events: Events) -> bool:
+    """Whether the first stage goes on forwards after a backward, before all have come back: nothing but a pipeline
+    keeps several under way so."""
+    is_send = events.is_send[events.stage == 0]
+    under_way = np.cumsum(np.where(is_send, 1, -1))
+    return bool((is_send[1:] & ~is_send[:-1] & (under_way[:-1] > 0)).any())
+
+
+def _has_its_ends(events: Events, stages: int, microbatches: int) -> bool:
+    """Whether every stage has both ends of every microbatch, to every neighbour that it has."""
+    count = np.bincount((events.stage * 2 + events.backward) * 2 + events.is_send, minlength=4 * stages)
+    wanted = np.full((stages, 2, 2), microbatches)
+    wanted[0, 0, 0] = wanted[0, 1, 1] = wanted[-1, 0, 1] = wanted[-1, 1, 0] = 0
+    return bool((count.reshape(stages, 2, 2) == wanted).all())
+
+
+def _is_passed_on(events: Events, stages: int, microbatches: int) -> bool:
+    """Whether every stage sends on only what it has received, and what goes there comes back in its size."""
+    begin, end, size = (np.zeros((stages, 2, 2, microbatches)) for _ in range(3))
+    at = events.stage, events.backward.astype(int), events.is_send.astype(int), events.number
+    begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
+    came, went = 0, 1
+    follows = [
+        ((slice(1, -1), 0, came), (slice(1, -1), 0, went)),
+        ((slice(1, -1), 1, came), (slice(1, -1), 1, went)),
+        ((slice(0, -1), 0, went), (slice(0, -1), 1, came)),
+        ((slice(-1, None), 0, came), (slice(-1, None), 1, went)),
+    ]
+    for earlier, later in follows:
+        if (end[earlier] > end[later]).any() or (begin[earlier] > begin[later]).any():
+            return False
+    there, back = np.sort(size[:-1, 0, went]), np.sort(size[:-1, 1, came])
+    return bool((there == back).all() and (np.sort(size[1:, 0, came]) == np.sort(size[1:, 1, went])).all())

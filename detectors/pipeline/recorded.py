@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.diagnosis import Layers
+from scalana.detectors.pipeline.lowering import Engine
 from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
+from scalana.detectors.reconcile import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
 from scalana.graphs.spans.columns import Spans
@@ -36,6 +39,10 @@ class Recorded:
     """Where the program calls the schedule, -1 if that is not known."""
     layers: Layers | None
     """None where layers were not timed."""
+    sends: Engine | None = None
+    """How it sends and receives, where that was inferred."""
+    loading_s: tuple[FloatArray, ...] = ()
+    """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
 
     @property
     def inferred(self) -> bool:
@@ -57,16 +64,29 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
     vertex = spans.vertex[actions.span].astype(np.int64)
     layers = pipeline.layers
     every = pipeline.runs
+    rows, reductions = after_backward(_rows(actions, pipeline, spans), find_reductions(timeline, pipeline.ranks))
+    gradients = after_steps_s(rows, reductions, runs.number, len(pipeline.ranks))
     return Recorded(
         engine=pipeline.engine,
         schedule=pipeline.schedule,
         ranks=pipeline.ranks,
-        rows=_rows(actions, pipeline, spans),
-        between=Between(runs.enter_s, runs.data_s, runs.gradients_s, runs.optimizer_s),
+        rows=rows,
+        between=Between(runs.enter_s, runs.data_s, np.maximum(runs.gradients_s, gradients), runs.optimizer_s),
         windows_s=_windows(every, pipeline.actions),
         vertex=int(np.bincount(vertex[vertex >= 0]).argmax()) if (vertex >= 0).any() else -1,
         layers=None if layers is None else Layers(layers.names, layers.cost_s, layers.cut),
+        loading_s=loading_windows(spans, pipeline.ranks),
     )
+
+
+def loading_windows(spans: Spans, ranks: tuple[int, ...]) -> tuple[FloatArray, ...]:
+    """When each rank waited for input data, in order, one beside the other ``[waits, 2]``; empty if none did."""
+    rows = spans.rows("data")
+    found = []
+    for rank in ranks if len(rows) else ():
+        mine = rows[spans.rank[rows] == rank]
+        found.append(joined(np.stack((spans.start_s(mine), spans.end_s(mine)), axis=1)))
+    return tuple(found)
 
 
 def _inside(runs: ScheduleRuns, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:

@@ -15,7 +15,7 @@ from scalana.detectors.pipeline.places import Place, Places, between, windows_of
 from scalana.detectors.pipeline.recorded import Recorded
 from scalana.detectors.reconcile import Extent, Told
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Spot
+from scalana.detectors.rollup.candidates import CodeLocation
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
@@ -55,7 +55,11 @@ class Telling:
             finding.evidence["links"] = world
             finding.evidence["link"] = " and ".join(f"from rank {a} to rank {b}" for a, b in world)
         finding.advice = self._advice(culprit, finding)
-        return Told(finding, Extent(tuple(ranks), windows_s=self._steps_of(culprit.ranks[0])))
+        steps = self._steps_of(culprit.ranks[0])
+        if culprit.cause == "data" and len(steps):
+            loads = np.flatnonzero(self._loading(culprit.ranks[0]) > 0)
+            return Told(finding, Extent(tuple(ranks), loads, windows_s=np.array([[steps[0, 0], steps[-1, 1]]])))
+        return Told(finding, Extent(tuple(ranks), windows_s=steps))
 
     def schedule(self) -> list[Told]:
         """What another schedule would bring at no more memory; none where it brings little."""
@@ -88,12 +92,12 @@ class Telling:
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
         if place is None:
-            spot = Spot(TargetKind.OWN, self.recorded.vertex, -1)
-            finding = finding_at(spot, ranks, lost, psg, kind)
+            code_location = CodeLocation(TargetKind.OWN, self.recorded.vertex, -1)
+            finding = finding_at(code_location, ranks, lost, psg, kind)
         else:
             candidate, leaf = place
-            finding = finding_at(candidate.spot, ranks, lost, psg, kind)
-            finding.evidence["callers"] = callers(candidate.spot.vertex, psg)
+            finding = finding_at(candidate.code_location, ranks, lost, psg, kind)
+            finding.evidence["callers"] = callers(candidate.code_location.vertex, psg)
             if leaf is not None:
                 finding.evidence["leaf"] = leaf
         finding.lost_share = min(lost / self.wait_s, 1.0) if self.wait_s > 0 else 0.0
@@ -136,13 +140,17 @@ class Telling:
         return self._more_than_others(culprit, np.stack(of_rank))
 
     def _of_data(self, culprit: Culprit) -> Place | None:
-        """What a rank does between its steps that others do less."""
-        of_rank = []
-        for rank in range(len(self.recorded.ranks)):
+        """What a rank does while it waits for data that others do less."""
+        return self._more_than_others(culprit, np.stack([self._loading(r) for r in range(len(self.recorded.ranks))]))
+
+    def _loading(self, rank: int) -> FloatArray:
+        """What a rank does while it waits for data, between its steps where that is not known ``[activities]``."""
+        if self.recorded.loading_s:
+            windows = self.recorded.loading_s[rank]
+        else:
             steps = self._steps_of(rank)
-            outer = np.stack([steps[:-1, 1], steps[1:, 0]], axis=1)
-            of_rank.append(self.places.work_in({self.recorded.ranks[rank]: outer}))
-        return self._more_than_others(culprit, np.stack(of_rank))
+            windows = np.stack([steps[:-1, 1], steps[1:, 0]], axis=1)
+        return self.places.work_in({self.recorded.ranks[rank]: windows})
 
     def _more_than_others(self, culprit: Culprit, of_rank: FloatArray) -> Place | None:
         others = np.delete(of_rank, list(culprit.ranks), axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import MOST, Candidate, Spot, add
+from scalana.detectors.rollup.candidates import MOST, Candidate, CodeLocation, add
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
@@ -69,16 +69,16 @@ def _join(main: Candidate, others: list[Candidate], psg: PSG) -> None:
         add(main, part)
     if largest < MOST * main.lost_s:
         vertex = next(vertex for vertex in chain if held[vertex] >= HOLDS * main.lost_s)
-        main.spot = Spot(TargetKind.OWN, vertex, -1)
+        main.code_location = CodeLocation(TargetKind.OWN, vertex, -1)
 
 
 def _around(candidate: Candidate, psg: PSG) -> list[int]:
     """The branches, loops and functions around a candidate, innermost first, up to one that communicates; none of what
     is no own work."""
     result: list[int] = []
-    if candidate.spot.kind != TargetKind.OWN:
+    if candidate.code_location.kind != TargetKind.OWN:
         return result
-    for above in _upward(candidate.spot.vertex, psg):
+    for above in _upward(candidate.code_location.vertex, psg):
         if above.kind in _PARTS:
             if above.parent <= 0 or above.place.name == "<module>" or psg.communicates(above.index):
                 break

@@ -36,7 +36,7 @@ SMALL = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CodeLocation:
     """Where a candidate stands: a line inside a vertex, or a whole vertex (line -1)."""
 
     kind: TargetKind
@@ -60,7 +60,7 @@ class Container(NamedTuple):
 class Candidate:
     """Entries of the blame table that are one cause."""
 
-    spot: Spot
+    code_location: CodeLocation
     entries: IntArray
     """Rows of the blame table."""
     lost_s: float
@@ -85,24 +85,26 @@ def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candid
     if not len(table.target):
         return []
     rank = timeline.locations.rank[table.location]
-    spots, number = _spots_by_rank(table, rank, timeline, psg)
+    code_locations, number = _code_locations_by_rank(table, rank, timeline, psg)
     order = np.argsort(number, kind="stable")
-    first = np.searchsorted(number[order], np.arange(len(spots) + 1))
+    first = np.searchsorted(number[order], np.arange(len(code_locations) + 1))
     candidates = []
-    for spot, low, high in zip(spots, first[:-1].tolist(), first[1:].tolist(), strict=True):
-        candidates.append(_candidate(spot, order[low:high], table, rank))
+    for code_location, low, high in zip(code_locations, first[:-1].tolist(), first[1:].tolist(), strict=True):
+        candidates.append(_candidate(code_location, order[low:high], table, rank))
     candidates = _join_small_callees(_join_called(candidates, psg), table, rank, psg)
     return sorted(_join_contexts(candidates, table, rank, psg), key=lambda candidate: -candidate.lost_s)
 
 
-def _candidate(spot: Spot, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
+def _candidate(code_location: CodeLocation, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
     seconds = np.bincount(rank[entries], weights=table.seconds[entries])
     notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
-    return Candidate(spot, entries, float(seconds.sum()), notable.tolist())
+    return Candidate(code_location, entries, float(seconds.sum()), notable.tolist())
 
 
-def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG) -> tuple[list[Spot], IntArray]:
-    """The spots that occur, and which of them every entry's is.
+def _code_locations_by_rank(
+    table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG
+) -> tuple[list[CodeLocation], IntArray]:
+    """The code locations that occur, and which of them every entry's is.
 
     Decided rank by rank; entries that are small, of which a large job has very many, are decided over all ranks.
     """
@@ -112,7 +114,7 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
     leaves = _rolled_up(leaves, deciders, seconds, timeline, psg)
-    within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
+    within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[Container]] = {}
     for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
         if leaf.kind == TargetKind.OWN:
@@ -120,8 +122,8 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
                 chains[leaf.vertex] = list(containers(leaf.vertex, psg))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
-    of_line = spots_of_lines(within)
-    numbers: dict[Spot, int] = {}
+    of_line = code_locations_of_lines(within)
+    numbers: dict[CodeLocation, int] = {}
     place = [
         numbers.setdefault(
             leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, of_line, psg),
@@ -130,56 +132,60 @@ def _spots_by_rank(table: BlameTable, rank: IntArray, timeline: Timeline, psg: P
         for who, leaf in zip(deciders, leaves, strict=True)
     ]
     # In the order in which the entries, the largest first, come to them.
-    spots, number = list(numbers), np.array(place, dtype=np.int64)[case]
+    code_locations, number = list(numbers), np.array(place, dtype=np.int64)[case]
     _, first, number = distinct(number)
     order = np.argsort(first)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return [spots[row] for row in order.tolist()], back[number]
+    return [code_locations[row] for row in order.tolist()], back[number]
 
 
-def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> Spot:
+def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> CodeLocation:
     kind, row = table.numbering.describe(target)
     if kind != TargetKind.OWN:
-        return Spot(kind, row, -1)
-    return _outside_comm(Spot(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])), psg)
+        return CodeLocation(kind, row, -1)
+    return _outside_comm(
+        CodeLocation(kind, int(timeline.activities.vertex[row]), int(timeline.activities.line[row])), psg
+    )
 
 
 def _rolled_up(
-    leaves: list[Spot], deciders: list[int], seconds: list[float], timeline: Timeline, psg: PSG
-) -> list[Spot]:
+    leaves: list[CodeLocation], deciders: list[int], seconds: list[float], timeline: Timeline, psg: PSG
+) -> list[CodeLocation]:
     """Own work at the lines where it belongs: the call of a small helper, rather than a line in it."""
     own = [number for number, leaf in enumerate(leaves) if leaf.kind == TargetKind.OWN]
     excess = [Excess(leaves[n].vertex, leaves[n].line, deciders[n], seconds[n]) for n in own]
     result = list(leaves)
     for number, (vertex, line) in zip(own, roll_up(excess, timeline, psg), strict=True):
-        result[number] = Spot(TargetKind.OWN, vertex, line)
+        result[number] = CodeLocation(TargetKind.OWN, vertex, line)
     return result
 
 
-def _outside_comm(leaf: Spot, psg: PSG) -> Spot:
-    return leaf if leaf.vertex < len(psg) else Spot(leaf.kind, 0, leaf.line)
+def _outside_comm(leaf: CodeLocation, psg: PSG) -> CodeLocation:
+    return leaf if leaf.vertex < len(psg) else CodeLocation(leaf.kind, 0, leaf.line)
 
 
-def spots_of_lines(within: dict[tuple[int, int], dict[Spot, float]]) -> dict[tuple[int, int], Spot]:
-    """One spot for every (container, line), that of the lowest vertex on any rank: ranks agree on it."""
-    result: dict[tuple[int, int], Spot] = {}
+def code_locations_of_lines(
+    within: dict[tuple[int, int], dict[CodeLocation, float]],
+) -> dict[tuple[int, int], CodeLocation]:
+    """One code location for every (container, line), that of the lowest vertex on any rank: ranks agree on it."""
+    result: dict[tuple[int, int], CodeLocation] = {}
     for (_, container), lines in within.items():
-        for spot in lines:
-            known = result.setdefault((container, spot.line), spot)
-            if spot.vertex < known.vertex:
-                result[container, spot.line] = spot
+        for code_location in lines:
+            known = result.setdefault((container, code_location.line), code_location)
+            if code_location.vertex < known.vertex:
+                result[container, code_location.line] = code_location
     return result
 
 
 def promote(
-    leaf: Spot,
+    leaf: CodeLocation,
     rank: int,
     chain: list[Container],
-    within: dict[tuple[int, int], dict[Spot, float]],
-    of_line: dict[tuple[int, int], Spot],
+    within: dict[tuple[int, int], dict[CodeLocation, float]],
+    of_line: dict[tuple[int, int], CodeLocation],
     psg: PSG,
-) -> Spot:
+) -> CodeLocation:
     """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container.
 
     ``of_line`` is what :func:`spots_of_lines` gives.
@@ -192,26 +198,26 @@ def promote(
             held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
             if held >= LARGE * total or max(_parts(lines, psg), default=0.0) >= LARGE * total:
                 return place
-            return Spot(TargetKind.OWN, container, -1)
+            return CodeLocation(TargetKind.OWN, container, -1)
         by_line: dict[int, float] = defaultdict(float)
         for other, seconds in lines.items():
             by_line[other.line] += seconds
         best = max(lines, key=lambda other: by_line[other.line])
         by_itself = by_line[best.line] >= MOST * total
-        place = of_line[container, best.line] if by_itself else Spot(TargetKind.OWN, container, -1)
+        place = of_line[container, best.line] if by_itself else CodeLocation(TargetKind.OWN, container, -1)
     return place
 
 
-def _under(vertex: int, place: Spot, psg: PSG) -> bool:
+def _under(vertex: int, place: CodeLocation, psg: PSG) -> bool:
     return place.line < 0 and any(above.index == place.vertex for above in psg.ancestors(vertex))
 
 
-def _parts(lines: dict[Spot, float], psg: PSG) -> list[float]:
+def _parts(lines: dict[CodeLocation, float], psg: PSG) -> list[float]:
     """Blame of each line, and of each outermost loop, of a function."""
     parts: dict[object, float] = defaultdict(float)
-    for spot, seconds in lines.items():
-        parts["line", spot.line] += seconds
-        loops = [c.vertex for c in containers(spot.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
+    for code_location, seconds in lines.items():
+        parts["line", code_location.line] += seconds
+        loops = [c.vertex for c in containers(code_location.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
         if loops:
             parts["loop", loops[-1]] += seconds
     return list(parts.values())
@@ -244,15 +250,15 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
     called_at: dict[tuple[int, int], Candidate] = {}
     result = []
     for candidate in sorted(candidates, key=lambda c: -c.lost_s):
-        if candidate.spot.kind == TargetKind.OWN:
-            vertex = candidate.spot.vertex
+        if candidate.code_location.kind == TargetKind.OWN:
+            vertex = candidate.code_location.vertex
             loop, function, caller_loop, caller = _around(vertex, psg)
             library = psg[vertex].kind is VertexKind.CALL  # which may well take time by itself
             if caller_loop < 0 and library:
                 caller = -1
             main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
             if main is None and not (library and _is_python(psg[vertex].place.file)):
-                main = called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.spot.line))
+                main = called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.code_location.line))
             if main is not None and set(candidate.ranks) <= set(main.ranks):
                 add(main, candidate)
                 continue
@@ -285,7 +291,7 @@ def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: In
     So a table of handlers is one cause, and so are many modules that one line imports: the innermost that holds them.
     """
     parts: dict[tuple[int, int], list[int]] = defaultdict(list)
-    spots: dict[tuple[int, int], Spot] = {}
+    code_locations: dict[tuple[int, int], CodeLocation] = {}
     everything: list[Candidate | None] = []
     around: list[list[tuple[int, int]]] = []
 
@@ -296,39 +302,40 @@ def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: In
         around.append(places)
 
     for candidate in candidates:
-        spot, places = candidate.spot, {}
-        if spot.kind == TargetKind.OWN and 0 < spot.vertex < len(psg):
+        code_location, places = candidate.code_location, {}
+        if code_location.kind == TargetKind.OWN and 0 < code_location.vertex < len(psg):
             places = {
-                (psg.enclosing(other.vertex, VertexKind.FUNCTION), other.line): other for other in _above(spot, psg)
+                (psg.enclosing(other.vertex, VertexKind.FUNCTION), other.line): other
+                for other in _above(code_location, psg)
             }
         for place, other in places.items():
-            spots.setdefault(place, other)
+            code_locations.setdefault(place, other)
         include(candidate, list(places))
     # Innermost first: what is called stands behind its caller, and a function's lines after -1.
-    for place in sorted(spots, reverse=True):
+    for place in sorted(code_locations, reverse=True):
         held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
         if len(held) < 2 or max(part.lost_s for _, part in held) >= LARGE * sum(part.lost_s for _, part in held):
             continue
-        joined = _candidate(spots[place], np.concatenate([part.entries for _, part in held]), table, rank)
+        joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), table, rank)
         for number, _ in held:
             everything[number] = None
         include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
     return [candidate for candidate in everything if candidate is not None]
 
 
-def _above(spot: Spot, psg: PSG) -> Iterator[Spot]:
-    """A spot, and the functions and the lines of calls around it, innermost first, up to what communicates."""
-    yield spot
-    for above in psg.ancestors(spot.vertex):
+def _above(code_location: CodeLocation, psg: PSG) -> Iterator[CodeLocation]:
+    """A code location, and the functions and the lines of calls around it, innermost first, up to what communicates."""
+    yield code_location
+    for above in psg.ancestors(code_location.vertex):
         if above.kind is VertexKind.CALL:
-            yield Spot(spot.kind, above.index, above.place.line)
+            yield CodeLocation(code_location.kind, above.index, above.place.line)
         elif above.kind is VertexKind.FUNCTION:
             if above.parent <= 0 or psg.communicates(above.index):
                 return
             if above.place.name != "<module>":
-                yield Spot(spot.kind, above.index, -1)
+                yield CodeLocation(code_location.kind, above.index, -1)
             if above.site is not None and above.site.line > 0:
-                yield Spot(spot.kind, above.parent, above.site.line)
+                yield CodeLocation(code_location.kind, above.parent, above.site.line)
 
 
 def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
@@ -365,14 +372,23 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
     joined: dict[object, list[Candidate]] = defaultdict(list)
     ordered = sorted(candidates, key=lambda c: -c.lost_s)
     for candidate in _join_small_parts(ordered, table, rank, psg):
-        spot = candidate.spot
-        if spot.vertex < 0 or spot.vertex >= len(psg):
-            joined[spot].append(candidate)
+        code_location = candidate.code_location
+        if code_location.vertex < 0 or code_location.vertex >= len(psg):
+            joined[code_location].append(candidate)
             continue
-        place = psg[spot.vertex].place
-        line = spot.line if spot.line >= 0 else place.line
-        function = psg.function_of(spot.vertex) if line <= 0 else ""  # without lines, that is all there is to tell
-        key = (spot.kind, place.file, line, spot.line >= 0, library_place(spot.vertex, psg), function)
+        place = psg[code_location.vertex].place
+        line = code_location.line if code_location.line >= 0 else place.line
+        function = (
+            psg.function_of(code_location.vertex) if line <= 0 else ""
+        )  # without lines, that is all there is to tell
+        key = (
+            code_location.kind,
+            place.file,
+            line,
+            code_location.line >= 0,
+            library_place(code_location.vertex, psg),
+            function,
+        )
         for other in joined[key]:
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
                 add(other, candidate)
@@ -389,27 +405,27 @@ def library_place(vertex: int, psg: PSG) -> Place | None:
 
 def _join_small_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
     """Let parts of a library's call that are small on their own ranks stand for the call itself."""
-    calls = {call for candidate in candidates for call, inside in [_whole_call(candidate.spot, psg)] if inside}
+    calls = {call for candidate in candidates for call, inside in [_whole_call(candidate.code_location, psg)] if inside}
     whole: dict[tuple[int, int, int], float] = defaultdict(float)
     for candidate in candidates:
-        call, _ = _whole_call(candidate.spot, psg)
+        call, _ = _whole_call(candidate.code_location, psg)
         if call not in calls:
             continue
         entries = candidate.entries
         for on, seconds in zip(rank[entries].tolist(), table.seconds[entries].tolist(), strict=True):
-            whole[call, candidate.spot.line, on] += seconds
+            whole[call, candidate.code_location.line, on] += seconds
     for candidate in candidates:
-        call, inside = _whole_call(candidate.spot, psg)
+        call, inside = _whole_call(candidate.code_location, psg)
         if not inside:
             continue
-        line = candidate.spot.line
+        line = candidate.code_location.line
         there = sum(whole[call, line, on] for on in candidate.ranks)
         if candidate.lost_s < LARGE * there:
-            candidate.spot = Spot(candidate.spot.kind, call, line)
+            candidate.code_location = CodeLocation(candidate.code_location.kind, call, line)
     return candidates
 
 
-def _whole_call(spot: Spot, psg: PSG) -> tuple[int, bool]:
-    """The vertex of a library's call to which a spot belongs, and whether the spot is but a part of it."""
-    inside = spot.vertex < len(psg) and library_place(spot.vertex, psg) is not None
-    return (psg[spot.vertex].parent if inside else spot.vertex), inside
+def _whole_call(code_location: CodeLocation, psg: PSG) -> tuple[int, bool]:
+    """The vertex of a library's call to which a code location belongs, and whether the location is but a part of it."""
+    inside = code_location.vertex < len(psg) and library_place(code_location.vertex, psg) is not None
+    return (psg[code_location.vertex].parent if inside else code_location.vertex), inside

@@ -43,7 +43,7 @@ def work_below(
     candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> Iterator[tuple[list[Step], float]]:
     """The ways from the function in which a cause is named to its work, with the seconds of each."""
-    function = psg.enclosing(candidate.spot.vertex, VertexKind.FUNCTION)
+    function = psg.enclosing(candidate.code_location.vertex, VertexKind.FUNCTION)
     seconds: dict[int, float] = defaultdict(float)
     for target, amount in zip(
         table.target[candidate.entries].tolist(), table.seconds[candidate.entries].tolist(), strict=True
@@ -59,7 +59,7 @@ def work_below(
 def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:
     """File, line and function of the leaf, and at how many lines that function is called; None where most of a cause
     lies in the very function in which it is named, or in many small ones."""
-    if candidate.spot.kind != TargetKind.OWN or not 0 < candidate.spot.vertex < len(psg):
+    if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
         return None
     ways = list(work_below(candidate, table, timeline, psg))
     enough = MOST * sum(seconds for _, seconds in ways)

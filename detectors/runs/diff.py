@@ -10,7 +10,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Spot
+from scalana.detectors.rollup.candidates import CodeLocation
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
 from scalana.detectors.runs.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
@@ -112,11 +112,13 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     per_rank = table.cost_s / ranks
     delta = per_rank[:, AFTER] - per_rank[:, BEFORE]
     grouped = group_rows(table, np.abs(delta), after.psg, by_caller=True)
-    groups = [(after.psg, spot, rows, "") for spot, rows in grouped.items()]
+    groups = [(after.psg, code_location, rows, "") for code_location, rows in grouped.items()]
     groups += _gone(table)
     matched = align(after.psg, before.psg)
     blurs = (_blurred(analyses[BEFORE]), _blurred(analyses[AFTER]))
-    changes = [_change(table, psg, spot, rows, only, matched, blurs) for psg, spot, rows, only in groups]
+    changes = [
+        _change(table, psg, code_location, rows, only, matched, blurs) for psg, code_location, rows, only in groups
+    ]
     scale = float(per_rank.sum(axis=0).max(initial=0.0))
     told = [change for change in changes if _is_worthy(change, scale)]
     told = sorted(told, key=lambda change: -abs(change.change_s))[:MOST_CHANGES]
@@ -137,18 +139,20 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     )
 
 
-def _gone(table: CostTable) -> list[tuple[PSG, Spot, list[int], str]]:
+def _gone(table: CostTable) -> list[tuple[PSG, CodeLocation, list[int], str]]:
     """Places of the earlier run that the later one does not have, by line."""
     run = table.runs[BEFORE]
-    groups: dict[tuple[int, str, int], tuple[Spot, list[int]]] = {}
+    groups: dict[tuple[int, str, int], tuple[CodeLocation, list[int]]] = {}
     for row in np.flatnonzero((table.vertex < 0) & ~table.setup).tolist():
         target = table.origin[row][1]
         if table.origin[row][0] == BEFORE and run.vertex[target] >= 0:
-            spot = Spot(TargetKind(int(run.kind[target])), int(run.vertex[target]), int(run.line[target]))
-            place = run.psg[spot.vertex].place
-            key = (int(spot.kind), place.file, spot.lines(place)[0])
-            groups.setdefault(key, (spot, []))[1].append(row)
-    return [(run.psg, spot, rows, "before") for spot, rows in groups.values()]
+            code_location = CodeLocation(
+                TargetKind(int(run.kind[target])), int(run.vertex[target]), int(run.line[target])
+            )
+            place = run.psg[code_location.vertex].place
+            key = (int(code_location.kind), place.file, code_location.lines(place)[0])
+            groups.setdefault(key, (code_location, []))[1].append(row)
+    return [(run.psg, code_location, rows, "before") for code_location, rows in groups.values()]
 
 
 def _blurred(analysis: Analysis) -> FloatArray:
@@ -165,7 +169,7 @@ def _blurred(analysis: Analysis) -> FloatArray:
 
 
 def _change(
-    table: CostTable, psg: PSG, spot: Spot, rows: list[int], only: str, matched: IntArray, blurs: Blurs
+    table: CostTable, psg: PSG, code_location: CodeLocation, rows: list[int], only: str, matched: IntArray, blurs: Blurs
 ) -> Change:
     """``matched`` are the later graph's vertices that the earlier one has too, ``blurs`` as of :func:`_blurred`."""
     parts = [part[rows].sum(axis=0) / table.ranks for part in (table.work_s, table.caused_s, table.transfer_s)]
@@ -173,7 +177,7 @@ def _change(
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / table.ranks
     # Of work and transfer the noise is known from their repetitions; of waiting it is assumed to be that of any run.
     assumed = NOISE * (parts[1] + np.where(error > 0.0, 0.0, parts[0] + parts[2]))
-    if spot.kind is TargetKind.UNRESOLVED:
+    if code_location.kind is TargetKind.UNRESOLVED:
         assumed = ERRATIC * parts[1]
     targets = targets_of(table, rows, AFTER) if only != "before" else np.zeros(0, dtype=np.int64)
     old = np.array([table.origin[row][1] for row in rows if table.origin[row][0] == BEFORE], dtype=np.int64)
@@ -182,17 +186,17 @@ def _change(
     blur = after + (float(blurs[BEFORE][old].sum()) if len(old) else min(after, float(parts[1][BEFORE]) ** 2))
     floor = FLOOR * table.cost_s.sum(axis=0) / table.ranks
     noise = float(np.sqrt((error**2 + assumed**2 + floor**2).sum() + blur))
-    place = psg[spot.vertex].place
-    line, end_line = spot.lines(place)
+    place = psg[code_location.vertex].place
+    line, end_line = code_location.lines(place)
     is_new = not only and total[BEFORE] == 0.0 and not np.isin(table.vertex[rows], matched).any()
     return Change(
         file=place.file,
         line=line,
         end_line=max(line, end_line),
-        function=psg.function_of(spot.vertex),
-        vertex_kind=psg[spot.vertex].kind.value,
-        part=PARTS.get(spot.kind, "unresolved"),
-        vertex=spot.vertex,
+        function=psg.function_of(code_location.vertex),
+        vertex_kind=psg[code_location.vertex].kind.value,
+        part=PARTS.get(code_location.kind, "unresolved"),
+        vertex=code_location.vertex,
         only="after" if is_new else only,
         before_s=float(total[BEFORE]),
         after_s=float(total[AFTER]),
@@ -200,7 +204,7 @@ def _change(
         waiting_s=_step(parts[1]),
         transfer_s=_step(parts[2]),
         noise_s=noise,
-        caller=next(iter(callers(spot.vertex, psg)), ""),
+        caller=next(iter(callers(code_location.vertex, psg)), ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Ranks of a pool that take longer for a piece of work than the others.
+"""Ranks of a pool that take longer for a task than the others.
 
 Where whoever is free takes the next piece, nobody waits for a slow rank in particular: it does fewer pieces, and the
 others do the rest. What that costs is what it takes longer for its pieces, of which each rank of the pool gets a part.
@@ -78,15 +78,15 @@ def _finding(
     farm: TaskFarm, slow: np.ndarray, tasks: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
 ) -> Finding:
     ranks = np.asarray(farm.ranks)[slow].tolist()
-    finding = finding_at(candidate.spot, ranks, lost_s, psg, KIND)
+    finding = finding_at(candidate.code_location, ranks, lost_s, psg, KIND)
     finding.saving_s = lost_s / len(farm.ranks)
     finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
     finding.evidence = {
-        "piece_s_here": float(farm.mean_s[slow].mean()),
-        "piece_s_others": float(farm.mean_s[~slow].mean()),
-        "pieces_here": float(tasks[slow].mean()),
-        "pieces_others": float(tasks[~slow].mean()),
-        "callers": callers(candidate.spot.vertex, psg),
+        "task_s_here": float(farm.mean_s[slow].mean()),
+        "task_s_others": float(farm.mean_s[~slow].mean()),
+        "tasks_here": float(tasks[slow].mean()),
+        "tasks_others": float(tasks[~slow].mean()),
+        "callers": callers(candidate.code_location.vertex, psg),
     }
     finding.advice = BY_NAME[KIND].advice
     return finding

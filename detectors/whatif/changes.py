@@ -28,18 +28,18 @@ MOSTLY = 0.5
 """Part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested there."""
 
 
-def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None) -> Change:
+def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None) -> Change:
     """What goes from a run when a candidate is mended; see :func:`excess_of`, and for single bursts
     :func:`steadied`."""
-    if candidate.spot.kind in (TargetKind.CARRIED_IN, TargetKind.TRANSFER):
+    if candidate.code_location.kind in (TargetKind.CARRIED_IN, TargetKind.TRANSFER):
         return Change.of(*excess_of(candidate, table, timeline))
-    excess = excess or stretch_excess(candidate, table, timeline)
+    excess = excess or interval_excess(candidate, table, timeline)
     removed, *others = excess_of(candidate, table, timeline, excess)
     return Change.of(steadied(removed, excess.burst, excess.seconds, timeline), *others)
 
 
 def excess_of(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, excess: StretchExcess | None = None
+    candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Return what to take out: own work by burst, head start by location, transfer by call (None: nothing of it). All
     in seconds.
@@ -49,7 +49,7 @@ def excess_of(
     calls, locations = timeline.calls, timeline.locations
     bursts = len(calls) + len(locations)
     removed, earlier = np.zeros(bursts), np.zeros(len(locations))
-    kind = candidate.spot.kind
+    kind = candidate.code_location.kind
     guilty = np.isin(locations.rank, candidate.ranks)
     if kind == TargetKind.CARRIED_IN:
         start = locations.start_s
@@ -60,7 +60,7 @@ def excess_of(
         return removed, np.maximum(earlier, 0.0), None
     if kind == TargetKind.TRANSFER:
         return removed, earlier, _transfer_excess(candidate, timeline, guilty)
-    excess = excess or stretch_excess(candidate, table, timeline)
+    excess = excess or interval_excess(candidate, table, timeline)
     if not len(excess.first):
         return removed, earlier, None
     # What sampling adds to single stretches by chance cancels over all of a rank's.
@@ -82,7 +82,7 @@ def excess_of(
 
 
 @dataclass(slots=True)
-class StretchExcess:
+class IntervalExcess:
     """What the ranks of a candidate did too much of, in every stretch of which the cause was blamed on anyone.
 
     It is measured against the members that are not among the candidate's ranks: two ranks that are slow in the same
@@ -112,7 +112,7 @@ class StretchExcess:
     asleep: bool = False
     """Whether the work there is sleep, for the most part."""
     of_pieces: bool = False
-    """Whether it is what pieces of work take longer than their like, each of them a row."""
+    """Whether it is what tasks take longer than their like, each of them a row."""
 
     def shares(self) -> tuple[float, float] | None:
         """Parts of the excess on a CPU and without a core, stretch by stretch: over the run all ranks may have done the
@@ -131,15 +131,15 @@ class StretchExcess:
         return did_s / max(did_s - float(self.over_cpu_s[over].sum()), 1e-300)
 
 
-def stretch_excess(
+def interval_excess(
     candidate: Candidate, table: BlameTable, timeline: Timeline, activities: IntArray | None = None
-) -> StretchExcess:
+) -> IntervalExcess:
     """Measure the excess of a candidate on own work; of what is not resolved, that of all own work. In some
     ``activities`` instead, if these are given."""
     calls, own = timeline.calls, timeline.own
     targets = np.unique(table.target[candidate.entries])
     mask = np.ones(len(timeline.activities), dtype=bool)
-    if candidate.spot.kind == TargetKind.OWN:
+    if candidate.code_location.kind == TargetKind.OWN:
         mask[:] = False
         if activities is None:
             activities = with_contexts_of_others(targets, candidate.ranks, table.work, timeline)
@@ -176,7 +176,7 @@ def stretch_excess(
         return np.where(guilty, did - (did[low] + did[high]) / 2.0, 0.0)
 
     did_cpu_s = did(cpu_s)
-    return StretchExcess(
+    return IntervalExcess(
         burst, seconds, first, end, location, did_s, did_cpu_s, over(did_s), over(did_cpu_s), over(did(core_wait_s)),
         asleep,
     )  # fmt: skip
@@ -240,14 +240,14 @@ def _usual_rows(event: IntArray, did_s: FloatArray, guilty: np.ndarray, middle: 
 def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarray) -> FloatArray:
     """Transfer time of the guilty ranks at the finding's call above the other ranks' mean there ``[calls]``."""
     calls = timeline.calls
-    here = calls.vertex == candidate.spot.vertex
+    here = calls.vertex == candidate.code_location.vertex
     duration = calls.exit_s - calls.enter_s
     usual = duration[here & ~guilty[calls.location]]
     reference = float(np.median(usual)) if len(usual) else 0.0
     return np.where(here & guilty[calls.location], np.maximum(duration - reference, 0.0), 0.0)
 
 
-def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> None:
+def _spread(excess: IntervalExcess, ratio: FloatArray, removed: FloatArray) -> None:
     """Spread each stretch's excess over its bursts in proportion; of overlapping stretches the larger counts."""
     burst = excess.burst
     begins = np.append(np.flatnonzero(np.append(True, np.diff(burst) != 0)[: len(burst)]), len(burst))
@@ -259,7 +259,7 @@ def _spread(excess: StretchExcess, ratio: FloatArray, removed: FloatArray) -> No
     np.maximum.at(removed, burst[begins[which]], within[which] * np.repeat(ratio[rows], size))
 
 
-def _extend(excess: StretchExcess, guilty: np.ndarray, location: IntArray, removed: FloatArray) -> None:
+def _extend(excess: IntervalExcess, guilty: np.ndarray, location: IntArray, removed: FloatArray) -> None:
     """Where a sample of the calls was written, stretches lead to some of a rank's late arrivals only: take as large a
     part of its work outside of them as inside. ``location`` is that of every burst ``[bursts]``."""
     rows = guilty[excess.location]

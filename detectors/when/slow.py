@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import kind_of
 from scalana.graphs.metrics import no_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
@@ -51,8 +52,9 @@ def slow_steps(steps: Steps, ppg: PPG, findings_of: Callable[[PPG], list[Finding
 
 
 def _cause(found: list[Finding], ranks: int, longer_s: float) -> Finding | None:
-    """The largest finding of a step, if it explains how much longer that took."""
-    largest = max(found, key=lambda finding: finding.lost_s, default=None)
+    """The largest fault in a step, if it explains how much longer that took."""
+    faults = [finding for finding in found if kind_of(finding.kind).is_fault]
+    largest = max(faults, key=lambda finding: finding.lost_s, default=None)
     if largest is None:
         return None
     waiting = max(ranks - len(largest.ranks), 1)

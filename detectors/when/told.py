@@ -1,6 +1,9 @@
-"""When the seconds of a finding are lost: in start-up or steps, in which of these, and in which region."""
+"""When the seconds of a finding are lost: in start-up or steps, in which of these, in which region, in waiting for
+data."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +16,8 @@ from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -23,7 +28,7 @@ FEW = 5
 NEARLY_ALL = 0.9
 """Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
 CERTAIN = 0.5
-"""Part of the work at a place that must lie in a region for certain."""
+"""Part of the work at a place that must lie in a region, or in waiting for data, for certain."""
 
 
 def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline) -> None:
@@ -92,6 +97,43 @@ def tell_regions(
             finding.evidence["region"] = "/".join(best.path)
 
 
+def tell_loading(findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline) -> None:
+    """Add to the evidence of every finding whose work lies in waiting for data that it does, of which loader it is, and
+    to its advice what loaders offer."""
+    rows = spans.rows("data")
+    rank = spans.rank[rows]
+    rows = rows[(rank >= 0) & (rank < timeline.ranks)]
+    if not len(rows):
+        return
+    loading = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), timeline.ranks)
+    workers, data_set = spans.integers("workers")[rows], spans.texts("dataset")[rows]
+    edges = gap_edges(timeline)
+    for finding in findings:
+        if finding.entries is None:
+            continue
+        work = _Work.of(finding, table, timeline, edges)
+        if not work.lies_in(loading):
+            continue
+        here = np.isin(spans.rank[rows], finding.ranks)
+        longest = int(np.where(here, spans.end_s(rows) - spans.start_s(rows), -1.0).argmax())
+        evidence: dict[str, object] = {}
+        if workers[longest] >= 0:
+            evidence["workers"] = int(workers[longest])
+        if data_set[longest] >= 0:
+            evidence["dataset"] = spans.names[int(data_set[longest])]
+        finding.evidence["loading"] = evidence
+        if workers[longest] >= 0:
+            finding.advice = " ".join(filter(None, (finding.advice, _LOADING[bool(workers[longest])])))
+
+
+_LOADING = {
+    False: "The rank loads its data itself: worker processes of the loader (num_workers) would load ahead.",
+    True: "More worker processes of the loader, or more batches ahead (prefetch_factor), would hide what is not late "
+    "in every batch.",
+}
+"""What a loader offers, by whether it has workers."""
+
+
 def _region_around(vertex: int, psg: PSG) -> str:
     """Name of the innermost region that stands around a vertex in the source; empty where there is none."""
     found = psg.enclosing(vertex, VertexKind.REGION) if vertex < len(psg) else -1
@@ -106,28 +148,44 @@ def _certain(
     edges: tuple[FloatArray, FloatArray],
 ) -> list[RegionTime]:
     """The regions in which most of a finding's work lies for certain."""
-    own = timeline.own
-    activities = [
-        row
-        for kind, row in map(table.numbering.describe, np.unique(table.target[finding.entries]).tolist())
-        if kind == TargetKind.OWN
-    ]
-    rows = np.flatnonzero(np.isin(own.activity, activities))
-    location = burst_locations(timeline)[own.burst[rows]]
-    rank = timeline.locations.rank[location]
-    kept = np.isin(rank, finding.ranks)
-    rows, rank = rows[kept], rank[kept]
-    burst, number = np.unique(own.burst[rows], return_inverse=True)
-    seconds = weighted_count(number, own.seconds[rows], len(burst))
-    of = np.zeros(len(burst), np.int64)
-    of[number] = rank
-    since, until = edges[0][burst], edges[1][burst]
-    total_s = float(seconds.sum())
-    if total_s <= 0.0:
-        return []
-    outside = [(until - since) - region.periods.inside_s(of, since, until) for region in regions]
-    return [
-        region
-        for region, free in zip(regions, outside, strict=True)
-        if float(np.maximum(seconds - free, 0.0).sum()) >= CERTAIN * total_s
-    ]
+    work = _Work.of(finding, table, timeline, edges)
+    return [region for region in regions if work.lies_in(region.periods)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is worked at the place of a finding between two calls."""
+
+    rank: IntArray
+    """``[bursts]``"""
+    seconds: FloatArray
+    """At the place ``[bursts]``."""
+    since_s: FloatArray
+    """When the burst begins ``[bursts]``."""
+    until_s: FloatArray
+    """When it ends ``[bursts]``."""
+
+    @classmethod
+    def of(cls, finding: Finding, table: BlameTable, timeline: Timeline, edges: tuple[FloatArray, FloatArray]) -> _Work:
+        """That of the ranks of a finding; ``edges`` are begin and end of all bursts."""
+        own = timeline.own
+        activities = [
+            row
+            for kind, row in map(table.numbering.describe, np.unique(table.target[finding.entries]).tolist())
+            if kind == TargetKind.OWN
+        ]
+        rows = np.flatnonzero(np.isin(own.activity, activities))
+        location = burst_locations(timeline)[own.burst[rows]]
+        rank = timeline.locations.rank[location]
+        kept = np.isin(rank, finding.ranks)
+        rows, rank = rows[kept], rank[kept]
+        burst, number = np.unique(own.burst[rows], return_inverse=True)
+        of = np.zeros(len(burst), np.int64)
+        of[number] = rank
+        return cls(of, weighted_count(number, own.seconds[rows], len(burst)), edges[0][burst], edges[1][burst])
+
+    def lies_in(self, periods: Periods) -> bool:
+        """Whether most of it must lie in some periods, however it is arranged between the calls."""
+        free = (self.until_s - self.since_s) - periods.inside_s(self.rank, self.since_s, self.until_s)
+        total_s = float(self.seconds.sum())
+        return total_s > 0.0 and float(np.maximum(self.seconds - free, 0.0).sum()) >= CERTAIN * total_s

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.rows import Signals
 from scalana.graphs.readers.records import Events
-from scalana.runtime.operations import GIVING, TAKING
+from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+
+SUBMIT, RESULT = BY_NAME["submit"].code, BY_NAME["result"].code
 
 
 def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
@@ -19,8 +22,21 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
     """
     call = _calls_of(events, call_of_event)
     known = (call >= 0) & (events.seq > 0)
-    given = np.flatnonzero(known & np.isin(events.operation, GIVING))
-    taken = np.flatnonzero(known & np.isin(events.operation, TAKING))
+    given, taken = (known & np.isin(events.operation, operations) for operations in (GIVING, TAKING))
+    # A call and its result may have one id: who waits for the result does not wait for the call to be submitted.
+    results = events.operation == RESULT
+    submitted = events.operation == SUBMIT
+    return concatenate(
+        [
+            _matched(events, call, np.flatnonzero(given), np.flatnonzero(taken & ~results)),
+            _matched(events, call, np.flatnonzero(given & ~submitted), np.flatnonzero(taken & results)),
+        ],
+        Signals,
+    )
+
+
+def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -> Signals:
+    """Who took what was given, of some events that give and some that take."""
     rows = np.concatenate((given, taken))
     gives = np.arange(len(rows)) < len(given)
     moment = np.where(gives, events.enter_ns[rows], events.exit_ns[rows])

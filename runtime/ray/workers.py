@@ -146,7 +146,7 @@ def _begin(class_name: str) -> bytes:
         task: bytes = worker.current_task_id.binary()
         if _first:
             _first.clear()  # Ray may have started this process for this task
-            calls.began(ids.of_task(task), session.began_at)
+            calls.begun(ids.of_task(task))
         calls.took(ids.of_task(task), *_arguments.pop(task, ()))
         return task
     except Exception as failure:

@@ -26,11 +26,11 @@ Nothing here raises, and nothing happens while the process is not recorded.
 from __future__ import annotations
 
 import os
-import sys
 from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.remote import part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ _idle = _local()
 """``since``: when this thread had done its last call, and its CPU clock then."""
 _flushed = [0]
 """When what was pending was written last, in ns."""
-_member_of: list[str] = [""]
-"""The record in which this process has said that it takes part."""
 
 
 def id_of(data: bytes) -> int:
@@ -64,9 +62,9 @@ def id_of(data: bytes) -> int:
     return mixed(value, 0)
 
 
-def mixed(base: int, number: int, part: int = 0) -> int:
+def mixed(base: int, number: int, piece: int = 0) -> int:
     """An id for the so manieth of what has an id itself, or for one part of that."""
-    value = base ^ (number * _GOLDEN + part * _OTHER)
+    value = base ^ (number * _GOLDEN + piece * _OTHER)
     value = (value ^ value >> 29) * _GOLDEN
     return (value ^ value >> 32) & _LARGEST or 1
 
@@ -130,11 +128,39 @@ def took(call: int, *others: int) -> None:
                 _event(core, _TAKE, one, _BLOCKING, since, now)
 
 
-def began(call: int, at: tuple[int, int]) -> None:
-    """A process began at a moment because another one started it."""
+def started(call: int, at: tuple[int, int]) -> None:
+    """This process started another one, at a moment that :func:`moment` told."""
+    _start(_SUBMIT, call, _POST, at)
+
+
+def began(call: int, name: str) -> None:
+    """This process began because another one started it, as a process of some name."""
+    _start(_TAKE, call, _BLOCKING, session.began_at, name)
+
+
+def begun(call: int) -> None:
+    """This process began because a call was to be done, if that had been handed over by then."""
     core = session.core
     if core is not None:
-        _event(core, _TAKE, call, _BLOCKING, at, at)
+        _event(core, _TAKE, call, _BLOCKING, session.began_at, session.began_at)
+
+
+def ended(call: int) -> None:
+    """This process has done what it was started for."""
+    _hand(_REPLY, call, 0, takes_part=False)
+
+
+def join(call: int) -> int:
+    """This thread begins to wait until a process has done what it was started for."""
+    return _begin(_RESULT, call, takes_part=False)
+
+
+def _start(operation: int, call: int, flags: int, at: tuple[int, int], name: str = "") -> None:
+    if session.core is not None:
+        try:
+            part.start((operation, 0, call, -1, 0, 0, flags, 0, at[0], at[0], at[1], 0), name)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
 
 
 def wait(for_id: int = 0) -> int:
@@ -191,36 +217,6 @@ def moment() -> tuple[int, int] | None:
         return None
 
 
-def take_part(name: str = "") -> None:
-    """Say in the record that this process is one of those that call each other.
-
-    ``name`` is that of a process that was started as a worker; without one it is what :mod:`multiprocessing` says.
-    """
-    if _member_of[0] == session.record_path:
-        return
-    _member_of[0] = session.record_path
-    try:
-        session.become_member(_part(name or _own_name()))
-    except Exception as failure:
-        session.note(f"remote calls: {failure!r}")
-
-
-def _own_name() -> str:
-    """What the process was called that this one was started as, empty for one that is nobody's child."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is not None and getattr(process, "_parent_process", None) is not None:
-        return str(process.current_process().name)
-    return "worker" if session.process_role == "child" else ""
-
-
-def _part(name: str) -> str:
-    """What a process is to others: ``main process``, ``worker``, or the name that somebody gave it."""
-    if not name:
-        return "main process"
-    name = name.rstrip("0123456789:-_ ")
-    return "worker" if not name or name.endswith(("Process", "PoolWorker")) else name
-
-
 def flush() -> None:
     """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
     that leaves no time for it."""
@@ -234,24 +230,24 @@ def flush() -> None:
         session.note(f"remote calls: {failure!r}")
 
 
-def _hand(operation: int, call: int, nbytes: int) -> None:
+def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> None:
     core = session.core
     if core is not None:
         try:
-            if _member_of[0] != session.record_path:
-                take_part()
+            if takes_part and part.member_of[0] != session.record_path:
+                part.take()
             core.hand(operation, call, nbytes)
         except Exception as failure:
             session.note(f"remote calls: {failure!r}")
 
 
-def _begin(operation: int, call: int) -> int:
+def _begin(operation: int, call: int, takes_part: bool = True) -> int:
     core = session.core
     if core is None:
         return 0
     try:
-        if _member_of[0] != session.record_path:
-            take_part()
+        if takes_part and part.member_of[0] != session.record_path:
+            part.take()
         handle: int = core.begin(operation, 0, call, -1, 0, 0, _BLOCKING)
         return handle
     except Exception as failure:
@@ -270,8 +266,8 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
 
 def _event(core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int]) -> None:
     try:
-        if _member_of[0] != session.record_path:
-            take_part()
+        if part.member_of[0] != session.record_path:
+            part.take()
         core.event_at(
             operation, 0, call, -1, 0, 0, flags, 0, begin[0], end[0], begin[1], max(end[1] - begin[1], 0)
         )  # fmt: skip

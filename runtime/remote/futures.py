@@ -10,6 +10,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
 from scalana.runtime.remote.pipes import id_of_queue
+from scalana.runtime.remote.processes import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def _shutdown(original: Function) -> Function:
                 return
             closed = calls.mixed(id_of_queue(queue), _CLOSED)
             pending.extend(_ids(item.future for item in list((self._pending_work_items or {}).values())))
+            pending.extend(end for process in list((self._processes or {}).values()) if (end := end_of(process)))
 
         _patches.tried("the end of a pool was not recorded", look)
         if not closed:

@@ -6,7 +6,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _POOLS = ("multiprocessing.pool", "concurrent.futures.process")
 """Whoever waits for a pool to end does so in a call of the pool's."""
+_HELPERS = ("torch.utils.data.", "multiprocessing.managers", "multiprocessing.resource_sharer")
 _END = 1
 """What the end of a process has in its id behind that of its start."""
 _patches = Patches("multiprocessing")
@@ -38,13 +39,19 @@ def end_of(process: Any) -> int:
     return 0 if call is None else calls.mixed(call, _END)
 
 
+def _is_helper(process: Any) -> bool:
+    """Whether a process is a detail of a library's, whose work counts for who starts it."""
+    home = getattr(process.__dict__.get("_target"), "__module__", None) or ""
+    return home.startswith(_HELPERS)
+
+
 def _start(original: Function) -> Function:
     def start(self: Any) -> Any:
         before = calls.moment()
-        if before is not None and self.__dict__.get("_scalana_start") is None:
+        if before is not None and self.__dict__.get("_scalana_start") is None and not _is_helper(self):
             call = calls.new_id()
             self._scalana_start = call  # goes with it, however the process is started
-            calls.submitted(call, before)
+            calls.started(call, before)
         return original(self)
 
     return start
@@ -56,15 +63,15 @@ def _bootstrap(original: Function) -> Function:
         if call is not None and session.core is not None:
 
             def record() -> None:
-                calls.take_part(str(self.name))
-                calls.began(call, session.began_at)
+                calls.began(call, str(self.name))
                 run = self.run
 
                 def recorded() -> None:
                     try:
                         run()
                     finally:
-                        calls.reply(calls.mixed(call, _END))
+                        if part.is_told_apart():
+                            calls.ended(calls.mixed(call, _END))
 
                 self.run = recorded
 
@@ -93,9 +100,10 @@ _ended_processes: dict[int, None] = {}
 def _join(original: Function) -> Function:
     def join(self: Any, timeout: Any = None) -> Any:
         end = end_of(self)
-        if not end or session.core is None or sys._getframe(1).f_globals.get("__name__") in _POOLS:
+        of_pool = sys._getframe(1).f_globals.get("__name__") in _POOLS
+        if not end or session.core is None or of_pool or not part.is_told_apart():
             return original(self, timeout)
-        handle = calls.wait(end)
+        handle = calls.join(end)
         try:
             return original(self, timeout)
         finally:

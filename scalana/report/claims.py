@@ -68,9 +68,9 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
     text = f"{who} spends {names.seconds(here)} here"
     if several:
         text = f"{who} spend {names.seconds(here)} here on average"
-    large, over, ratio = (number(finding.evidence, key) for key in ("large_pieces", "large_pieces_over_s", "ratio"))
+    large, over, ratio = (number(finding.evidence, key) for key in ("large_tasks", "large_tasks_over_s", "ratio"))
     if large is not None and over is not None:
-        longer = f"{names.seconds(over)} longer than is usual for {large:.0f} pieces of work"
+        longer = f"{names.seconds(over)} longer than is usual for {large:.0f} tasks"
         return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
     if finding.evidence.get("drifts") and several:
         return f"{text}, each far more than others for a part of the run."

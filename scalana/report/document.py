@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.kinds import kind_of
 from scalana.report import names, sections
 from scalana.report.claims import UNNAMED
 from scalana.report.regions import of_recorded
@@ -92,8 +93,8 @@ def _region(region: RegionTime, analysis: Analysis) -> dict[str, Any]:
 
 
 def by_loss(findings: list[Finding]) -> list[Finding]:
-    """Largest loss first."""
-    return sorted(findings, key=lambda finding: -finding.lost_s)
+    """Faults first, the largest loss first."""
+    return sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
 
 
 def warnings(analysis: Analysis) -> list[str]:

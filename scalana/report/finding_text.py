@@ -35,6 +35,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     for sentence in (
         claim(finding, run.ranks, run.names),
         when(finding),
+        loading(finding),
         cost(finding, run),
         slowed(finding, run),
         behind(finding, run),
@@ -99,6 +100,17 @@ def _share_cores(run: RunInfo) -> bool:
     ranks = Counter(run.host_of_rank)
     cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
     return any(0 < cores.get(host, 0) < count for host, count in ranks.items())
+
+
+def loading(finding: Finding) -> str:
+    """That it lies in waiting for data, if it does."""
+    known = finding.evidence.get("loading")
+    if not isinstance(known, Mapping):
+        return ""
+    of = f" of {known['dataset']}" if "dataset" in known else ""
+    workers = known.get("workers")
+    who = {None: "", 0: ", which has no worker processes"}.get(workers, f", which has {workers} worker processes")
+    return f"It lies in waiting for data from a loader{of}{who}."
 
 
 def slowed(finding: Finding, run: RunInfo) -> str:

@@ -76,7 +76,8 @@ def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str
         lines += wrap("Stages and microbatches are inferred from the messages between the ranks.", width, "  ")
     for note in diagnosis.measured.notes:
         lines += wrap(f"{note}.", width, "  ")
-    lines += ["", *_shares(pipeline, run.names, width, paint), "", *_stages(pipeline, width, paint)]
+    lines += ["", *_shares(pipeline, run.names, width, paint), *_avoidable(pipeline, width), ""]
+    lines += _stages(pipeline, width, paint)
     if not found.trusted:
         says = "The replay is too far from what was measured for advice: nothing is predicted."
         return [*lines, "", *wrap(says, width, "  ")]
@@ -104,6 +105,19 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
         room = room if width >= NARROW else room + _BAR + 2
         lines.append((cells + paint(clip(("← " if name in blamed else "") + told, room), style)).rstrip())
     return lines
+
+
+def _avoidable(pipeline: Pipeline, width: int) -> list[str]:
+    """How much of the schedule's own idling another one avoids."""
+    found = pipeline.diagnosis.attribution
+    saving, other = pipeline.diagnosis.avoidable
+    if other is None or saving < _WORTH * found.step_s:
+        return []
+    says = (
+        f"Fill and drain belong to the schedule: no rank is to blame. {other.text} would avoid {names.seconds(saving)} "
+        "of each step, with no more activations in memory."
+    )
+    return wrap(says, width, "  ")
 
 
 def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from scalana.detectors.kinds import kind_of
 from scalana.report import names, regions, sections, steps
 from scalana.report.document import by_loss, warnings
 from scalana.report.finding_text import finding_block
@@ -44,7 +45,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
         _warnings(warnings(analysis), width, paint),
     ]
     hot = _hot(analysis, width, paint)
-    findings = by_loss(analysis.findings)
+    findings = [finding for finding in by_loss(analysis.findings) if kind_of(finding.kind).is_fault]
     if findings:
         blocks += [
             finding_block(number, finding, analysis.ppg.run, width, paint)

@@ -139,7 +139,7 @@ def measure(run: Path, sample: Sample) -> Row:
     ppg = analysis.ppg
     without_start(ppg)
     theirs = published.detect(ppg, analysis.waits).findings
-    spot = published.largest_imbalance(ppg)
+    code_location = published.largest_imbalance(ppg)
     nothing = Answer("none", False, False, 0)
 
     def first(findings: list[Finding], single: bool) -> Answer:
@@ -149,9 +149,11 @@ def measure(run: Path, sample: Sample) -> Row:
         return judge(sample, top.ranks, top.file, top.line, top.end_line, len(findings), single=single)
 
     naive = nothing
-    if spot is not None:
-        place = ppg.psg[spot[1]].place
-        naive = judge(sample, [spot[0]], place.file, place.line, max(place.line, place.end_line), 1, single=True)
+    if code_location is not None:
+        place = ppg.psg[code_location[1]].place
+        naive = judge(
+            sample, [code_location[0]], place.file, place.line, max(place.line, place.end_line), 1, single=True
+        )
     truth = (
         "; ".join(f"{','.join(map(str, f.ranks))}: {sample.path.name}:{f.line}" for f in sample.faults) or "balanced"
     )
@@ -231,8 +233,8 @@ def scaling_table(runs: Path, samples: Path) -> str:
             np.add.at(time_s, (vertex[vertex >= 0], run), mean[vertex >= 0])
         steep = published.non_scalable_vertices(time_s, values["sizes"])
         theirs = published.detect(largest.ppg, largest.waits, steep).findings
-        spot = published.largest_imbalance(largest.ppg)
-        place = largest.ppg.psg[spot[1]].place if spot is not None else None
+        code_location = published.largest_imbalance(largest.ppg)
+        place = largest.ppg.psg[code_location[1]].place if code_location is not None else None
         cells = [
             _scaling_answer(path, line, top.file, top.line, top.end_line) if top else "none -"
             for top in (found[0] if found else None, theirs[0] if theirs else None)

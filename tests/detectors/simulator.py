@@ -4,7 +4,7 @@ A program is a list of actions per rank:
 
 * ``("work", name, ms)``: own work in the activity ``name``
 * ``("coll", operation, ranks, root)``: a collective over ``ranks``; a fifth element is the ms that it takes by itself
-* ``("send", dst)`` (buffered) and ``("recv", src)``
+* ``("send", dst)`` (buffered) and ``("recv", src)``; a third element is the ms that the message is on its way
 * ``("test",)``: completes this rank's latest send
 
 The result is a :class:`Timeline` with one location per rank, one vertex per activity name and per kind of call.
@@ -23,8 +23,11 @@ Action = tuple
 Program = list[list[Action]]
 
 
-def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] | None = None):
-    """Run ``program``; returns the timeline and the names of its vertices."""
+def simulate(
+    program: Program, *, period_s: float = 0.0, start_ms: list[float] | None = None, worked: list[tuple] | None = None
+):
+    """Run ``program``; returns the timeline and the names of its vertices. All work is added to ``worked``, as (name,
+    rank, start_s, end_s)."""
     ranks = len(program)
     now = list(start_ms or [0.0] * ranks)
     start = list(now)
@@ -54,6 +57,8 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
         if action[0] == "work":
             work[rank].append((len(rows[rank]), vertex(action[1]), action[2]))
             now[rank] += action[2]
+            if worked is not None:
+                worked.append((action[1], rank, (now[rank] - action[2]) / 1e3, now[rank] / 1e3))
         elif action[0] == "send":
             instance = {"op": "send", "root": rank, "comm": 0, "members": {}}
             instances.append(instance)
@@ -71,7 +76,7 @@ def simulate(program: Program, *, period_s: float = 0.0, start_ms: list[float] |
                 return False
             source = channel[received[action[1], rank]]
             received[action[1], rank] += 1
-            exit_ms = max(now[rank], source["enter"])
+            exit_ms = max(now[rank], source["enter"] + (action[2] if len(action) > 2 else 0.0))
             row = {"v": vertex("recv"), "op": "recv", "enter": now[rank], "exit": exit_ms, "posts": source["posts"]}
             row["waits"] = source["posts"]
             source["posts"]["members"]["recv"] = row

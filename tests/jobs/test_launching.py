@@ -88,6 +88,7 @@ TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node", "2"]
 PYTHON_MODULE = [sys.executable, "-m", "tests.jobs.programs.train"]
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     "command",
     [[*TORCHRUN, str(TRAIN)], [sys.executable, str(TRAIN), "--spawn", "2"], [*PYTHON_MODULE, "--spawn", "2"]],
@@ -101,6 +102,7 @@ def test_every_way_to_launch(tmp_path: Path, command: list[str]) -> None:
     assert "train.py" in err
 
 
+@pytest.mark.measured
 def test_a_rank_that_is_killed_launched_as_a_module(tmp_path: Path) -> None:
     code, _, err = run(tmp_path / "run", *TORCHRUN, *PYTHON_MODULE[1:], "--ending", "kill")
     assert code == 1, err
@@ -109,6 +111,7 @@ def test_a_rank_that_is_killed_launched_as_a_module(tmp_path: Path) -> None:
     assert document["run"]["exit_code"] == 1
 
 
+@pytest.mark.measured
 def test_a_rank_that_raises_launched_by_the_module_of_torch(tmp_path: Path) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", *TORCHRUN[1:], str(TRAIN)]
     code, _, err = run(tmp_path / "run", *launch, "--ending", "raise")
@@ -165,6 +168,7 @@ def check_slow_rank_or_hang(document: dict[str, Any]) -> None:
     assert ("hang", line_of(TRAIN, "stuck here")) in lines
 
 
+@pytest.mark.measured
 def test_two_nodes_that_share_a_run_folder(tmp_path: Path) -> None:
     port = free_port()
     nodes = [
@@ -200,6 +204,7 @@ def recorded_environment(folder: Path) -> dict[str, str]:
     )
 
 
+@pytest.mark.measured
 def test_a_program_that_records_a_part_of_itself(tmp_path: Path) -> None:
     program = PROGRAMS / "marked.py"
     folder = tmp_path / "part"

@@ -61,6 +61,7 @@ def assert_shares(record: ProcessRecord, depth: int, tolerance: float) -> None:
         assert seen[name] / total == pytest.approx(seconds / total, abs=tolerance), (name, took, dict(seen))
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [200, 1000])
 def test_shares_are_those_that_the_program_measured(tmp_path: Path, rate: int) -> None:
@@ -87,6 +88,7 @@ def test_shares_are_those_that_the_program_measured(tmp_path: Path, rate: int) -
     assert states["asleep"][record_format.STATE_LOCK] == 0 == states["waiting"][record_format.STATE_ASLEEP]
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_cpu_and_core_wait_add_up(tmp_path: Path) -> None:
     """CPU, waiting for a core and being blocked make up the time; the CPU is what the thread's own clock says."""
@@ -109,6 +111,7 @@ def test_cpu_and_core_wait_add_up(tmp_path: Path) -> None:
     assert [samples.time_ns[row] for row in rows] == sorted(samples.time_ns[row] for row in rows)
 
 
+@pytest.mark.measured
 def test_lines(tmp_path: Path) -> None:
     record = recorded(
         """
@@ -135,6 +138,7 @@ def test_lines(tmp_path: Path) -> None:
     assert long / (long + short) == pytest.approx(0.75, abs=0.06)
 
 
+@pytest.mark.measured
 def test_a_thread_at_rest_costs_no_records(tmp_path: Path) -> None:
     record = recorded(
         """
@@ -154,6 +158,7 @@ def test_a_thread_at_rest_costs_no_records(tmp_path: Path) -> None:
     assert len(asleep) >= 4
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
     record = recorded(
@@ -184,6 +189,7 @@ def test_a_rest_after_running_all_through_is_a_rest(tmp_path: Path) -> None:
     assert max((ns for state, ns in dozing if state == record_format.STATE_RUNNING), default=0) < 0.06e9
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_python_and_native_threads(tmp_path: Path) -> None:
     record = recorded(
@@ -335,6 +341,7 @@ def test_budget_thins_samples(tmp_path: Path) -> None:
     assert record.ended
 
 
+@pytest.mark.measured
 def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> None:
     record = recorded(
         """
@@ -363,6 +370,7 @@ def test_a_process_of_little_interest_is_sampled_less_often(tmp_path: Path) -> N
     assert 3 <= len(later) <= 30
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_plain_python_sampler(tmp_path: Path) -> None:
     record = recorded(
@@ -383,6 +391,7 @@ def test_plain_python_sampler(tmp_path: Path) -> None:
     assert not any("_sample_all" in name for name in names), "the sampler does not sample itself"
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 def test_interpreters_without_a_known_layout(tmp_path: Path) -> None:
     """Built as for an interpreter that nobody has seen yet: paths by the public interface, samples by plain Python."""

@@ -173,8 +173,8 @@ def test_evidence_is_optional(tmp_path: Path) -> None:
     finding.ranks = [0, 1, 2, 3]
     finding.evidence = {"seconds_here": 3.0, "ratio": None}
     assert "All 4 ranks spend 3.00 s here on average" in claim(finding, 4)
-    finding.evidence |= {"large_pieces": 12, "large_pieces_over_s": 1.5}
-    assert claim(finding, 4).endswith("average: in turn, they take 1.50 s longer than is usual for 12 pieces of work.")
+    finding.evidence |= {"large_tasks": 12, "large_tasks_over_s": 1.5}
+    assert claim(finding, 4).endswith("average: in turn, they take 1.50 s longer than is usual for 12 tasks.")
     finding.ranks = [2]
     finding.evidence = {"seconds_here": 2.0, "seconds_others": 2.5, "ratio": 0.8}
     assert claim(finding, 4).endswith("the others 2.50 s: less in all, but at times when the others wait.")

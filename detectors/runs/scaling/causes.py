@@ -36,21 +36,21 @@ def finding_of(
     """The finding for one place. ``analysis`` is that of the reference run, ``all_losses_s`` the loss of all places,
     seconds of an average rank; ``at`` a number of ranks for which to predict."""
     psg = analysis.ppg.psg
-    spot, place_of = place.spot, psg[place.spot.vertex].place
+    code_location, place_of = place.code_location, psg[place.code_location.vertex].place
     targets = targets_of(table, place.rows, table.reference)
     work, caused = _by_rank(targets, analysis)
     caused *= place.caused_s[table.reference] * len(caused) / max(float(caused.sum()), 1e-300)  # without turns on cores
     ranks = float(table.ranks.max())
     kind, by_waiting = _kind(place, table, ideal, work), _loses_by_waiting(place, table)
-    line, end_line = spot.lines(place_of)
+    line, end_line = code_location.lines(place_of)
     finding = Finding(
         kind=kind,
-        vertex=spot.vertex,
+        vertex=code_location.vertex,
         file=place_of.file,
         line=line,
         end_line=max(end_line, line),
-        function=psg.function_of(spot.vertex),
-        vertex_kind=psg[spot.vertex].kind.value,
+        function=psg.function_of(code_location.vertex),
+        vertex_kind=psg[code_location.vertex].kind.value,
         ranks=_ranks(kind, work, caused if by_waiting else np.zeros(0), int(ranks)),
         lost_s=place.loss_s * ranks,
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
@@ -58,27 +58,27 @@ def finding_of(
         evidence=_evidence(place, table, ideal, at),
         advice=_SHARE_WAITING if kind == "non-scalable" and by_waiting else _ADVICE[kind],
     )
-    if place.spot.kind is TargetKind.OWN:
+    if place.code_location.kind is TargetKind.OWN:
         finding.evidence["cpu_share"] = _cpu_share(targets, analysis)
-    finding.evidence["callers"] = callers(spot.vertex, psg)
+    finding.evidence["callers"] = callers(code_location.vertex, psg)
     first = finding.ranks[0] if finding.ranks else -1
     root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)
     if kind == "communication":
-        code = psg[spot.vertex].operation
+        code = psg[code_location.vertex].operation
         root.operation = BY_CODE[code].name if code in BY_CODE and code else ""
     entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
     if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
         entries = []  # nobody waits for it: there is no way from a symptom
-    candidate = Candidate(spot, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
+    candidate = Candidate(code_location, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
     finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
     return finding
 
 
 def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) -> str:
     """What the loss is: late ranks that are not resolved, communication by itself, one rank's work, everybody's."""
-    if place.spot.kind is TargetKind.UNRESOLVED:
+    if place.code_location.kind is TargetKind.UNRESOLVED:
         return "unresolved"
-    if place.spot.kind is TargetKind.TRANSFER:
+    if place.code_location.kind is TargetKind.TRANSFER:
         return "communication"
     busiest = float(work.max(initial=0.0))
     if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < ALONE * busiest:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Container, Spot, containers, promote, spots_of_lines
+from scalana.detectors.rollup.candidates import CodeLocation, Container, code_locations_of_lines, containers, promote
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.disturbed import Disturbed, find_disturbed
 from scalana.detectors.runs.scaling.ideal import Ideal
@@ -55,7 +55,7 @@ class Noise:
 class PlaceLoss:
     """One place over all runs. Seconds are those of an average rank."""
 
-    spot: Spot
+    code_location: CodeLocation
     rows: list[int]
     """Rows of the cost table."""
     work_s: FloatArray
@@ -119,7 +119,7 @@ def place_losses(table: CostTable, ideal: Ideal) -> tuple[list[PlaceLoss], Noise
     )
     groups = group_rows(table, loss, psg, by_caller=True)
     total = per_rank[~table.setup].sum(axis=0)
-    places = [_place(table, spot, rows, total) for spot, rows in groups.items()]
+    places = [_place(table, code_location, rows, total) for code_location, rows in groups.items()]
     asked = [(place.seconds, place.error_s) for place in places if place.matters]
     noise = noise_of(table, find_disturbed(table.ranks, asked, NOISE, NOISE_WEIGHT))
     for place in places:
@@ -127,7 +127,7 @@ def place_losses(table: CostTable, ideal: Ideal) -> tuple[list[PlaceLoss], Noise
     return sorted(places, key=lambda place: -place.loss_s), noise
 
 
-def _place(table: CostTable, spot: Spot, rows: list[int], total_s: FloatArray) -> PlaceLoss:
+def _place(table: CostTable, code_location: CodeLocation, rows: list[int], total_s: FloatArray) -> PlaceLoss:
     """What a place costs in each run. ``total_s`` is what an average rank took."""
     ranks = table.ranks
     work, caused, transfer = (
@@ -135,13 +135,13 @@ def _place(table: CostTable, spot: Spot, rows: list[int], total_s: FloatArray) -
     )
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
     oversubscribed = np.array([run.oversubscribed for run in table.runs])
-    if spot.kind is TargetKind.UNRESOLVED:
+    if code_location.kind is TargetKind.UNRESOLVED:
         error = np.hypot(error, np.where(oversubscribed, CROWDED, ERRATIC) * caused)
     error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
     seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
     matters = bool(seconds.max() >= WORTH * total_s.min() and seen >= 2)
-    return PlaceLoss(spot, rows, work, caused, transfer, error, matters)
+    return PlaceLoss(code_location, rows, work, caused, transfer, error, matters)
 
 
 def _judge(place: PlaceLoss, table: CostTable, ideal: Ideal, noise: Noise) -> None:
@@ -185,91 +185,100 @@ def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray
     return np.asarray(np.median(values[:, ranks == size], axis=1))
 
 
-def group_rows(table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool = False) -> dict[Spot, list[int]]:
+def group_rows(
+    table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool = False
+) -> dict[CodeLocation, list[int]]:
     """Rows by place: a line, or the loop or function around several lines that lose together.
 
     A line that is reached by several call paths is one place, but for the paths on which it loses nothing: a helper
     that scales where one caller uses it must not hide what another one loses in it. ``by_caller``: functions that each
     lose a large part of it in the same helper are told apart too.
     """
-    leaves: dict[int, Spot] = {}
+    leaves: dict[int, CodeLocation] = {}
     chains: dict[int, list[Container]] = {}
-    within: dict[tuple[int, int], dict[Spot, float]] = defaultdict(lambda: defaultdict(float))
+    within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
     per_rank = (table.cost_s / table.ranks).max(axis=1, initial=0.0)
     losing = loss > LOSES * per_rank
     for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist():
         vertex = int(table.vertex[row])
-        leaf = leaves[row] = Spot(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
+        leaf = leaves[row] = CodeLocation(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
         if leaf.kind is TargetKind.OWN:
             if vertex not in chains:
                 chains[vertex] = list(containers(vertex, psg))
             for container in chains[vertex]:
                 within[0, container.vertex][leaf] += max(float(loss[row]), 0.0)
-    of_line = spots_of_lines(within)
-    spots: dict[bool, dict[Spot, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
+    of_line = code_locations_of_lines(within)
+    code_locations: dict[bool, dict[CodeLocation, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
         promoted = leaf.kind is TargetKind.OWN and losing[row]
-        spot = promote(leaf, 0, chains[leaf.vertex], within, of_line, psg) if promoted else leaf
-        spots[bool(losing[row])][spot].append(row)
-    caller = _callers(spots[True], loss, psg) if by_caller else {}
-    result = _join_contexts(spots[True], psg, caller)
-    for spot, rows in _join_contexts(spots[False], psg).items():
-        place = spot if spot in result else _container(spot, result, psg) or spot
+        code_location = promote(leaf, 0, chains[leaf.vertex], within, of_line, psg) if promoted else leaf
+        code_locations[bool(losing[row])][code_location].append(row)
+    caller = _callers(code_locations[True], loss, psg) if by_caller else {}
+    result = _join_contexts(code_locations[True], psg, caller)
+    for code_location, rows in _join_contexts(code_locations[False], psg).items():
+        place = code_location if code_location in result else _container(code_location, result, psg) or code_location
         result.setdefault(place, []).extend(rows)
     return result
 
 
-def _container(spot: Spot, spots: Collection[Spot], psg: PSG) -> Spot | None:
-    """The loop or function among ``spots`` that a line lies in, the innermost if there are several."""
-    if spot.kind is not TargetKind.OWN or spot.line < 0:
+def _container(code_location: CodeLocation, code_locations: Collection[CodeLocation], psg: PSG) -> CodeLocation | None:
+    """The loop or function among ``code_locations`` that a line lies in, the innermost if there are several."""
+    if code_location.kind is not TargetKind.OWN or code_location.line < 0:
         return None
-    above = (spot.vertex, *(vertex.index for vertex in psg.ancestors(spot.vertex)))
-    return next((other for vertex in above if (other := Spot(spot.kind, vertex, -1)) in spots), None)
+    above = (code_location.vertex, *(vertex.index for vertex in psg.ancestors(code_location.vertex)))
+    return next(
+        (other for vertex in above if (other := CodeLocation(code_location.kind, vertex, -1)) in code_locations), None
+    )
 
 
-def _callers(spots: dict[Spot, list[int]], loss: FloatArray, psg: PSG) -> dict[Spot, str]:
-    """The calling functions of spots that each have a large part of what their place loses."""
-    lost = {spot: float(loss[rows].sum()) for spot, rows in spots.items()}
+def _callers(code_locations: dict[CodeLocation, list[int]], loss: FloatArray, psg: PSG) -> dict[CodeLocation, str]:
+    """The calling functions of code locations that each have a large part of what their place loses."""
+    lost = {code_location: float(loss[rows].sum()) for code_location, rows in code_locations.items()}
     total: dict[object, float] = defaultdict(float)
     by_caller: dict[tuple[object, str], float] = defaultdict(float)
-    caller = {spot: _caller(spot, psg) for spot in spots}
-    for spot, seconds in lost.items():
-        total[_key(spot, psg)] += seconds
-        by_caller[_key(spot, psg), caller[spot]] += seconds
+    caller = {code_location: _caller(code_location, psg) for code_location in code_locations}
+    for code_location, seconds in lost.items():
+        total[_key(code_location, psg)] += seconds
+        by_caller[_key(code_location, psg), caller[code_location]] += seconds
     return {
-        spot: caller[spot]
-        for spot in spots
-        if by_caller[_key(spot, psg), caller[spot]] >= APART * total[_key(spot, psg)]
+        code_location: caller[code_location]
+        for code_location in code_locations
+        if by_caller[_key(code_location, psg), caller[code_location]] >= APART * total[_key(code_location, psg)]
     }
 
 
-def _caller(spot: Spot, psg: PSG) -> str:
+def _caller(code_location: CodeLocation, psg: PSG) -> str:
     """The function that calls the one around a place, "" for none."""
-    around = (spot.vertex, *(vertex.index for vertex in psg.ancestors(spot.vertex)))
+    around = (code_location.vertex, *(vertex.index for vertex in psg.ancestors(code_location.vertex)))
     functions = [vertex for vertex in around if psg[vertex].kind is VertexKind.FUNCTION]
     return psg[functions[1]].place.name if len(functions) > 1 else ""
 
 
 def _join_contexts(
-    spots: dict[Spot, list[int]], psg: PSG, caller: Mapping[Spot, str] = MappingProxyType({})
-) -> dict[Spot, list[int]]:
+    code_locations: dict[CodeLocation, list[int]], psg: PSG, caller: Mapping[CodeLocation, str] = MappingProxyType({})
+) -> dict[CodeLocation, list[int]]:
     """Join rows of one place that is reached by several call paths, and lines with the container that they lie in.
     ``caller`` tells places apart that are the same otherwise."""
-    inside: dict[Spot, Spot] = {}
-    by_place: dict[object, Spot] = {}
-    for spot in sorted(spots, key=lambda s: s.line >= 0):
-        first = by_place.setdefault((_key(spot, psg), caller.get(spot)), spot)
-        around = _container(spot, spots, psg)
-        inside[spot] = inside.get(around, around) if around is not None else first
-    joined: dict[Spot, list[int]] = defaultdict(list)
-    for spot, rows in spots.items():
-        joined[inside[spot]] += rows
+    inside: dict[CodeLocation, CodeLocation] = {}
+    by_place: dict[object, CodeLocation] = {}
+    for code_location in sorted(code_locations, key=lambda s: s.line >= 0):
+        first = by_place.setdefault((_key(code_location, psg), caller.get(code_location)), code_location)
+        around = _container(code_location, code_locations, psg)
+        inside[code_location] = inside.get(around, around) if around is not None else first
+    joined: dict[CodeLocation, list[int]] = defaultdict(list)
+    for code_location, rows in code_locations.items():
+        joined[inside[code_location]] += rows
     return dict(joined)
 
 
-def _key(spot: Spot, psg: PSG) -> object:
-    place = psg[spot.vertex].place
-    return spot.kind, place.file, spot.line if spot.line >= 0 else place.line, spot.line >= 0
+def _key(code_location: CodeLocation, psg: PSG) -> object:
+    place = psg[code_location.vertex].place
+    return (
+        code_location.kind,
+        place.file,
+        code_location.line if code_location.line >= 0 else place.line,
+        code_location.line >= 0,
+    )
 
 
 def targets_of(table: CostTable, rows: list[int], run: int) -> IntArray:

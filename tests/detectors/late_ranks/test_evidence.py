@@ -12,7 +12,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Candidate, Spot
+from scalana.detectors.rollup.candidates import Candidate, CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
@@ -115,7 +115,7 @@ def test_what_threads_of_a_rank_do_more_at_a_place_is_told_as_theirs() -> None:
 def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
     """Rank 0's second thread communicates, and waits for its first to sum up; rank 1 waits for the second."""
     psg = PSG()
-    spot = Spot(TargetKind.OWN, psg.add(VertexKind.COMP, Place("a.py", 7, 7, 0, "total += x"), 0), 7)
+    code_location = CodeLocation(TargetKind.OWN, psg.add(VertexKind.COMP, Place("a.py", 7, 7, 0, "total += x"), 0), 7)
     timeline: Any = SimpleNamespace(
         ranks=2,
         own=SimpleNamespace(
@@ -126,13 +126,13 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
             samples=np.array([800, 600, 20]),
         ),
         calls=SimpleNamespace(location=np.zeros(0, np.int64)),
-        locations=SimpleNamespace(rank=np.array([0, 0, 1])),
-        activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, spot.vertex)),
+        locations=SimpleNamespace(rank=np.array([0, 0, 1]), is_main=np.ones(3, np.bool_)),
+        activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, code_location.vertex)),
     )
     table: Any = SimpleNamespace(
         target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]), work=np.array([-1, -1])
     )
-    time = place_time(Candidate(spot, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
+    time = place_time(Candidate(code_location, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
     np.testing.assert_allclose(time.cpu_s, [2.9, 0.1])
     np.testing.assert_allclose(time.helper_s, [0.0, 0.0])
@@ -141,7 +141,9 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
 def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there() -> None:
     """Rank 1 rests at a lock, and what was sampled there went to the thread that holds it. Of rank 0 it is inferred."""
     psg = PSG()
-    spot = Spot(TargetKind.OWN, psg.add(VertexKind.CALL, Place("a.c", 7, 7, 0, "pthread_mutex_lock"), 0), 7)
+    code_location = CodeLocation(
+        TargetKind.OWN, psg.add(VertexKind.CALL, Place("a.c", 7, 7, 0, "pthread_mutex_lock"), 0), 7
+    )
     timeline: Any = SimpleNamespace(
         ranks=2,
         own=SimpleNamespace(
@@ -152,13 +154,13 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
             samples=np.zeros(2, np.int64),
         ),
         calls=SimpleNamespace(location=np.zeros(0, np.int64)),
-        locations=SimpleNamespace(rank=np.array([0, 1])),
-        activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([spot.vertex])),
+        locations=SimpleNamespace(rank=np.array([0, 1]), is_main=np.ones(2, np.bool_)),
+        activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([code_location.vertex])),
     )
     table: Any = SimpleNamespace(
         target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]), work=np.array([-1])
     )
-    time = place_time(Candidate(spot, np.array([0]), 0.3, [1]), table, timeline, psg)
+    time = place_time(Candidate(code_location, np.array([0]), 0.3, [1]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
 
 

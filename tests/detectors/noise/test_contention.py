@@ -27,7 +27,7 @@ from scalana.detectors.noise.contention import (
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.paths import _name
 from scalana.detectors.run import _turns_in_calls
-from scalana.detectors.whatif.changes import StretchExcess, _usual_rows
+from scalana.detectors.whatif.changes import IntervalExcess, _usual_rows
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
@@ -45,7 +45,7 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
         seconds=np.array(cpu_s) + np.array(wait_s),
         samples=np.ones(ranks, np.int64),
     )
-    locations = _Locations(rank=np.arange(ranks))
+    locations = _Locations(rank=np.arange(ranks), is_main=np.ones(ranks, np.bool_))
     activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
     calls = SimpleNamespace(location=np.zeros(0, np.int64))
     return SimpleNamespace(
@@ -57,7 +57,7 @@ def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
     """A run of a second, in which every rank computed, and waited for a core, so long."""
     each = np.ones(ranks)
     own = SimpleNamespace(seconds=each, cpu_s=cpu_s * each, core_wait_s=core_wait_s * each)
-    locations = SimpleNamespace(start_s=np.zeros(ranks), end_s=each)
+    locations = SimpleNamespace(start_s=np.zeros(ranks), end_s=each, is_main=np.ones(ranks, np.bool_))
     return SimpleNamespace(own=own, locations=locations, ranks=ranks)
 
 
@@ -77,16 +77,22 @@ LITTLE, MUCH = {"seconds_here": 1.0, "seconds_others": 0.9}, {"seconds_here": 1.
     [
         (
             found(
-                "late-ranks", 0.5, cpu_share=0.01, core_wait_share=0.9, programs_share=0.13, stretches=50.0, **LITTLE
+                "late-ranks",
+                0.5,
+                cpu_share=0.01,
+                core_wait_share=0.9,
+                programs_share=0.13,
+                sync_intervals=50.0,
+                **LITTLE,
             ),
             False,
         ),
-        (found("late-ranks", 0.5, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), True),
-        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **LITTLE), False),
-        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=50.0, **MUCH), True),
-        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, stretches=1.0, **MUCH), False),
-        (found("late-ranks", 0.2, cpu_share=0.0, core_wait_share=0.1, stretches=9.0, **LITTLE), True),
-        (found("waiting-for-core", 2.0, cpu_share=0.0, core_wait_share=1.0, stretches=50.0, **LITTLE), False),
+        (found("late-ranks", 0.5, cpu_share=0.3, core_wait_share=0.7, sync_intervals=50.0, **LITTLE), True),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, sync_intervals=50.0, **LITTLE), False),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, sync_intervals=50.0, **MUCH), True),
+        (found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, sync_intervals=1.0, **MUCH), False),
+        (found("late-ranks", 0.2, cpu_share=0.0, core_wait_share=0.1, sync_intervals=9.0, **LITTLE), True),
+        (found("waiting-for-core", 2.0, cpu_share=0.0, core_wait_share=1.0, sync_intervals=50.0, **LITTLE), False),
         (found("unresolved", 1.0), False),
         (found("unresolved", 2.5), True),
         (found("slow-transfer", 2.5), False),
@@ -118,7 +124,7 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
     [("slow-transfer", 2.5, False), ("unresolved", 0.3, False), ("unresolved", 2.5, True), ("late-ranks", 2.5, True)],
 )
 def test_ranks_take_turns_inside_calls_where_they_hardly_compute(kind: str, lost_s: float, kept: bool) -> None:
-    finding = found(kind, lost_s, cpu_share=1.0, core_wait_share=0.0, programs_share=1.0, stretches=50.0)
+    finding = found(kind, lost_s, cpu_share=1.0, core_wait_share=0.0, programs_share=1.0, sync_intervals=50.0)
     waiting = crowded(0.2, 0.0, 8)
     assert bool(without_turns([finding], waiting, hosts(8, 2))) is kept
     assert without_turns([finding], waiting, hosts(8, 8)) == [finding]
@@ -138,20 +144,20 @@ def test_calls_that_take_long_where_ranks_share_cores_are_told(cores: int, trans
 
 @pytest.mark.parametrize(("sleeps", "kept"), [(True, True), (False, False)])
 def test_ranks_that_sleep_in_turn_wait_for_a_core_when_they_wake_up(sleeps: bool, kept: bool) -> None:
-    shares = {"cpu_share": 0.0, "core_wait_share": 0.4, "programs_share": 0.6, "stretches": 50.0}
+    shares = {"cpu_share": 0.0, "core_wait_share": 0.4, "programs_share": 0.6, "sync_intervals": 50.0}
     finding = replace(found("late-ranks", 2.0, **shares), ranks=list(range(8)))
     finding.evidence["sleeps"] = sleeps
     assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2))) is kept
 
 
 @pytest.mark.parametrize(
-    ("steady", "stretches", "kept"),
+    ("steady", "sync_intervals", "kept"),
     [(0.9, 50.0, True), (0.3, 50.0, False), (0.0, 1.0, True)],
     ids=["always", "in turns", "once"],
 )
-def test_a_rank_that_lacks_its_core_is_told_from_turns(steady: float, stretches: float, kept: bool) -> None:
+def test_a_rank_that_lacks_its_core_is_told_from_turns(steady: float, sync_intervals: float, kept: bool) -> None:
     """Threads outnumber the cores, of which there are as many as ranks."""
-    finding = found("waiting-for-core", 2.0, steady_share=steady, stretches=stretches)
+    finding = found("waiting-for-core", 2.0, steady_share=steady, sync_intervals=sync_intervals)
     assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 8))) is kept
 
 
@@ -174,7 +180,7 @@ def test_what_comes_by_chance_cancels_over_stretches(
 ) -> None:
     cpu, core_wait = np.array(cpu_s), np.array(core_wait_s)
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    excess = StretchExcess(
+    excess = IntervalExcess(
         none,
         np.zeros(0),
         rows,
@@ -193,7 +199,7 @@ def test_what_comes_by_chance_cancels_over_stretches(
 def test_ranks_that_take_turns_in_sleeping_are_late_by_the_program() -> None:
     over, core_wait = np.array([0.4, -0.4, 0.4, -0.4]), np.array([0.1, -0.1, 0.1, -0.1])
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, np.zeros(4), core_wait)
+    excess = IntervalExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, np.zeros(4), core_wait)
     shared = CoreContention.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == 0.0
     assert shared.programs_part(replace(excess, asleep=True)) == pytest.approx(0.75)
@@ -249,8 +255,8 @@ class _Locations(SimpleNamespace):
     ids=["less of a core", "more work"],
 )
 def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[float], more: bool) -> None:
-    spot = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
-    candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), spot=spot)
+    code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
+    candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), code_location=code_location)
     table: Any = SimpleNamespace(
         target=np.array([0]), location=np.array([1]), seconds=np.array([1.0]), work=np.array([-1])
     )
@@ -268,8 +274,8 @@ def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[
     ],
 )
 def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int, ...], more: bool) -> None:
-    spot = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
-    candidate: Any = SimpleNamespace(ranks=ranks, entries=np.array([0]), spot=spot)
+    code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
+    candidate: Any = SimpleNamespace(ranks=ranks, entries=np.array([0]), code_location=code_location)
     table: Any = SimpleNamespace(
         target=np.array([0]), location=np.array([1]), seconds=np.array([1.0]), work=np.array([-1])
     )
@@ -280,7 +286,7 @@ def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int
 def test_who_computes_no_more_than_others_is_late_for_want_of_a_core() -> None:
     none, rows = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64)
     over, cpu = np.full(4, 0.4), np.full(4, 0.1)
-    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, cpu, over - cpu)
+    excess = IntervalExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), np.ones(4), over, cpu, over - cpu)
     shared = CoreContention.of(crowded(0.2, 0.6, 4))
     assert shared.programs_part(excess) == pytest.approx(1.0)
     assert shared.programs_part(excess, computing=False) == 0.0
@@ -296,7 +302,7 @@ def test_what_takes_a_little_longer_in_turn_may_be_on_a_slow_core(
 ) -> None:
     none, rows, over = np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64), np.full(4, 0.4)
     did, cpu = np.full(4, did_cpu_s), np.full(4, over_cpu_s)
-    excess = StretchExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), did, over, cpu, over - cpu)
+    excess = IntervalExcess(none, np.zeros(0), rows, rows, rows, np.ones(4), did, over, cpu, over - cpu)
     assert computes_in_turn(excess) is computes
     assert computes_in_turn(replace(excess, of_pieces=True))
 

@@ -1,4 +1,4 @@
-"""A manager that waits for its workers is no fault of theirs, unless a worker or a piece of work is not ordinary."""
+"""A manager that waits for its workers is no fault of theirs, unless a worker or a task is not ordinary."""
 
 from __future__ import annotations
 

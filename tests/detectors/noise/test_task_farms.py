@@ -1,4 +1,4 @@
-"""Ranks that take the next piece of work when they are free are compared by piece, not by all that they do."""
+"""Ranks that take the next task when they are free are compared by task, not by all that they do."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_another_thread_of_the_manager_does_meanwhile_is_beside_the_pool():
     assert (pool.giver, pool.ranks, len(pool.burst)) == (0, [1, 2, 3], PIECES)
 
 
-def test_large_pieces_are_found_where_another_thread_of_the_manager_waits_for_the_results():
+def test_large_tasks_are_found_where_another_thread_of_the_manager_waits_for_the_results():
     """In each round one piece takes ten times as long; the others are done before it is."""
     program = farm(lambda piece, worker: 200.0 if piece == 5 else 20.0, 12, 12)
     plain = farm(lambda piece, worker: 20.0, 12, 12)
@@ -168,8 +168,8 @@ def test_large_pieces_are_found_where_another_thread_of_the_manager_waits_for_th
     table = blame(timeline, waits)
     (finding,) = detect(timeline, structure(names), waits, table, replay, find_task_farms(timeline))
     assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
-    assert finding.evidence["large_pieces"] == 12
-    assert finding.evidence["large_pieces_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
+    assert finding.evidence["large_tasks"] == 12
+    assert finding.evidence["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
     saved_s = whole_ms / 1e3 - float(simulate(plain)[0].locations.end_s.max())
     assert finding.saving_s == pytest.approx(saved_s, rel=0.3)
     chunk = next(c for c in join_entries(table, timeline, structure(names)) if c.ranks == [1, 2, 3])
@@ -191,9 +191,9 @@ def slow(program, period_s=0.0):
 def test_a_worker_that_takes_longer_for_a_piece_is_named_although_it_does_fewer(period_s):
     ((name, finding),) = slow(farm(lambda piece, worker: 60.0 if worker == 2 else 20.0), period_s)
     assert (name, finding.kind, finding.ranks) == ("chunk", "slow-worker", [2])
-    assert finding.evidence["piece_s_here"] == pytest.approx(0.060, rel=0.1)
-    assert finding.evidence["piece_s_others"] == pytest.approx(0.020, rel=0.1)
-    assert finding.lost_s == pytest.approx(0.040 * finding.evidence["pieces_here"], rel=0.1)
+    assert finding.evidence["task_s_here"] == pytest.approx(0.060, rel=0.1)
+    assert finding.evidence["task_s_others"] == pytest.approx(0.020, rel=0.1)
+    assert finding.lost_s == pytest.approx(0.040 * finding.evidence["tasks_here"], rel=0.1)
     assert finding.saving_s == pytest.approx(finding.lost_s / WORKERS)
 
 

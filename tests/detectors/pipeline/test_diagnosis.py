@@ -84,6 +84,7 @@ def test_other_schedules_are_run_by_the_engine_that_would_run_them() -> None:
     }
 
 
+@pytest.mark.measured
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "schedule, planted, share, stage",

@@ -55,7 +55,7 @@ def test_a_hand_written_1f1b_is_recognised(ranks: int) -> None:
     assert found is not None
     assert found.ranks == tuple(holder)
     assert found.microbatches.tolist() == [6, 6, 6]
-    measured = read_rows(found.rows, ENGINES["ideal"])
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
     assert recognise(measured.first_step()) == "1F1B"
     result = attribute(measured)
     assert [round(stage.load, 2) for stage in result.stages] == pytest.approx(
@@ -75,7 +75,7 @@ def test_what_looks_like_sweeps_too_needs_to_be_known_as_training() -> None:
     rows = of_pipeline("GPipe", 4, 4, uniform(4))
     assert recognise_messages(rows) is None
     found = recognise_messages(rows, training=True)
-    assert found is not None and recognise(read_rows(found.rows, ENGINES["ideal"]).first_step()) == "GPipe"
+    assert found is not None and recognise(read_rows(found.read().rows, ENGINES["ideal"]).first_step()) == "GPipe"
     two = of_pipeline("1F1B", 2, 4, uniform(2))
     assert recognise_messages(two) is None
     assert recognise_messages(two, training=True) is not None

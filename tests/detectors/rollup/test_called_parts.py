@@ -13,7 +13,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.noise.task_farms import find_task_farms
-from scalana.detectors.rollup.candidates import Candidate, Spot, _join_called, spots_of_lines
+from scalana.detectors.rollup.candidates import Candidate, CodeLocation, _join_called, code_locations_of_lines
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from tests.detectors.jobs import steps, structure
@@ -50,7 +50,7 @@ def program(file: str) -> PSG:
 
 
 def lost(vertex: int, line: int, seconds: float, ranks: list[int]) -> Candidate:
-    return Candidate(Spot(TargetKind.OWN, vertex, line), np.array([vertex]), seconds, ranks)
+    return Candidate(CodeLocation(TargetKind.OWN, vertex, line), np.array([vertex]), seconds, ranks)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,11 @@ def test_one_cause_is_one_candidate(
 
 
 def test_ranks_agree_on_the_vertex_of_a_line() -> None:
-    inner, outer, other = (Spot(TargetKind.OWN, vertex, line) for vertex, line in ((AT, 13), (ROW, 13), (LOOP, 12)))
+    inner, outer, other = (
+        CodeLocation(TargetKind.OWN, vertex, line) for vertex, line in ((AT, 13), (ROW, 13), (LOOP, 12))
+    )
     within = {(0, SOLVE): {inner: 1.0, other: 1.0}, (1, SOLVE): {outer: 1.0}}
-    assert spots_of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
+    assert code_locations_of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
 
 
 def called(cost: Callable[[int, int], dict[str, float]], contexts: int = 1) -> list[tuple[str, list[int]]]:

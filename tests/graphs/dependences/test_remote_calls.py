@@ -153,3 +153,17 @@ def test_what_nobody_gave_is_not_waited_for(tmp_path: Path) -> None:
     for rank in ranks:
         rank.end()
     assert waits(build(tmp_path)) == pytest.approx([0.0, 0.0])
+
+
+def test_a_result_may_have_the_id_of_its_call_and_be_there_before_it_is_said_to_be(tmp_path: Path) -> None:
+    ranks = processes(tmp_path, 1)
+    main, worker = ranks
+    main.work("load", 40)
+    give(main, "submit", 1)
+    take(worker, "take", 1040, 1)
+    worker.work("mask", 200.1)
+    give(worker, "reply", 1)
+    take(main, "result", 1240, 1)
+    main.end()
+    worker.end()
+    assert waits(build(tmp_path)) == pytest.approx([0.2, 0.03], abs=1e-6)

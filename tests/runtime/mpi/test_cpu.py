@@ -17,7 +17,7 @@ from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 FUNCTIONS = ("divide", "multiply", "mix")
 RATE_HZ = 997
 

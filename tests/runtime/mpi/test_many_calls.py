@@ -20,6 +20,7 @@ ROUNDS = 10_000
 SENDS = (BY_NAME["send"].code, BY_NAME["blocking_send"].code)
 
 
+@pytest.mark.measured
 def test_a_sample_is_written_and_all_is_counted(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("many_calls.c", "-O2"), str(ROUNDS), SCALANA_CALLS_HZ="500")
     records = RunFolder(folder).processes()

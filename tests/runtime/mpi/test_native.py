@@ -199,6 +199,7 @@ def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tup
     assert sorted(calls.values()) == [50, 80, 100, 200, 400]
 
 
+@pytest.mark.measured
 def test_libraries_of_the_program_have_a_structure_too(mpi: Mpi) -> None:
     mpi.compile("library.c", "-shared", "-fPIC", name="libsmooth.so")
     program = mpi.compile("own_library.c", f"-L{mpi.work}", "-Wl,--no-as-needed", "-lsmooth", f"-Wl,-rpath,{mpi.work}")

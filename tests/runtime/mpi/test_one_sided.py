@@ -14,6 +14,7 @@ from .test_native import lines_of
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("by", ["fence", "epochs", "lock", "neighbours", "posted"])
 def test_the_slow_rank_is_found_through(mpi: Mpi, by: str) -> None:
     report = scalana.analyze(mpi.record(4, mpi.compile("one_sided.c"), by))

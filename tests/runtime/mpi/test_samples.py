@@ -17,7 +17,7 @@ from scalana.runtime.operations import BY_NAME
 from .conftest import Mpi
 from .test_native import lines_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 # After its time is taken, a call is not left yet: its CPU clock is read, and an interrupt may come before the signal.
 _LEAVING_NS = 200_000

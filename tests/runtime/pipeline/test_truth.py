@@ -17,7 +17,7 @@ from tests.graphs.runs import build
 from tests.runtime import jobs
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 JOB = jobs.ROOT / "tests" / "tools" / "pipeline_job.py"
 

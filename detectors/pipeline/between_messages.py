@@ -1,0 +1,281 @@
+"""What a rank computes between its messages: actions of a pipeline that nobody named.
+
+Between a receive and the send that follows it lies the action that makes the one of the other. Where two actions lie
+between the same two messages (the last stage turns, the first one begins anew), their time is divided as such actions
+take where they stand alone. What is known to be neither (waiting for an own message, loading data, an optimizer, other
+communication) is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.detectors.pipeline.reductions import within_s
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+
+USUAL_BACKWARD = 2.0
+"""Seconds of a backward over those of its forward, where no rank shows it: two products of matrices for one."""
+AT_ONCE_S = 0.001
+"""Own work between two calls that is none."""
+
+
+class Pause(IntEnum):
+    """What a rank does that is neither a message of the pipeline nor computing."""
+
+    SEND = 0
+    """Waits for a message of its own to be taken."""
+    DATA = 1
+    """Waits for input data."""
+    OPTIMIZER = 2
+    GRADIENTS = 3
+    """Reduces gradients over replicas."""
+    OTHER = 4
+    """Calls that are none of the pipeline's."""
+
+
+@dataclass(frozen=True)
+class PauseRows:
+    """Pauses in any order, those of one kind and rank apart from each other, ``[rows]`` all."""
+
+    rank: IntArray
+    what: IntArray
+    """A :class:`Pause` each."""
+    begin_s: FloatArray
+    end_s: FloatArray
+
+    def on(self, place: IntArray) -> PauseRows:
+        """Those of the ranks that have a place (the others have -1), by that."""
+        known = self.rank < len(place)
+        known[known] = place[self.rank[known]] >= 0
+        rows = (getattr(self, column.name)[known] for column in fields(self))
+        return replace(PauseRows(*rows), rank=place[self.rank[known]])
+
+    def with_others(self, rank: IntArray, begin_s: FloatArray, end_s: FloatArray) -> PauseRows:
+        """These and others of the kind :attr:`Pause.OTHER`."""
+        more = (rank, np.full(len(rank), Pause.OTHER), begin_s, end_s)
+        pairs = zip((getattr(self, column.name) for column in fields(self)), more, strict=True)
+        return PauseRows(*(np.concatenate(pair) for pair in pairs))
+
+
+NO_PAUSES = PauseRows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True)
+class Events:
+    """Messages at their ends, sorted by stage and time, ``[events]`` all."""
+
+    stage: IntArray
+    backward: BoolArray
+    is_send: BoolArray
+    number: IntArray
+    """Of the microbatch, from the begin of the run."""
+    begin_s: FloatArray
+    end_s: FloatArray
+    bytes: IntArray
+
+    def take(self, chosen: BoolArray) -> Events:
+        """Some of them."""
+        return Events(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def numbered(self, number: IntArray) -> Events:
+        """The same with other numbers."""
+        return replace(self, number=number)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the stages of a pipeline did."""
+
+    rows: ActionRows
+    between: Between
+    """A row for each step."""
+    windows_s: FloatArray
+    """When every stage began with a step, its first wait included, and ended ``[steps, stages, 2]``."""
+
+
+def read_events(events: Events, stages: int, step: IntArray, pauses: PauseRows) -> Read:
+    """The actions of all stages. ``step`` is that of every microbatch ``[microbatches]``."""
+    found = [_Stage(events.take(events.stage == s), pauses, s, s in (0, stages - 1), step) for s in range(stages)]
+    begins = np.searchsorted(step, np.arange(int(step[-1]) + 1))
+    inner = [length for one in found[1:-1] for length in one.backward_over_forward()]
+    for one in found:
+        # A stage knows its own kind best.
+        one.divide(next(iter([*one.backward_over_forward(), float(np.median(inner)) if inner else USUAL_BACKWARD])))
+    rows = np.concatenate([one.table() for one in found])
+    stage = np.repeat(np.arange(stages), [len(one.table()) for one in found])
+    number = rows[:, 1].astype(np.int64)
+    of_step = step[number]
+    actions = ActionRows.of(
+        of_step, stage, rows[:, 0].astype(np.int64), stage, number - begins[of_step], rows[:, 2], rows[:, 3]
+    )
+    actions = replace(
+        actions,
+        wait_begin_s=rows[:, 4],
+        wait_end_s=rows[:, 5],
+        send_wait_s=rows[:, 6],
+        sent_s=rows[:, 7],
+        data_s=rows[:, 8],
+    )
+    steps = len(begins)
+    windows = np.full((steps, stages, 2), np.nan)
+    np.fmin.at(windows[:, :, 0], (of_step, stage), np.fmin(actions.begin_s, actions.wait_begin_s))
+    np.fmax.at(windows[:, :, 1], (of_step, stage), actions.end_s)
+    between = Between.nothing(steps, stages)
+    for s, one in enumerate(found):
+        after = np.append(windows[1:, s, 0], np.inf)
+        between.optimizer_s[:, s] = one.paused_s(Pause.OPTIMIZER, windows[:, s, 1], after)
+    return Read(actions, between, windows)
+
+
+@dataclass
+class _Stretch:
+    """Computing between two messages."""
+
+    begin_s: float
+    end_s: float
+    computed: list[tuple[Kind, int]]
+    """What was computed in it, by kind and microbatch; two at most for the first and the last stage."""
+
+
+class _Stage:
+    """One stage: from its events to its actions."""
+
+    def __init__(self, events: Events, pauses: PauseRows, stage: int, turns: bool, step: IntArray) -> None:
+        self.events, self.turns, self.step = events, turns, step
+        mine = pauses.rank == stage
+        order = np.argsort(pauses.begin_s[mine], kind="stable")
+        self.what = pauses.what[mine][order]
+        self.pause_s = np.stack((pauses.begin_s[mine][order], pauses.end_s[mine][order]), axis=1)
+        self.stretches = list(self._stretches())
+        for stretch in self.stretches:
+            self._trim(stretch)
+        self.actions: list[tuple[Kind, int, float, float]] = []
+
+    def _stretches(self) -> Iterator[_Stretch]:
+        """What lies between two messages."""
+        columns = (
+            getattr(self.events, name).tolist() for name in ("backward", "is_send", "number", "begin_s", "end_s")
+        )
+        pending: list[tuple[Kind, int]] = []
+        free_s = -np.inf
+        for backward, is_send, number, begin_s, end_s in zip(*columns, strict=True):
+            kind = Kind.B if backward else Kind.F
+            if is_send and self.turns:
+                pending = [*pending, (kind, number)]  # begins or turns here: no message comes just before
+            if pending:
+                yield from self._cut(_Stretch(free_s, begin_s, pending))
+            pending = [] if is_send else [(kind, number)]
+            free_s = end_s
+        if pending:
+            yield from self._cut(_Stretch(free_s, np.inf, pending))
+
+    def _cut(self, stretch: _Stretch) -> Iterator[_Stretch]:
+        """Cut a stretch at what lies between two steps, or between two actions at data that is loaded; its open ends
+        are where the next or last such thing is."""
+        steps = {int(self.step[number]) for _, number in stretch.computed}
+        opens, ends = stretch.begin_s == -np.inf, stretch.end_s == np.inf
+        whole = opens or ends or len(steps) > 1
+        if len(stretch.computed) == 1 and not whole:
+            yield stretch
+            return
+        low, high = self._inside(stretch)
+        what = self.what[low:high]
+        pauses = self.pause_s[low:high][(what != Pause.SEND) if whole else (what == Pause.DATA)]
+        if opens or ends:
+            one = stretch.computed[-1:] if opens else stretch.computed[:1]
+            begin = (pauses[-1, 1] if len(pauses) else np.nan) if opens else stretch.begin_s
+            end = (pauses[0, 0] if len(pauses) else np.nan) if ends else stretch.end_s
+            yield _Stretch(float(begin), float(end), one)
+        elif len(pauses):
+            yield _Stretch(stretch.begin_s, float(pauses[0, 0]), stretch.computed[:1])
+            yield _Stretch(float(pauses[-1, 1]), stretch.end_s, stretch.computed[1:])
+        else:
+            yield stretch
+
+    def _inside(self, stretch: _Stretch) -> tuple[int, int]:
+        """Which pauses lie in a stretch."""
+        low, high = np.searchsorted(self.pause_s[:, 0], (stretch.begin_s, stretch.end_s))
+        return int(low), int(high)
+
+    def _trim(self, stretch: _Stretch) -> None:
+        """Take pauses off that stand at the begin or the end of a stretch; those of gradients are told with the
+        backward that they follow."""
+        if not (np.isfinite(stretch.begin_s) and np.isfinite(stretch.end_s)):
+            return
+        low, high = self._inside(stretch)
+        inside = self.pause_s[low:high][self.what[low:high] != Pause.GRADIENTS].tolist()
+        for begin, end in inside:
+            if begin - stretch.begin_s <= AT_ONCE_S and end <= stretch.end_s:
+                stretch.begin_s = max(stretch.begin_s, end)
+        for begin, end in reversed(inside):
+            if stretch.end_s - end <= AT_ONCE_S and begin >= stretch.begin_s:
+                stretch.end_s = begin
+
+    def _alone(self, kind: Kind) -> list[float]:
+        return [
+            one.end_s - one.begin_s
+            for one in self.stretches
+            if len(one.computed) == 1 and one.computed[0][0] is kind and np.isfinite(one.end_s - one.begin_s)
+        ]
+
+    def backward_over_forward(self) -> list[float]:
+        """How much longer a backward takes than a forward where each is seen by itself, if both are: one number."""
+        alone = [self._alone(kind) for kind in (Kind.F, Kind.B)]
+        medians = [float(np.median(lengths)) if lengths else 0.0 for lengths in alone]
+        return [medians[1] / medians[0]] if min(medians) > 0 else []
+
+    def divide(self, backward: float) -> None:
+        """Divide stretches among their actions; a backward takes so many times as long as a forward."""
+        weight = {Kind.F: 1.0, Kind.B: backward}
+        lengths = [(one.end_s - one.begin_s) / sum(weight[kind] for kind, _ in one.computed) for one in self.stretches]
+        seen = [each for each in lengths if np.isfinite(each)]
+        unit = float(np.median(seen)) if seen else 0.0
+        for stretch in self.stretches:
+            parts = np.array([weight[kind] for kind, _ in stretch.computed])
+            usual = float(parts.sum()) * unit
+            begin = stretch.begin_s if np.isfinite(stretch.begin_s) else stretch.end_s - usual
+            end = stretch.end_s if np.isfinite(stretch.end_s) else stretch.begin_s + usual
+            edges = begin + (end - begin) * np.concatenate(([0.0], np.cumsum(parts) / parts.sum()))
+            for (kind, number), since, until in zip(stretch.computed, edges, edges[1:], strict=False):
+                self.actions.append((kind, number, float(since), float(until)))
+
+    def table(self) -> FloatArray:
+        """Kind, microbatch, begin, end, wait from and until, waiting for own messages, sent, data ``[actions, 9]``."""
+        kind, number, begin, end = (np.array(column, float) for column in zip(*self.actions, strict=True))
+        backward, of = kind == Kind.B, number.astype(np.int64)
+        wait = self._waits(backward, of)
+        before = np.concatenate(([-np.inf], end[:-1]))
+        upto = np.where(np.isnan(wait[:, 0]), begin, wait[:, 0])
+        events = self.events
+        sends = events.take(events.is_send)
+        own = self.paused_s(Pause.SEND, before, upto) + within_s(sends.begin_s, sends.end_s, before, upto)
+        sent = self._of(sends, sends.begin_s, backward, of)
+        return np.column_stack((kind, number, begin, end, wait, own, sent, self.paused_s(Pause.DATA, before, upto)))
+
+    def _of(self, events: Events, value: FloatArray, backward: BoolArray, number: IntArray) -> FloatArray:
+        """A value of the events of one direction for each of some actions, NaN where there is none ``[actions]``."""
+        table = np.full((2, len(self.step)), np.nan)
+        table[events.backward.astype(int), events.number] = value
+        return np.asarray(table[backward.astype(int), number])
+
+    def _waits(self, backward: BoolArray, number: IntArray) -> FloatArray:
+        """The receive for every action, with waits for own messages right before it ``[actions, 2]``."""
+        came = self.events.take(~self.events.is_send)
+        begin = came.begin_s.copy()
+        own = self.pause_s[self.what == Pause.SEND]
+        last = np.searchsorted(own[:, 1], begin, side="right") - 1
+        joined = last >= 0
+        joined[joined] = begin[joined] - own[last[joined], 1] <= AT_ONCE_S
+        begin[joined] = own[last[joined], 0]
+        return np.stack([self._of(came, value, backward, number) for value in (begin, came.end_s)], axis=1)
+
+    def paused_s(self, what: Pause, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
+        """Seconds of pauses of a kind in some windows ``[windows]``."""
+        mine = self.pause_s[self.what == what]
+        return within_s(mine[:, 0], mine[:, 1], begin_s, end_s)

@@ -1,0 +1,47 @@
+"""Record waiting for the next batch of torch's loaders of data as spans of the kind ``data``."""
+
+from __future__ import annotations
+
+from scalana.runtime import session
+from scalana.runtime.pipeline.patching import Patches
+from scalana.runtime.spans import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+NAME = "DataLoader"
+
+
+def record_loading(module: Any) -> None:
+    """See each batch that an iterator of a loader hands out; ``module`` is torch's ``utils.data.dataloader``.
+
+    Batches of all loaders come out of one method: whether a loader has workers shows in how long that takes.
+    """
+    patches = Patches("torch.utils.data")
+    marks: dict[tuple[Any, Any], span] = {}
+
+    def wrap(inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def __next__(iterator: Any) -> Any:
+            if session.core is None:
+                return inner(iterator)
+            with _mark(iterator, marks, patches):
+                return inner(iterator)
+
+        return __next__
+
+    patches.wrap(getattr(module, "_BaseDataLoaderIter", None), "__next__", wrap, "waits for data")
+
+
+def _mark(iterator: Any, marks: dict[tuple[Any, Any], span], patches: Patches) -> span:
+    """The span of all iterators alike, which is entered again and again; of what it does not know, a bare one."""
+    try:
+        key = type(iterator._dataset), iterator._num_workers
+        mark = marks.get(key)
+        if mark is None:
+            mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=key[1])
+        return mark
+    except Exception as failure:
+        patches.failed("of a loader neither data set nor workers are recorded", failure)
+        return span(NAME, "data")

@@ -1,0 +1,259 @@
+"""Pipelines written by hand, from calls to findings: simulated ones for width, and real jobs of torch and MPI."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import scalana
+from scalana.detectors import analyze
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.attribution import attribute
+from scalana.detectors.pipeline.lowering import ENGINES
+from scalana.detectors.pipeline.measured import read_rows
+from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.columns import Spans
+from scalana.runtime.record.format import SPAN_TYPE
+from tests.attempts import attempts
+from tests.detectors.jobs import structure
+from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.detectors.simulator import simulate
+from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
+
+ROOT = Path(__file__).parents[3]
+JOB = ROOT / "tests" / "tools" / "messages_job.py"
+PROGRAMS = Path(__file__).parent / "programs"
+F_MS, B_MS = 20.0, 40.0
+
+Work = Callable[[int, str, int, int], list[tuple[str, float]]]
+"""What a stage works for an action at a microbatch of a step: names and ms."""
+
+
+def plain(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
+    return [(kind, F_MS if kind == "F" else B_MS)]
+
+
+def order_of(name: str, stage: int, stages: int, microbatches: int) -> list[tuple[str, int]]:
+    every = range(microbatches)
+    if name == "gpipe":
+        return [("F", m) for m in every] + [("B", m) for m in every]
+    ahead = min(stages - 1 - stage, microbatches)
+    order = [("F", m) for m in range(ahead)]
+    for m in range(microbatches - ahead):
+        order += [("F", ahead + m), ("B", m)]
+    return order + [("B", m) for m in range(microbatches - ahead, microbatches)]
+
+
+def program(
+    name: str = "1f1b",
+    stages: int = 4,
+    microbatches: int = 8,
+    steps: int = 5,
+    work: Work = plain,
+    latency_ms: dict[tuple[int, int], float] | None = None,
+    before_ms: dict[int, float] | None = None,
+    ranks: list[int] | None = None,
+    evaluate: bool = False,
+) -> list[list[tuple]]:
+    """Actions of the ranks that run a pipeline, for the simulator; ``before_ms`` is loading of data before a step."""
+    latency_ms, before_ms = latency_ms or {}, before_ms or {}
+    ranks = list(range(stages)) if ranks is None else ranks
+    lists = []
+    for stage in range(stages):
+        actions: list[tuple] = []
+
+        def one(kind: str, m: int, step: int, stage: int = stage, actions: list[tuple] = actions) -> None:
+            way = 1 if kind == "F" else -1
+            source, target = stage - way, stage + way
+            if 0 <= source < stages:
+                actions.append(("recv", ranks[source], latency_ms.get((source, stage), 0.0)))
+            actions.extend(("work", what, ms) for what, ms in work(stage, kind, m, step))
+            if 0 <= target < stages:
+                actions.append(("send", ranks[target]))
+
+        for step in range(steps):
+            actions.append(("work", "load", before_ms.get(stage, 0.5)))
+            for kind, m in order_of(name, stage, stages, microbatches):
+                one(kind, m, step)
+            actions.append(("work", "adapt", 2.0))
+            if evaluate and step % 2:
+                for m in range(3):
+                    one("F", m, step)
+        lists.append(actions)
+    everyone: list[list[tuple]] = [[] for _ in range(max(ranks) + 1)]
+    for stage, actions in enumerate(lists):
+        everyone[ranks[stage]] = actions
+    return everyone
+
+
+def spans_of(worked: list[tuple], ranks: int) -> Spans:
+    """Steps of an optimizer and loading of data as the spans that torch's recorders make."""
+    kinds = {"adapt": "optimizer", "load": "data"}
+    rows = [row for row in worked if row[0] in kinds]
+    names = ["SGD", "DataLoader"]
+    table = SpanTable(
+        lane=np.array([rank for _, rank, *_ in rows], np.int64),
+        type=np.array([SPAN_TYPE[kinds[name]] for name, *_ in rows], np.int64),
+        name=np.array([name == "load" for name, *_ in rows], np.int64),
+        start_ns=np.array([round(start * 1e9) for *_, start, _ in rows], np.int64),
+        end_ns=np.array([round(end * 1e9) for *_, end in rows], np.int64),
+        cpu_ns=np.full(len(rows), -1),
+        path=np.zeros(len(rows), np.int64),
+        event=np.full(len(rows), -1),
+        step=np.full(len(rows), -1),
+        first=np.zeros(len(rows) + 1, np.int64),
+        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(ranks)]).T),
+        names=names,
+    )
+    nothing = np.full(len(rows), -1)
+    return Spans(table, np.zeros(len(rows), np.int64), nothing, np.zeros(len(rows), np.int64))
+
+
+def analysed(actions: list[list[tuple]], trains: bool = True) -> Analysis:
+    worked: list[tuple] = []
+    timeline, names = simulate(actions, worked=worked)
+    psg = structure(names)
+    ranks = timeline.ranks
+    seconds = float(timeline.locations.end_s.max())
+    run = RunInfo(seconds=seconds, ranks=ranks, calls_of_rank=[0] * ranks, comm_s_of_rank=[0.0] * ranks)
+    spans = spans_of(worked if trains else [], ranks)
+    return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans))
+
+
+def shares(analysis: Analysis) -> dict[str, float]:
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert pipeline.recorded.inferred
+    assert abs(pipeline.diagnosis.attribution.replay_error) < 0.02
+    return dict(pipeline.diagnosis.attribution.shares)
+
+
+def faults(analysis: Analysis) -> list[tuple[str, list[int], str]]:
+    """Kind, ranks and the place's name of findings that blame somebody."""
+    told = [finding for finding in analysis.findings if finding.ranks]
+    return [(finding.kind, finding.ranks, analysis.ppg.psg[finding.vertex].place.name) for finding in told]
+
+
+@pytest.mark.parametrize(
+    "name, stages, trains", [("1f1b", 3, False), ("1f1b", 4, True), ("1f1b", 2, True), ("gpipe", 4, True)]
+)
+def test_a_balanced_one_blames_nobody(name: str, stages: int, trains: bool) -> None:
+    analysis = analysed(program(name, stages), trains)
+    assert faults(analysis) == []
+    found = shares(analysis)
+    ideal = (stages - 1) / (8 + stages - 1)
+    assert found["schedule"] == pytest.approx(ideal, abs=0.02)
+    assert found["imbalance"] == pytest.approx(0, abs=0.01) and found["straggler"] == pytest.approx(0, abs=0.01)
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert pipeline.diagnosis.schedule == {"1f1b": "1F1B", "gpipe": "GPipe"}[name]
+    assert [stage.load for stage in pipeline.diagnosis.attribution.stages] == pytest.approx([1] * stages, abs=0.02)
+
+
+def slow(which: int, factor: float) -> Work:
+    def work(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
+        usual = plain(stage, kind, microbatch, step)
+        return usual + ([("slow", usual[0][1] * (factor - 1))] if stage == which else [])
+
+    return work
+
+
+@pytest.mark.parametrize("name", ["1f1b", "gpipe"])
+@pytest.mark.parametrize("which", [0, 1, 3])
+def test_a_slow_stage_is_told_with_its_line(name: str, which: int) -> None:
+    analysis = analysed(program(name, work=slow(which, 1.75), ranks=[2, 0, 3, 1]))
+    rank = [2, 0, 3, 1][which]
+    assert faults(analysis)[:1] == [("pipeline-imbalance", [rank], "slow")]
+    costs = uniform(4, F_MS / 1e3, B_MS / 1e3, 0, 0)
+    costs[:, which] *= 1.75
+    order = BY_NAME[{"1f1b": "1F1B", "gpipe": "GPipe"}[name]].program(4, 8)
+    known = attribute(read_rows(rows_of(order, costs, steps=4, between_s=0.0025), ENGINES["ideal"])).shares
+    found = shares(analysis)
+    for cause in ("compute", "schedule", "imbalance", "straggler", "link"):
+        assert found[cause] == pytest.approx(known[cause], abs=0.02), cause
+
+
+def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
+    def straggles(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
+        usual = plain(stage, kind, microbatch, step)
+        return usual + ([("straggles", usual[0][1] * 1.5)] if stage == 1 and microbatch % 3 == 0 else [])
+
+    analysis = analysed(program(work=straggles))
+    assert faults(analysis)[:1] == [("pipeline-straggler", [1], "straggles")]
+    analysis = analysed(program(latency_ms={(1, 2): 20.0}))
+    (told,) = analysis.findings[:1]
+    assert (told.kind, told.ranks) == ("pipeline-link", [1, 2])
+    assert told.evidence["latency_s"] == pytest.approx(0.02, rel=0.05)
+    balanced_s = np.diff([shares(analysed(program()))["link"], shares(analysis)["link"]])
+    assert balanced_s > 0.05
+    analysis = analysed(program(before_ms={0: 150.0}))
+    assert faults(analysis) == [("pipeline-host", [0], "load")]
+    assert shares(analysis)["data"] == pytest.approx(0.15 / (0.15 + 11 * 0.06 + 0.002), abs=0.02)
+
+
+def test_evaluations_between_steps_are_set_aside() -> None:
+    analysis = analysed(program(evaluate=True, steps=6))
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert set(pipeline.diagnosis.measured.microbatches.tolist()) == {8}
+    assert [f for f in faults(analysis) if f[0].startswith("pipeline")] == []
+
+
+def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
+    forwards = [[a for a in actions if a[:2] != ("work", "B")] for actions in program(steps=1)]
+    one_way = [
+        [a for a in actions if not (a[0] == "send" and a[1] < r) and not (a[0] == "recv" and a[1] > r)]
+        for r, actions in enumerate(forwards)
+    ]
+    assert "pipeline" not in analysed(one_way).sections
+    assert "pipeline" not in analysed(program("gpipe"), trains=False).sections
+    assert "pipeline" not in analysed(program("1f1b", 2), trains=False).sections
+
+
+# ---- real jobs ----
+
+
+def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
+    pytest.importorskip("torch")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), *options]
+    subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+@pytest.mark.slow
+def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
+    """Shapes before tensors, evaluations, and a straggler: the line that sleeps for it."""
+    line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# straggler"))
+    for number in attempts(2):
+        found = report(tmp_path / str(number), "--shapes", "--straggler", "1:2.5:3", "--steps", "4", "--evaluate")
+        (pipeline,) = found["pipeline"]
+        assert (pipeline["engine"], pipeline["inferred"], pipeline["schedule"]) == ("messages", True, "1F1B")
+        assert (pipeline["stages"], pipeline["microbatches"], pipeline["ranks"]) == (4, 8, [0, 1, 2, 3])
+        assert sum(pipeline["shares"].values()) == pytest.approx(1, abs=1e-4)
+        causes = [(f["kind"], f["ranks"], f["root"]["line"]) for f in found["findings"] if f["ranks"]]
+        if causes[:1] == [("pipeline-straggler", [1], line)] and pipeline["shares"]["straggler"] > 0.1:
+            return
+    raise AssertionError((causes, pipeline["shares"]))
+
+
+@pytest.mark.slow
+def test_a_real_mpi_program(mpi: Mpi) -> None:  # noqa: F811
+    program_ = mpi.compile(PROGRAMS / "one_f_one_b.c")
+    found = scalana.analyze(mpi.record(4, program_))
+    (pipeline,) = found.analysis.sections["pipeline"]
+    assert pipeline.recorded.inferred and pipeline.diagnosis.schedule == "1F1B"
+    line = next(
+        n for n, text in enumerate((PROGRAMS / "one_f_one_b.c").read_text().splitlines(), 1) if "/* slow */" in text
+    )
+    told = [(finding.kind, finding.ranks, finding.line) for finding in found.findings if finding.ranks]
+    assert told[:1] == [("pipeline-imbalance", [2], line)]

@@ -1,0 +1,216 @@
+"""A job of pipelines written by hand over send and receive of torch.distributed, whose stages take what they are told.
+
+    torchrun --standalone --nproc-per-node 4 tests/tools/messages_job.py --order 1f1b --slow 2:1.75
+
+Nothing in it tells scalana of stages or microbatches. Sleeping is by deadline, as in ``pipeline_job.py``: the first
+number of a message says when it was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+WIDTH = 64
+
+
+class Stage:
+    """What one rank computes."""
+
+    def __init__(self, options: argparse.Namespace, stage: int) -> None:
+        self.options, self.stage = options, stage
+        self.factor = 1.0
+        for which, factor in options.slow:
+            self.factor *= factor if which == stage else 1.0
+        self.logical_s = 0.0
+
+    def forward(self, x: torch.Tensor, microbatch: int) -> torch.Tensor:
+        self.spend(self.options.f_ms, x, microbatch)
+        return self.stamped(x)
+
+    def backward(self, gradient: torch.Tensor, microbatch: int) -> torch.Tensor:
+        self.spend(self.options.b_ms, gradient, microbatch)
+        return self.stamped(gradient)
+
+    def spend(self, cost_ms: float, came: torch.Tensor, microbatch: int) -> None:
+        """Sleep for a cost, from the later of one's own logical time and that of what came."""
+        cost_s = cost_ms / 1000 * self.factor
+        now = time.monotonic()
+        start = max(self.logical_s, float(came[0]))
+        start = now if now - start > self.options.slack_ms / 1000 else start
+        self.logical_s = start + cost_s
+        rest(self.logical_s - now)
+        for which, factor, every in self.options.straggler:
+            if which == self.stage and microbatch % int(every) == 0:
+                self.logical_s += cost_s * (factor - 1)
+                rest(self.logical_s - time.monotonic())  # straggler
+
+    def stamped(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[0] = self.logical_s
+        return y
+
+
+def rest(seconds: float) -> None:
+    if seconds > 0:
+        time.sleep(seconds)
+
+
+class Batches(torch.utils.data.Dataset[torch.Tensor]):
+    """Inputs; loading one takes as long as it is told to."""
+
+    def __init__(self, options: argparse.Namespace, stage: int) -> None:
+        self.seconds = sum(ms for which, ms in options.data if which == stage) / 1000
+        self.size = options.steps + 1
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(self.seconds)  # loads
+        return torch.zeros(WIDTH, dtype=torch.float64)
+
+
+class Pipe:
+    """One rank's place in a line of ranks."""
+
+    def __init__(self, options: argparse.Namespace, ranks: list[int], stage: int) -> None:
+        self.options, self.stage = options, stage
+        self.before = ranks[stage - 1] if stage > 0 else -1
+        self.after = ranks[stage + 1] if stage + 1 < len(ranks) else -1
+        self.ahead = min(len(ranks) - 1 - stage, options.nmb)
+        self.work = Stage(options, stage)
+        self.kept: list[Any] = []
+
+    def receive(self, peer: int) -> torch.Tensor:
+        x = torch.zeros(WIDTH, dtype=torch.float64)
+        if peer >= 0:
+            if self.options.shapes:
+                dist.recv(torch.zeros(3, dtype=torch.int64), peer)
+            dist.recv(x, peer)
+        return x
+
+    def send(self, x: torch.Tensor, peer: int) -> None:
+        if peer >= 0:
+            if self.options.shapes:
+                dist.send(torch.zeros(3, dtype=torch.int64), peer)
+            if self.options.isend:
+                self.kept.append((x, dist.isend(x, peer)))
+            else:
+                dist.send(x, peer)
+
+    def exchange(self, x: torch.Tensor, peer: int) -> torch.Tensor:
+        """Send to a neighbour and receive from it."""
+        got = torch.zeros(WIDTH, dtype=torch.float64)
+        if peer >= 0:
+            ops = [dist.P2POp(dist.isend, x, peer), dist.P2POp(dist.irecv, got, peer)]
+            for work in dist.batch_isend_irecv(ops):
+                work.wait()
+        return got
+
+    def finish(self) -> None:
+        for _, work in self.kept:
+            work.wait()
+        self.kept.clear()
+
+    def one_f_one_b(self) -> None:
+        """A few forwards ahead, then in turns."""
+        work, count = self.work, self.options.nmb
+        for m in range(self.ahead):
+            self.send(work.forward(self.receive(self.before), m), self.after)
+        came = self.receive(self.before) if self.ahead < count else None
+        for m in range(count - self.ahead):
+            gradient = self.exchange(work.forward(came, self.ahead + m), self.after)
+            made = work.backward(gradient, m)
+            if m + 1 < count - self.ahead:
+                came = self.exchange(made, self.before)
+            else:
+                self.send(made, self.before)
+        for m in range(count - self.ahead, count):
+            self.send(work.backward(self.receive(self.after), m), self.before)
+        self.finish()
+
+    def gpipe(self) -> None:
+        """All forwards, then all backwards."""
+        for m in range(self.options.nmb):
+            self.send(self.work.forward(self.receive(self.before), m), self.after)
+        for m in range(self.options.nmb):
+            self.send(self.work.backward(self.receive(self.after), m), self.before)
+        self.finish()
+
+    def prefetching(self) -> None:
+        """All forwards, then all backwards; all receives of a phase are asked for in advance."""
+        for peer, to, step in (
+            (self.before, self.after, self.work.forward),
+            (self.after, self.before, self.work.backward),
+        ):
+            buffers = [torch.zeros(WIDTH, dtype=torch.float64) for _ in range(self.options.nmb)]
+            works = [dist.irecv(x, peer) for x in buffers] if peer >= 0 else []
+            for m, x in enumerate(buffers):
+                if works:
+                    works[m].wait()
+                self.send(step(x, m), to)
+            self.finish()
+
+    def evaluate(self) -> None:
+        """Forwards alone."""
+        for m in range(self.options.nmb):
+            self.send(self.work.forward(self.receive(self.before), m + 1), self.after)
+        self.finish()
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """`3:1.75` as numbers."""
+    return tuple(float(part) for part in text.split(":"))
+
+
+def parse() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--order", choices=["1f1b", "gpipe", "prefetch", "forward"], default="1f1b")
+    parser.add_argument("--nmb", type=int, default=8, help="microbatches")
+    parser.add_argument("--steps", type=int, default=5, help="steps after the first")
+    parser.add_argument("--f-ms", type=float, default=20.0, help="forward of a usual stage")
+    parser.add_argument("--b-ms", type=float, default=40.0, help="its backward")
+    parser.add_argument("--slow", type=numbers, action="append", default=[], help="stage:factor")
+    parser.add_argument("--straggler", type=numbers, action="append", default=[], help="stage:factor:every")
+    parser.add_argument("--data", type=numbers, action="append", default=[], help="stage:ms for loading a batch")
+    parser.add_argument("--isend", action="store_true", help="send without waiting until the end of a step")
+    parser.add_argument("--shapes", action="store_true", help="send the shape before a tensor")
+    parser.add_argument("--evaluate", action="store_true", help="evaluate after every second step")
+    parser.add_argument("--replicas", type=int, default=1, help="so many pipelines; gradients are reduced over them")
+    parser.add_argument("--reduce-ms", type=float, default=0.0, help="work of each rank before it reduces")
+    parser.add_argument("--slack-ms", type=float, default=15.0, help="lateness that is not kept")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the job on this rank."""
+    options = parse()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size() // options.replicas
+    replica, stage = divmod(rank, ranks)
+    groups = [dist.new_group(list(range(s, dist.get_world_size(), ranks))) for s in range(ranks)]
+    pipe = Pipe(options, [replica * ranks + s for s in range(ranks)], stage)
+    weight = torch.nn.Parameter(torch.zeros(1 << 16))
+    weight.grad = torch.zeros(1 << 16)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    train = {"1f1b": pipe.one_f_one_b, "gpipe": pipe.gpipe, "prefetch": pipe.prefetching, "forward": pipe.evaluate}
+    for step, _ in enumerate(torch.utils.data.DataLoader(Batches(options, stage), batch_size=None)):
+        train[options.order]()
+        if options.replicas > 1:
+            dist.all_reduce(weight.grad, group=groups[stage])
+        if options.order != "forward":
+            optimizer.step()
+        if options.evaluate and step % 2:
+            pipe.evaluate()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
