@@ -100,7 +100,7 @@ def describe_run(
         killed_ranks=[
             rank
             for rank, record in zip(rank_of, own, strict=True)
-            if not (record.ended or _stopped(record) or process_of(record) in ended)
+            if not (record.ended or _stopped(record) or process_of(record) in ended or _was_idle(record))
         ],
         worlds=chosen.worlds,
         names=chosen.names,
@@ -131,6 +131,14 @@ def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
         for pid in record.meta.get("ended_processes", "").split(",")
         if pid
     }
+
+
+def _was_idle(record: ProcessRecord) -> bool:
+    """Whether a framework that starts and ends processes as it likes had given this one nothing to do."""
+    if record.meta.get("part_source") != "framework":
+        return False
+    events = record.events
+    return not len(events) or events.operation[len(events) - 1] == BY_NAME["reply"].code
 
 
 def _stopped(record: ProcessRecord) -> bool:

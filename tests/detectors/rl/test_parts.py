@@ -132,6 +132,7 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
     generation, training = int(Doing.GENERATION), int(Doing.TRAINING)
     loop = SimpleNamespace(
         steps=1,
+        that_do=lambda doing: np.arange(3),
         processes=[
             process(0, (2.0, generation), (3.0, training), (10.0, IN_WAIT)),
             process(1, (2.0, generation), (9.0, IN_WAIT), (10.0, training)),

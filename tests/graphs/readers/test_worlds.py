@@ -171,6 +171,20 @@ def test_members_are_numbered_by_start_or_as_they_are_told(tmp_path: Path) -> No
     assert chosen.missing == [4] and "no record of verifier 1" in chosen.warnings[0]
 
 
+def test_actors_are_numbered_as_they_were_made(tmp_path: Path) -> None:
+    member(tmp_path, "driver", 10, **{"made 701": "0", "made 702": "1"}).end()
+    member(tmp_path, "Rollout", 13, 1010.0, made_as="702").end()
+    member(tmp_path, "Rollout", 12, 1020.0, made_as="701").end()
+    assert [rank.record.meta["pid"] for rank in choose(tmp_path).ranks] == ["12", "13", "10"]
+
+
+def test_workers_that_nothing_was_given_to_are_left_out(tmp_path: Path) -> None:
+    member(tmp_path, "driver", 10).end()
+    Rank(tmp_path, 0, 1, meta={"pid": "11", "world_size": None}, name="host-11-0.rec", role="spare").end()
+    chosen = choose(tmp_path)
+    assert (called(chosen), chosen.warnings) == (["rank 0"], [])
+
+
 def test_process_groups_of_one_parent_are_worlds(tmp_path: Path) -> None:
     """Ray starts processes that learn their ranks late."""
     for number, (part, place) in enumerate((("Trainer", "a:1"), ("Engine", "a:2"), ("Engine", "a:3"))):
