@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
+from scalana.detectors.pipeline.replicas import MOST, find_awaited
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
@@ -34,12 +35,16 @@ class Pipeline:
     culprits: tuple[Culprit, ...]
     proposal: Proposal | None = None
     """A plan that is faster; None where nothing is predicted."""
+    awaits: tuple[int, ...] = ()
+    """The ranks of a replica for which it waits in reducing gradients."""
 
 
 class Pipelines:
     """See :mod:`scalana.detectors.pipeline`."""
 
-    kinds = tuple(BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "schedule"))
+    kinds = tuple(
+        BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "replica", "schedule")
+    )
     needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
@@ -47,6 +52,7 @@ class Pipelines:
         explained, whatever is found there."""
         outcome = Outcome()
         found: list[Pipeline] = []
+        tellings: list[Telling] = []
         for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
@@ -61,9 +67,22 @@ class Pipelines:
             outcome.told += telling.schedule()
             planned, proposal = (diagnosis, None) if found else with_plan(diagnosis)  # replicas do the same
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
+            tellings.append(telling)
+        pipelines = [(one.recorded, one.diagnosis.attribution) for one in found]
+        for awaited in find_awaited(pipelines, facts.timeline, facts.waits) if len(found) > 1 else ():
+            there = found[awaited.pipeline]
+            for p in awaited.waiting:
+                found[p] = replace(found[p], awaits=there.recorded.ranks)
+            if not explains(there.culprits, awaited.saving_s):
+                outcome.told.append(tellings[awaited.pipeline].replica(awaited, tellings[awaited.waiting[0]]))
         if found:
             outcome.sections[SECTION] = found
         return outcome
+
+
+def explains(culprits: tuple[Culprit, ...], longer_s: float) -> bool:
+    """Whether causes that were found in a pipeline explain most of what its steps are longer than others'."""
+    return sum(culprit.lost_s for culprit in culprits) >= MOST * longer_s
 
 
 def read_all(facts: Facts) -> list[Recorded]:

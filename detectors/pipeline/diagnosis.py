@@ -186,5 +186,6 @@ def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntA
     changes = [planner.repartition(program, cut)] if known else []
     changes += [one for one in planner.schedules(program.microbatches) if one.step_s < now_s]
     bound = planner.bound_s(program.microbatches)
-    changes.append(Prediction("bound", "no cut, placement or order is faster", bound, float("nan")))
+    words = "no cut, placement or order is faster" if known else "no order is faster with these stages"
+    changes.append(Prediction("bound", words, bound, float("nan")))
     return [replace(one, step_s=one.step_s + (beside_s if one.change != "bound" else 0.0)) for one in changes]

@@ -89,6 +89,8 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
     """Where a step goes; all rows add up to it."""
     found = pipeline.diagnosis.attribution
     blamed = {culprit.cause: _blamed(pipeline, culprit.cause, processes) for culprit in pipeline.culprits}
+    if pipeline.awaits:
+        blamed["gradients"] = f"waits for {processes.many(pipeline.awaits)}"
     shown = {name: share for name, share in found.shares.items() if abs(share) >= _SMALL}
     rest = 1.0 - sum(shown.values())
     if abs(rest) >= _SMALL:
