@@ -16,6 +16,7 @@ from scalana.runtime.device.pool import Pool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from scalana.runtime.device.backend import DeviceModule
 
@@ -63,8 +64,15 @@ def use(name: str, module: DeviceModule) -> None:
 
 
 def when_found(function: Callable[[], None]) -> None:
-    """Call a function once a device is found."""
+    """Call a function each time that a device is found; at once if one is."""
     _when_found.append(function)
+    if _pool is not None:
+        function()
+
+
+def holds(tensor: Any) -> bool:
+    """Whether a tensor lies on a device, so that what is done with it is only begun by the host."""
+    return not tensor.is_cpu if _pool is None else _pool.backend.holds(tensor)
 
 
 def begin() -> int:
