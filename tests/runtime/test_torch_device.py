@@ -1,4 +1,4 @@
-"""Marks of devices around the collectives of torch: with tensors of the host that an emulated device has, and on a GPU."""
+"""Marks of devices around the collectives of torch: with tensors of the host for an emulated device, and on a GPU."""
 
 from __future__ import annotations
 
