@@ -39,6 +39,7 @@ from scalana.graphs.dependences.matching import Matching, match
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.readers.gather import Gathered, gather
+from scalana.graphs.readers.models import RecordedModels, read_models
 from scalana.graphs.readers.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.reading import read_records
@@ -88,6 +89,8 @@ class PPG:
     run: RunInfo
     spans: Spans = field(default_factory=Spans)
     """Everything with a begin, an end and a name."""
+    models: RecordedModels = field(default_factory=RecordedModels)
+    """What is known of the models of PyTorch in it."""
     host: HostActivity = field(default_factory=HostActivity)
     """What threads did meanwhile, of a run with devices whose hosts no trace tells of."""
 
@@ -248,7 +251,7 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, host)
+    return PPG(psg, timeline, metrics, run, spans, read_models(folder), host)
 
 
 class _Progress:

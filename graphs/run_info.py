@@ -9,6 +9,7 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.gather import Communicator, Gathered
+from scalana.graphs.readers.launches import process_of
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.readers.worlds import World
@@ -24,7 +25,6 @@ _SHOWN = 3
 """Files that could not be read that are named one by one."""
 
 _OWN_WAYS = {
-    "/torch/distributed/rpc/": "torch.distributed.rpc",
     "/horovod/": "Horovod",
     "/ray/util/collective/": "Ray's collectives",
     "/device_communicators/pynccl": "NCCL of its own (pynccl)",
@@ -86,6 +86,7 @@ def describe_run(
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
         cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
+    ended = _ended_by_others(data.records)
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
@@ -96,7 +97,11 @@ def describe_run(
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
         missing_ranks=chosen.missing,
-        killed_ranks=[r for r, record in zip(rank_of, own, strict=True) if not (record.ended or _stopped(record))],
+        killed_ranks=[
+            rank
+            for rank, record in zip(rank_of, own, strict=True)
+            if not (record.ended or _stopped(record) or process_of(record) in ended)
+        ],
         worlds=chosen.worlds,
         names=chosen.names,
         host_of_rank=hosts,
@@ -116,6 +121,16 @@ def _unreadable(troubles: list[str]) -> list[str]:
     """The first files that could not be read, with the reason, and how many more there are."""
     more = len(troubles) - _SHOWN
     return troubles if more <= 0 else [*troubles[:_SHOWN], f"{more} more record{'s' * (more > 1)} cannot be read"]
+
+
+def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
+    """Processes that others have ended on purpose, as a pool does with its workers."""
+    return {
+        (process_of(record)[0], pid)
+        for record in records
+        for pid in record.meta.get("ended_processes", "").split(",")
+        if pid
+    }
 
 
 def _stopped(record: ProcessRecord) -> bool:

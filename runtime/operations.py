@@ -36,6 +36,8 @@ class Waits(IntEnum):
     """The neighbours in the topology of the communicator."""
     NAMED = 10
     """Ranks that the call names, or the epoch of its window: post, start, complete, wait, lock, flush."""
+    GIVER = 11
+    """The call, of whatever process or thread, that gives what this one takes: both have the same id."""
 
 
 class Operation(NamedTuple):
@@ -50,6 +52,8 @@ class Operation(NamedTuple):
     """Names of the c10d dispatcher operators."""
     torch_functions: tuple[str, ...] = ()
     """Names of the functions of ``torch.distributed`` that lead to it."""
+    awaited: str = ""
+    """What is said to be waited for in it, where its name would not tell."""
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -128,12 +132,26 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(35, "win_lock", Waits.NAMED),
     Operation(36, "win_unlock", Waits.NAMED),
     Operation(37, "win_flush", Waits.NAMED),
+    Operation(38, "submit", Waits.NOBODY),
+    Operation(39, "take", Waits.GIVER, awaited="a call"),
+    Operation(40, "reply", Waits.NOBODY),
+    Operation(41, "result", Waits.GIVER, awaited="a result"),
+    Operation(42, "put", Waits.NOBODY),
+    Operation(43, "get", Waits.GIVER, awaited="a message"),
+    Operation(44, "blocked_put", Waits.GIVER, awaited="room in a queue"),
 )
 
 BY_CODE: dict[int, Operation] = {row.code: row for row in OPERATIONS}
 BY_NAME: dict[str, Operation] = {row.name: row for row in OPERATIONS}
 BY_TORCH_OP: dict[str, Operation] = {op: row for row in OPERATIONS for op in row.torch_ops}
 BY_TORCH_FUNCTION: dict[str, Operation] = {f: row for row in OPERATIONS for f in row.torch_functions}
+
+GIVING = tuple(BY_NAME[name].code for name in ("submit", "reply", "put"))
+"""Operations of remote calls and of queues that give something; see :mod:`scalana.runtime.remote.calls`."""
+TAKING = tuple(row.code for row in OPERATIONS if row.waits == Waits.GIVER)
+"""Those that take it."""
+MESSAGES = (*(row.code for row in OPERATIONS if row.name.endswith("send")), *GIVING)
+"""Operations by which one process hands something to one other; the instance of a message carries that of its send."""
 
 
 class Role(IntEnum):

@@ -143,6 +143,7 @@ def _open(parent_record: str) -> None:
     native_sampler = bool(_native.supported())
     _native.start(session.record_path, session.rate_hz, _budget_bytes, native=native_sampler)
     session.core = _native
+    session.began_at = _native.now(), _native.thread_cpu()
     _describe(host, parent_record)
     _start_sampler(native_sampler)
     session.core.flush()  # however the process ends, it is known who it was

@@ -30,6 +30,8 @@ rate_hz = layout.DEFAULT_RATE_HZ
 SOURCES = ("recorder", "framework", "torchrun", "environment", "program")
 """Who tells what a process is, the weakest first: a recorder that sees it take part, the framework that starts it for
 something, launchers, and the program."""
+began_at = (0, 0)
+"""When the record began, and what the CPU clock of the thread that began it showed, in ns."""
 _part_source = ""
 on_start: list[Callable[[], None]] = []
 on_stop: list[Callable[[], None]] = []

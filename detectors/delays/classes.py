@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.sync_intervals import MESSAGES, SyncIntervals
+from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import quantile_by_key, weighted_count
 from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import MESSAGES
 
 POOLED = 48
 """Waiters of one comparison above which they are one group."""

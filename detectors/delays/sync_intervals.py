@@ -15,10 +15,8 @@ from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
-from scalana.runtime.operations import OPERATIONS, Waits
+from scalana.runtime.operations import MESSAGES, Waits
 
-MESSAGES = [row.code for row in OPERATIONS if row.name.endswith("send")]
-"""Operations of messages; the instance of a message carries that of its send."""
 SEARCH_LIMIT = 100_000
 """Calls walked back in search of a common operation, before the start of the record is taken for it."""
 SEARCH_FURTHER = 256

@@ -19,7 +19,7 @@ from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_rang
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import ROW, Calls, Timeline
-from scalana.runtime.operations import BY_CODE, Waits
+from scalana.runtime.operations import BY_CODE, BY_NAME, GIVING, Waits
 
 AT_ONCE = 0.5
 """Part of its stay within which a member must leave once another has come, to have waited for it."""
@@ -60,6 +60,7 @@ class Rule(IntEnum):
 
 _ROOTED = np.isin(range(max(Waits) + 1), (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS, Waits.NAMED))
 _MESSAGE = np.isin(range(max(Waits) + 1), (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
+_TAKE = BY_NAME["take"].code
 _RULES = np.full(max(Waits) + 1, Rule.NONE, dtype=np.int8)
 _RULES[[Waits.ALL, Waits.LOWER]] = Rule.LAST, Rule.LOWER
 
@@ -136,6 +137,8 @@ def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice
     own = culprit >= 0
     own[own] = calls.location[culprit[own]] == calls.location[at][own]
     wait[own | (culprit < 0)] = 0.0
+    # A thread beside the main one that has nothing to do is none in which its process waits.
+    wait[(calls.operation[at] == _TAKE) & ~timeline.locations.is_main[calls.location[at]]] = 0.0
     culprit[wait <= 0.0] = -1
     instance_of[wait <= 0.0] = -1
     return WaitStates(wait, culprit, instance_of)
@@ -151,6 +154,7 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
         root=_root_member(timeline, _ROOTED[kind]),
         last=last_member(timeline),
         arrivals=_Arrivals.of(timeline, table),
+        giver=_givers(timeline),
     )
 
     def find(at: slice) -> tuple[IntArray, IntArray]:
@@ -176,6 +180,17 @@ class _Members:
     last: IntArray
     """Entry of the latest arrival ``[instances]``."""
     arrivals: _Arrivals
+    giver: IntArray
+    """Call that gives what the others take, -1 where there is none ``[instances]``."""
+
+
+def _givers(timeline: Timeline) -> IntArray:
+    """The call that gives what all others of an instance take, -1 in other instances ``[instances]``."""
+    calls = timeline.calls
+    given = np.flatnonzero(np.isin(calls.operation, GIVING) & (calls.posts >= 0))
+    result = np.full(len(timeline.instances), -1, dtype=ROW)
+    result[calls.posts[given]] = given
+    return result
 
 
 def _dependencies_of(
@@ -192,8 +207,12 @@ def _dependencies_of(
     scan = np.flatnonzero(usable & (kind == Waits.LOWER))
     if len(scan):
         rule[scan], on[scan] = _of_scans(timeline, known, call[scan], instance[scan])
+    handed = np.isin(instances.operation[instance], GIVING)
+    given = np.flatnonzero(usable & handed)
+    if len(given):
+        rule[given], on[given] = _of_given(timeline, known.giver, call[given], instance[given])
     # A message: its instance carries the operation of the send, and its members are the send and the receive.
-    message = np.flatnonzero(usable & _MESSAGE[kind])
+    message = np.flatnonzero(usable & _MESSAGE[kind] & ~handed)
     message = message[instances.first[instance[message] + 1] - instances.first[instance[message]] == 2]
     if len(message):
         rule[message], on[message] = _of_messages(timeline, call[message], instance[message])
@@ -209,6 +228,13 @@ def _of_messages(timeline: Timeline, call: IntArray, instance: IntArray) -> tupl
     # buffered, and waited for nobody.
     waits = ~is_sender | (calls.exit_s[call] >= calls.enter_s[receive])
     on = np.where(is_sender, receive, send)
+    return np.where(waits, np.int8(Rule.ONE), np.int8(Rule.NONE)), np.where(waits, on, -1)
+
+
+def _of_given(timeline: Timeline, giver: IntArray, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:
+    """The same of pairs that take what one call gives, as often as there are some that take it."""
+    location, on = timeline.calls.location, giver[instance]
+    waits = (on >= 0) & (location[np.maximum(on, 0)] != location[call])
     return np.where(waits, np.int8(Rule.ONE), np.int8(Rule.NONE)), np.where(waits, on, -1)
 
 

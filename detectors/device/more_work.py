@@ -21,11 +21,11 @@ _MOST = 0.5
 class Reason(enum.Enum):
     """What is different on the device, with what to do about it."""
 
-    INPUTS = "What it is given is not what others are: balance lengths, tokens or batches over the ranks, or pad to one size."
+    INPUTS = "What it is given is not what others are: balance lengths, tokens or batches over the ranks."
     NUMBER = "It is given more to do than others: balance what it is given, or how often it runs."
     TIME = (
-        "It does as much as others, and takes longer: look at its clock, temperature and power limit, at what else runs "
-        "on it, and at kernels whose time depends on the values."
+        "It does as much as others, and takes longer: look at its clock, temperature and power limit, at what else "
+        "runs on it, and at kernels whose time depends on the values."
     )
 
 

@@ -8,6 +8,7 @@ from itertools import compress
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding, Hop
@@ -87,7 +88,7 @@ def detect(
 ) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
     total = float(waits.all_s(timeline).sum())
-    recorded = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()))

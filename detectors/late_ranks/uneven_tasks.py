@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import MOST, Candidate, CodeLocation, add
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
@@ -26,6 +25,7 @@ from scalana.graphs.arrays.segments import quantiles, weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import MESSAGES
 
 _NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.candidates import Candidate, join_entries
@@ -104,7 +105,7 @@ def computes_in_turn(excess: IntervalExcess) -> bool:
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
     contention = CoreContention.of(timeline)
-    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded_s = all_recorded_s(timeline)
     outnumbered = ranks_without_core(run)
     return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
 
@@ -170,7 +171,7 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     if not contention.oversubscribed:
         return result
     contention = replace(contention, per_cpu=0.0)
-    recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
+    recorded_s = all_recorded_s(timeline)
     for candidate in join_entries(table, timeline, psg):
         if candidate.code_location.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
             continue

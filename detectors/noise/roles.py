@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable, propagate
-from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
 from scalana.detectors.rollup.candidates import Candidate, shares_of
@@ -21,7 +20,7 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, MESSAGES
 
 LOCKS = tuple(BY_NAME[f"win_{name}"].code for name in ("unlock", "flush"))
 """Operations with which one is let into an epoch of a window."""

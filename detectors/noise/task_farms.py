@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.sync_intervals import MESSAGES
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, MESSAGES
 
 COUNTER = -2
 """Stands for the rank that hands out, where ranks take pieces from a window."""

@@ -13,7 +13,7 @@ from scalana.graphs.arrays.segments import sum_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_CODE
+from scalana.runtime.operations import BY_CODE, GIVING
 
 LONGEST_PATH = 12
 """Hops shown; a longer way is cut before its end."""
@@ -102,6 +102,8 @@ def _name(code: int, here: Vertex, sends: bool) -> str:
     message, its sending or receiving."""
     name = BY_CODE[code].name if code in BY_CODE else ""
     own = BY_CODE[here.operation].name if here.kind is VertexKind.COMM and here.operation in BY_CODE else ""
+    if code in GIVING:
+        return own or name
     if name.startswith("win_") and own and not own.startswith("one_sided"):
         return own
     return "recv" if name in ("send", "blocking_send") and not sends else name

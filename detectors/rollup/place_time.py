@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.delays.served import served_threads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, library_place
 from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
@@ -36,7 +37,7 @@ class PlaceTime:
 def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
     """Sum the own work of every rank in the activities of a candidate; nothing of other ranks never seen in them, whose
     time there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it
-    is the one that is waited for.
+    is the one that is waited for, and all of those that take turns at what others call them for.
 
     A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
     """
@@ -61,6 +62,8 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     seen |= np.isin(locations.rank, candidate.ranks)
     helper = np.where(timeline.activities.helper[own.activity[rows]], seconds, 0.0)
     parts = [np.where(seen, by_location(part), 0.0) for part in (seconds, helper, own.cpu_s[rows])]
+    one = _one_for_all(timeline)
+    parts = [weighted_count(one, part, len(one)) for part in parts]
     blamed_s = weighted_count(table.location[candidate.entries], table.seconds[candidate.entries], len(locations.rank))
     blamed_s[parts[0] <= 0.0] = 0.0  # it was late with what another one did before it was started
     # The others may do it for this one, which would then count twice.
@@ -73,6 +76,16 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     result = np.zeros((len(parts), timeline.ranks))
     result[:, locations.rank[most]] = [part[most] for part in parts]
     return PlaceTime(*result)
+
+
+def _one_for_all(timeline: Timeline) -> IntArray:
+    """One location for all threads of its rank that do but what others call them for; itself for any other
+    ``[locations]``."""
+    locations, rows = timeline.locations, np.flatnonzero(served_threads(timeline))
+    result = np.arange(len(locations.rank))
+    _, first, number = np.unique(locations.rank[rows], return_index=True, return_inverse=True)
+    result[rows] = rows[first][number.reshape(-1)]
+    return result
 
 
 def _alike(vertex: int, psg: PSG) -> list[int]:

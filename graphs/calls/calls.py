@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.readers.records import Events
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, TAKING
 from scalana.runtime.record.format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
 
 WAIT = BY_NAME["wait"].code
@@ -117,21 +117,23 @@ def build_spans(events: Events) -> Spans:
 
 
 def _nesting_order(events: Events) -> IntArray:
-    """Rows by thread and enter; of those that begin together the longer first."""
+    """Rows by thread and enter; of those that begin together the longer first, but for those that take no time: they
+    come before."""
     if len(events) == 0:
         return np.zeros(0, np.int64)
     origin = int(events.enter_ns.min())
     key = events.thread * (int(events.enter_ns.max()) - origin + 1) + (events.enter_ns - origin)
     order = np.argsort(key, kind="stable")
     if (key[order[1:]] == key[order[:-1]]).any():
-        order = np.lexsort((-events.exit_ns, key))
+        order = np.lexsort((-events.exit_ns, events.exit_ns > events.enter_ns, key))
     return order
 
 
 def _starts_call(events: Events, order: IntArray) -> BoolArray:
-    """Which rows of ``order`` start a call: completions with the same times are one call that completes several."""
+    """Which rows of ``order`` start a call: completions with the same times are one call that completes several, and
+    so are events that take several things at once."""
     starts = np.ones(len(order), np.bool_)
-    completes = events.completes[order] >= 0
+    completes = (events.completes[order] >= 0) | np.isin(events.operation[order], TAKING)
     starts[1:] = ~(completes[1:] & completes[:-1])
     for column in (events.thread, events.enter_ns, events.exit_ns):
         starts[1:] |= column[order[1:]] != column[order[:-1]]

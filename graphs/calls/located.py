@@ -12,13 +12,17 @@ import numpy as np
 from scalana.graphs.arrays.columns import narrow, narrowed, take, wide, widened
 from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import Shard
-from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.calls import WAIT, Spans, build_spans, select
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Events, Samples, Threads
 from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+from scalana.runtime.record.format import STATE_RUNNING
+
+TAKE = BY_NAME["take"].code
 
 
 @dataclass(slots=True)
@@ -76,7 +80,9 @@ def locate(data: Gathered, shard: Shard) -> Located:
     if (location[1:] < location[:-1]).any():
         order = np.argsort(location, kind="stable")
         spans, location = select(spans, order), location[order]
-    start, end = _lifetimes(data, threads, thread, speaks, spans, samples)
+    served = _served(threads, spans)
+    _idle_from_the_start(spans, served & ~threads.is_main, data.start_ns[threads.process])
+    start, end = _lifetimes(data, threads, thread, served, spans, samples)
     meant = spans.operation.copy()
     single = np.flatnonzero((meant == WAIT) & (np.diff(spans.wait_first) == 1))
     meant[single] = events.operation[spans.waits[spans.wait_first[single]]]
@@ -125,26 +131,46 @@ def _events_of(data: Gathered, shard: Shard, rows: IntArray) -> Events:
     )
 
 
+def _served(threads: Threads, spans: Spans) -> BoolArray:
+    """Threads that have calls, but none that are not remote calls ``[threads]``."""
+    served = np.bincount(spans.thread, minlength=len(threads)) > 0
+    served[spans.thread[~np.isin(spans.operation, (*GIVING, *TAKING))]] = False
+    return served
+
+
+def _idle_from_the_start(spans: Spans, served: BoolArray, start_ns: IntArray) -> None:
+    """Let threads that first do what they are called for wait for it since their process began ``[threads]``: whatever
+    made that call later, they did not."""
+    if served.any():
+        _, first = np.unique(spans.thread, return_index=True)
+        first = first[served[spans.thread[first]] & (spans.operation[first] == TAKE)]
+        spans.enter_ns[first] = np.minimum(spans.enter_ns[first], start_ns[spans.thread[first]])
+        spans.cpu_enter_ns[first] = -1
+
+
 def _lifetimes(
-    data: Gathered, threads: Threads, thread: IntArray, speaks: np.ndarray, spans: Spans, samples: Samples
+    data: Gathered, threads: Threads, thread: IntArray, served: BoolArray, spans: Spans, samples: Samples
 ) -> tuple[IntArray, IntArray]:
     """Start and end of each location ``[locations]``, whose threads are ``thread``.
 
-    The time of other threads than the main one is known from their first sign of life to their last.
+    The time of other threads than the main one is known from their first sign of life to their last. A thread that does
+    but what others call it for rests before its first call and after its last.
     """
+    awake = ~served[samples.thread] | (samples.state == STATE_RUNNING)
     first = np.full(len(threads), np.iinfo(np.int64).max, np.int64)
     last = np.full(len(threads), np.iinfo(np.int64).min, np.int64)
     for of, begin, end in (
-        (samples.thread, samples.time_ns, samples.time_ns),
+        (samples.thread[awake], samples.time_ns[awake], samples.time_ns[awake]),
         (spans.thread, spans.enter_ns, spans.exit_ns),
     ):
         np.minimum.at(first, of, begin)
         np.maximum.at(last, of, end)
     process, other = threads.process[thread], ~threads.is_main[thread]
+    speaks = np.bincount(spans.thread, minlength=len(threads))[thread] > 0
     start = np.where(other, first[thread], data.start_ns[process])
     end = np.where(other, last[thread], data.end_ns[process])
-    start = np.minimum(start, np.where(speaks[thread], first[thread], start))
-    end = np.maximum(end, np.where(speaks[thread], last[thread], end))
+    start = np.minimum(start, np.where(speaks, first[thread], start))
+    end = np.maximum(end, np.where(speaks, last[thread], end))
     return start, end
 
 

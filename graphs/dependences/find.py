@@ -10,6 +10,7 @@ from scalana.graphs.arrays.columns import concatenate, take
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.neighbours import neighbour_signals
 from scalana.graphs.dependences.progress import blocking_progress, collective_progress, message_progress
+from scalana.graphs.dependences.remote import remote_signals
 from scalana.graphs.dependences.returns import access_progress
 from scalana.graphs.dependences.rma import epoch_signals, lock_signals, windows_of
 from scalana.graphs.dependences.rows import (
@@ -25,6 +26,7 @@ from scalana.graphs.dependences.rows import (
 )
 from scalana.graphs.readers.records import Events
 from scalana.graphs.timeline import Calls, Instances
+from scalana.runtime.operations import GIVING, TAKING
 
 
 def add_signals(
@@ -39,8 +41,11 @@ def add_signals(
 
     ``call_of_event`` ``[events]`` is the call of each event, -1 where it is none of its own.
     """
-    rows = np.flatnonzero((call_of_event >= 0) & np.isin(events.operation, (NEIGHBOURS, *range(POST, FLUSH + 1))))
     rank = rank_of_location[calls.location]
+    remote = np.flatnonzero(np.isin(events.operation, (*GIVING, *TAKING)))
+    if len(remote):
+        instances = _added(calls, instances, rank, remote_signals(take(events, remote), call_of_event[remote]))
+    rows = np.flatnonzero((call_of_event >= 0) & np.isin(events.operation, (NEIGHBOURS, *range(POST, FLUSH + 1))))
     if not len(rows):
         return instances
     accesses = np.flatnonzero((call_of_event >= 0) & (events.operation == ACCESS))
@@ -75,16 +80,19 @@ def _added(calls: Calls, instances: Instances, rank: IntArray, signals: Signals)
     operation = np.zeros(len(given), instances.operation.dtype)
     operation[instance] = signals.operation
     # The calls that give one name it as theirs, unless they take part in something already, or only wait.
-    free = given[(calls.posts[given] < 0) & np.isin(calls.operation[given], (POST, COMPLETE, UNLOCK))]
+    free = given[(calls.posts[given] < 0) & np.isin(calls.operation[given], (POST, COMPLETE, UNLOCK, *GIVING))]
     calls.posts[free] = base + np.searchsorted(given, free)
 
     member = np.concatenate((given, signals.awaited))
     of = np.concatenate((np.arange(len(given)), instance))
     gives = np.r_[np.zeros(len(given), np.int64), np.ones(len(signals), np.int64)]
     order = np.lexsort((member, gives, calls.location[member], of))
-    member, of = member[order], of[order]
+    member, of, gives = member[order], of[order], gives[order]
     first_there = np.r_[True, (of[1:] != of[:-1]) | (np.diff(calls.location[member]) != 0)]
-    member, of = member[first_there], of[first_there]
+    member, of, gives = member[first_there], of[first_there], gives[first_there]
+    # What is handed to one other is a message: of two members, the one that gives it is first.
+    message = np.isin(operation, GIVING) & (np.bincount(of, minlength=len(given)) == 2)
+    member = member[np.lexsort((np.where(message[of], gives, 0), of))]
     first = np.searchsorted(of, np.arange(len(given) + 1)).astype(np.int64)
 
     owner = np.repeat(np.arange(len(calls), dtype=np.int64), np.diff(calls.wait_first))

@@ -9,13 +9,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from scalana.graphs.arrays.types import IntArray
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, GIVING, TAKING
 
 NEIGHBOURS = BY_NAME["neighbor_collective"].code
 POST, START, COMPLETE, WAIT = (BY_NAME[f"win_{name}"].code for name in ("post", "start", "complete", "wait"))
 LOCK, UNLOCK, FLUSH = (BY_NAME[f"win_{name}"].code for name in ("lock", "unlock", "flush"))
 ACCESS = BY_NAME["one_sided"].code
-SIGNALLING = (NEIGHBOURS, *range(POST, FLUSH + 1), ACCESS)
+SIGNALLING = (NEIGHBOURS, *range(POST, FLUSH + 1), ACCESS, *GIVING, *TAKING)
 """Operations that signals are found from."""
 
 

@@ -67,7 +67,7 @@ def _given_up(data: Gathered, matching: Matching) -> IntArray:
     Who came back from the start of MPI had everybody there: the records of others, that were ended soon after, lack it.
     """
     events = data.events
-    if not len(events):
+    if not len(events) or not len(matching.instances):
         return np.zeros(0, np.int64)
     latest = np.full(int(events.thread.max()) + 1, np.iinfo(np.int64).min, np.int64)
     np.maximum.at(latest, events.thread, events.exit_ns)

@@ -385,7 +385,8 @@ def _ticks(collected: Collected, host: IntArray) -> IntArray:
     """When operations that release all members together were complete: tick, host, own clock ``[3, ticks]``."""
     closed = int(collected.rows["events"].sum())
     opens = collected.events.process[closed:]
-    width = int(collected.events.seq.max(initial=0)) + 1
+    counted = np.isin(collected.events.operation, _TICKS)
+    width = int(collected.events.seq[counted].max(initial=0)) + 1
 
     def of(shard: Shard) -> IntArray:
         rows = shard.event_rows

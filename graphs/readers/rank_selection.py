@@ -138,6 +138,8 @@ def _sorted(records: Iterable[ProcessRecord]) -> _Sorted:
     # Whoever starts ranks hands them the variable that has their role, and has it itself.
     taken = {role_of(record) for record in kinds.with_rank}
     inherited = [r for r in kinds.members if r.meta.get("part_source") == "environment" and role_of(r) in taken]
+    if kinds.with_rank:  # who but starts processes is their launcher, or a helper's
+        inherited += [record for record in kinds.members if record.meta.get("takes_part_by") == "starts"]
     kinds.members = [record for record in kinds.members if not any(record is other for other in inherited)]
     kinds.others += inherited
     kinds.launchers += wrappers

@@ -265,6 +265,54 @@ static PyObject *core_end(PyObject *module, PyObject *const *args, Py_ssize_t co
     Py_RETURN_NONE;
 }
 
+/* Ids that lie on the stack; more than that are rare. */
+#define FEW_IDS 32
+
+static PyObject *core_end_as(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t few[FEW_IDS + 1] = {0};
+    (void)module;
+    int64_t *v = count > FEW_IDS ? PyMem_Calloc((size_t)count + 1, sizeof *v) : few;
+    if (v == NULL) {
+        return PyErr_NoMemory();
+    }
+    bool valid = take_ints("end_as", args, count, 1, PY_SSIZE_T_MAX, v);
+    thread_notes *own = valid && v[0] > 0 && recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        uint64_t event = (uint64_t)v[0];
+        for (Py_ssize_t i = 1; i < count; i++) {
+            v[i] = v[i] > 0 ? v[i] : 0;
+        }
+        recorder_end_as(event, (const uint64_t *)v + 1, (size_t)count - 1, own->tid);
+    }
+    if (v != few) {
+        PyMem_Free(v);
+    }
+    if (!valid) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_hand(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[3] = {0};
+    (void)module;
+    if (!take_ints("hand", args, count, 2, 3, v)) {
+        return NULL;
+    }
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        const call_arguments call = {
+            .operation = as_u32(v[0]), .seq = not_negative(v[1]), .peer = -1, .nbytes = not_negative(v[2]),
+            .flags = EVENT_POST,
+        };
+        uint64_t now = clock_wall_ns();
+        recorder_event_at(&call, own->index, frames_path_of_self(&own->cache), now, now, clock_own_cpu_ns(), 0);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_event_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     int64_t v[12] = {0};
@@ -321,6 +369,10 @@ static PyMethodDef methods[] = {
     {"begin", (PyCFunction)(void (*)(void))core_begin, METH_FASTCALL,
      "begin(op, group, seq, peer, tag, nbytes, flags, completes=0): enter a call, returns its event."},
     {"end", (PyCFunction)(void (*)(void))core_end, METH_FASTCALL, "end(event, source=-1): leave a call."},
+    {"end_as", (PyCFunction)(void (*)(void))core_end_as, METH_FASTCALL,
+     "end_as(event, *ids): leave a call that has taken what has these ids; without any it is dropped."},
+    {"hand", (PyCFunction)(void (*)(void))core_hand, METH_FASTCALL,
+     "hand(op, id, nbytes=0): give something that is taken by its id."},
     {"event_at", (PyCFunction)(void (*)(void))core_event_at, METH_FASTCALL,
      "event_at(op, group, seq, peer, tag, nbytes, flags, completes, enter_ns, exit_ns, cpu_enter_ns, cpu_ns): a call of\n"
      "the calling thread that is known only once it is over, returns its event."},

@@ -36,6 +36,12 @@ static inline uint32_t level_of_collective(uint64_t seq, uint32_t level)
     return most < level ? most : level;
 }
 
+/* Of what is handed from one process to another under an id. */
+static inline uint64_t key_of_remote_call(uint64_t id)
+{
+    return hash_finish(hash_mix(HASH_SEED, id));
+}
+
 /* Of a training step, by its number. */
 static inline uint64_t key_of_step(int64_t step)
 {

@@ -90,6 +90,13 @@ enum thread_activity {
 };
 
 /* Rows of runtime/operations.py that the writer must tell apart to thin consistently. */
-enum operation_code { OPERATION_SEND = 10, OPERATION_RECV = 11, OPERATION_WAIT = 12, OPERATION_BLOCKING_SEND = 21 };
+enum operation_code {
+    OPERATION_SEND = 10,
+    OPERATION_RECV = 11,
+    OPERATION_WAIT = 12,
+    OPERATION_BLOCKING_SEND = 21,
+    OPERATION_SUBMIT = 38, /* this one and those up to the last meet by an id, which is their number */
+    OPERATION_BLOCKED_PUT = 44
+};
 
 #endif

@@ -54,6 +54,14 @@ static open_call *open_call_of(uint64_t event)
     return NULL;
 }
 
+static void free_open_call(open_call *call)
+{
+    call->used = false;
+    while (rec.open_top > 0 && !rec.open[rec.open_top - 1].used) {
+        rec.open_top--;
+    }
+}
+
 uint64_t recorder_begin(const call_arguments *call, pid_t tid, uint32_t thread, uint32_t path, uint64_t enter_ns,
                         uint64_t cpu_ns)
 {
@@ -115,10 +123,33 @@ void recorder_end_at(uint64_t event, int64_t source, pid_t tid, uint64_t now_ns,
             rec.posts[(event >> 1) & (POSTS - 1)] = (posted){event, call->tid};
         }
         count_one(e);
-        call->used = false;
-        while (rec.open_top > 0 && !rec.open[rec.open_top - 1].used) {
-            rec.open_top--;
+        free_open_call(call);
+    }
+    recorder_unlock();
+}
+
+void recorder_end_as(uint64_t event, const uint64_t *ids, size_t count, pid_t tid)
+{
+    uint64_t now_ns = clock_wall_ns(), cpu = clock_own_cpu_ns();
+    recorder_lock();
+    open_call *call = open_call_of(event);
+    if (call && recorder_is_on()) {
+        event_record *e = &call->event;
+        end_event(e, now_ns, call->tid == tid && cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0);
+        uint32_t level = recorder_level_locked();
+        for (size_t i = 0; i < count; i++) {
+            const call_arguments taken = {.operation = e->operation, .seq = ids[i], .flags = e->flags};
+            if (recorder_keeps_locked(&taken, level)) {
+                e->seq = ids[i];
+                e->flags = written_flags(e->flags, level);
+                record_event(&rec.writer, e);
+                e->id = ++rec.serial * 2;
+            }
         }
+        if (count) {
+            count_one(e);
+        }
+        free_open_call(call);
     }
     recorder_unlock();
 }

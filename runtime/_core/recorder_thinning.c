@@ -44,6 +44,9 @@ bool recorder_keeps_locked(const call_arguments *call, uint32_t level)
     if (level == 0) {
         return true;
     }
+    if (call->operation >= OPERATION_SUBMIT && call->operation <= OPERATION_BLOCKED_PUT) {
+        return call->seq == 0 || is_kept(key_of_remote_call(call->seq), level); /* 0: known when it is over */
+    }
     const group_row *group = call->group && call->group <= rec.group_count ? &rec.groups[call->group - 1] : NULL;
     uint64_t key;
     bool sends = call->operation == OPERATION_SEND || call->operation == OPERATION_BLOCKING_SEND;

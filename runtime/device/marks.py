@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from scalana.runtime import session
-from scalana.runtime.device import sampled
+from scalana.runtime import chosen_steps, session
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.pool import Pool
 
@@ -76,9 +75,9 @@ def holds(tensor: Any) -> bool:
 
 
 def begin() -> int:
-    """A mark, where there is a device and this is a sampled step; else -1."""
+    """A mark, where there is a device and this is a chosen step; else -1."""
     try:
-        if session.core is None or not sampled.is_sampled(session.core.current_step()):
+        if session.core is None or not chosen_steps.is_chosen(session.core.current_step()):
             return -1
         here = pool()
         return -1 if here is None else here.mark()

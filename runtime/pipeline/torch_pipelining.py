@@ -10,10 +10,11 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
+from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
+from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers
-from scalana.runtime.pipeline.patching import Patches
-from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs, times_layers
+from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
@@ -253,7 +254,7 @@ def _enter(schedule: Any) -> Any:
     except Exception as failure:
         _patches.failed("a run of a schedule was not recorded", failure)
         return None
-    if times_layers(run.number):
+    if is_chosen(run.number):
         try:
             run.timed = Layers(plan.stages)
         except Exception as failure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.runtime import session
-from scalana.runtime.pipeline.patching import Patches
+from scalana.runtime.patching import Patches
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import names
+from scalana.report import modules, names
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
 from scalana.report.steps import when
+from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.detectors.finding import Finding
+    from scalana.detectors.finding import Finding, Hop
     from scalana.graphs.run_info import RunInfo
 
 _MOST_HOPS = 8
@@ -33,6 +34,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     lines = [headline(number, finding, right, run.cwd, width, paint)]
     for sentence in (
         claim(finding, run.ranks, run.names),
+        modules.inside(finding),
         when(finding),
         loading(finding),
         cost(finding, run),
@@ -108,7 +110,9 @@ def loading(finding: Finding) -> str:
         return ""
     of = f" of {known['dataset']}" if "dataset" in known else ""
     workers = known.get("workers")
-    who = {None: "", 0: ", which has no worker processes"}.get(workers, f", which has {workers} worker processes")
+    who = {None: "", 0: ", which has no worker processes"}.get(
+        workers, f", which has {workers} worker processes" if workers != 1 else ", which has one worker process"
+    )
     return f"It lies in waiting for data from a loader{of}{who}."
 
 
@@ -205,7 +209,7 @@ def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]
         last = depth == len(shown) - 1
         waiter, wait = names.waiters(hop.rank, hop.ranks, run.names)
         who = ("  " * depth + ("└ " if depth else "")) + waiter
-        what = f"{wait} in {hop.operation or hop.vertex_kind}" if hop.operation or not last else arrival
+        what = _waits(wait, hop) if hop.operation or not last else arrival
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
         place = names.place(names.near(hop.file, run.cwd), hop.line)
         rows.append((who, what, amount, place, hop.function))
@@ -221,6 +225,12 @@ def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]
     if len(path) > len(shown):
         lines.insert(-1, paint(f"    ... {len(path) - len(shown)} more hops", "dim"))
     return lines
+
+
+def _waits(wait: str, hop: Hop) -> str:
+    """What is waited in, or for where that says more."""
+    known = BY_NAME.get(hop.operation)
+    return f"{wait} for {known.awaited}" if known and known.awaited else f"{wait} in {hop.operation or hop.vertex_kind}"
 
 
 def _advice(advice: str, width: int, paint: Paint) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.readers.rank_selection import choose_records
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import build as torch_build
 from tests.tools.torch_kernels import provide
@@ -301,7 +302,10 @@ def test_spawned_ranks_learn_their_rank_from_torch(tmp_path: Path) -> None:
     done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "spawned_ranks.py"], tmp_path)
     assert done.returncode == 0, done.stderr
     found = jobs.records(tmp_path)
-    assert [(record.role, record.rank) for record in found] == [("rank", 0), ("rank", 1), ("process", -1)]
+    assert [(record.role, record.rank) for record in found] == [("rank", 0), ("rank", 1), ("member", -1)]
+    chosen = choose_records(found)  # the last one but starts the others
+    assert [rank.record.rank for rank in chosen.ranks] == [0, 1] and len(chosen.launchers) == 1
+    assert not chosen.warnings
     assert all(record.meta["rank_source"] == "init_process_group" for record in found[:2])
 
 

@@ -29,6 +29,8 @@ def spans_of(folder, program, *arguments):
 def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
     ppg, rows = spans_of(tmp_path, "device_torch.py", tmp_path / "board")
     spans, calls = ppg.spans, ppg.timeline.calls
+    modules = [row for row in rows if spans.attributes(row).get("kind") == "module"]
+    rows = [row for row in rows if row not in modules]
     names = Counter((int(spans.table.step[row]), spans.names[spans.table.name[row]]) for row in rows)
     # The broadcast of step 2 is launched while a graph is captured.
     assert names == {
@@ -38,6 +40,11 @@ def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
         assert spans.table.type[row] == SPAN_TYPE["kernel"]
         call = int(spans.call[row])
         assert call >= 0 and calls.enter_s[call] <= spans.start_s(row) <= calls.exit_s[call] + 0.1
+    told = Counter(
+        (int(spans.table.step[row]), spans.attributes(row)["class"], spans.attributes(row)["direction"])
+        for row in modules
+    )
+    assert told[1, "Linear", "forward"] == told[2, "Linear", "forward"] == told[1, "Linear", "backward"] == 1
     lengths = sorted(float(spans.end_s(row) - spans.start_s(row)) for row in rows if spans.table.step[row] == 2)
     # Of the bucket of DDP, which C++ waits for, only the beginning is known; the second goes over 3 ms of work.
     assert lengths[0] == 0.0 and lengths[-1] > 0.0029
@@ -51,11 +58,11 @@ def test_marks_on_a_gpu(tmp_path):
     steps = spans.rows("step")
     begin = dict(zip(spans.table.step[steps].tolist(), spans.start_s(steps).tolist(), strict=True))
     end = dict(zip(spans.table.step[steps].tolist(), spans.end_s(steps).tolist(), strict=True))
-    assert {int(spans.table.step[row]) for row in rows} == {2, 3}
+    assert {int(spans.table.step[row]) for row in rows} >= {1, 2}
     for row in rows:  # every step ends when the device is done
         step = int(spans.table.step[row])
         assert begin[step] - 1e-4 <= spans.start_s(row) <= spans.end_s(row) <= end[step] + 1e-4
-    modules = [row for row in rows if spans.attributes(row).get("kind") == "module"]
-    assert len(modules) == 2
+    modules = [row for row in rows if spans.names[spans.table.name[row]] == "product"]
+    assert len(modules) >= 2
     assert min(float(spans.end_s(row) - spans.start_s(row)) for row in modules) > 1e-4
-    assert sum(spans.table.type[row] == SPAN_TYPE["kernel"] for row in rows) == 2
+    assert sum(spans.table.type[row] == SPAN_TYPE["kernel"] for row in rows) == len(modules)

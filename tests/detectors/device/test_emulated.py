@@ -78,7 +78,7 @@ def test_planted(name, tmp_path):
 
 MORE = {
     "longer inputs": (
-        Job(fault=Fault(1, lengths=1.5), shapes=True), "inputs", "on inputs of 8x192x64, 64x64, where others have 8x128x64"
+        Job(fault=Fault(1, lengths=1.5), shapes=True), "inputs", "on inputs of 8x192x64, 64x64, where others"
     ),
     "more kernels": (Job(fault=Fault(1, kernel_ns=3 * MS), shapes=True), "number", "of which it has 6, and others 0"),
 }  # fmt: skip

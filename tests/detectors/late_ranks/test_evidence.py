@@ -126,7 +126,7 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
             samples=np.array([800, 600, 20]),
         ),
         calls=SimpleNamespace(location=np.zeros(0, np.int64)),
-        locations=SimpleNamespace(rank=np.array([0, 0, 1])),
+        locations=SimpleNamespace(rank=np.array([0, 0, 1]), is_main=np.ones(3, np.bool_)),
         activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, code_location.vertex)),
     )
     table: Any = SimpleNamespace(
@@ -154,7 +154,7 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
             samples=np.zeros(2, np.int64),
         ),
         calls=SimpleNamespace(location=np.zeros(0, np.int64)),
-        locations=SimpleNamespace(rank=np.array([0, 1])),
+        locations=SimpleNamespace(rank=np.array([0, 1]), is_main=np.ones(2, np.bool_)),
         activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([code_location.vertex])),
     )
     table: Any = SimpleNamespace(

@@ -45,7 +45,7 @@ def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
         seconds=np.array(cpu_s) + np.array(wait_s),
         samples=np.ones(ranks, np.int64),
     )
-    locations = _Locations(rank=np.arange(ranks))
+    locations = _Locations(rank=np.arange(ranks), is_main=np.ones(ranks, np.bool_))
     activities = SimpleNamespace(helper=np.zeros(1, np.bool_), vertex=np.zeros(1, np.int64))
     calls = SimpleNamespace(location=np.zeros(0, np.int64))
     return SimpleNamespace(
@@ -57,7 +57,7 @@ def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
     """A run of a second, in which every rank computed, and waited for a core, so long."""
     each = np.ones(ranks)
     own = SimpleNamespace(seconds=each, cpu_s=cpu_s * each, core_wait_s=core_wait_s * each)
-    locations = SimpleNamespace(start_s=np.zeros(ranks), end_s=each)
+    locations = SimpleNamespace(start_s=np.zeros(ranks), end_s=each, is_main=np.ones(ranks, np.bool_))
     return SimpleNamespace(own=own, locations=locations, ranks=ranks)
 
 

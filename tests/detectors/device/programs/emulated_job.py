@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import scalana
-from scalana.runtime import session
-from scalana.runtime.device import marks, sampled
+from scalana.runtime import chosen_steps, session
+from scalana.runtime.device import marks
 from scalana.runtime.device.collectives import collectives
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_POST
@@ -22,7 +22,7 @@ ALLREDUCE = BY_NAME["allreduce"].code
 folder, board, rank, ranks, fault = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 fault = fault if rank == 1 else ("hidden" if fault == "hidden" else "none")
 device = Device(board, rank, ranks)
-sampled.is_sampled = lambda step: step >= 0
+chosen_steps.is_chosen = lambda step: step >= 0
 
 
 class Work:

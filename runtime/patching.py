@@ -30,6 +30,7 @@ class Patches:
             return
         wrapper = make(original)
         functools.update_wrapper(wrapper, original)
+        _name_code(wrapper, original)
         setattr(owner, name, wrapper)
 
     def failed(self, what: str, failure: BaseException) -> None:
@@ -44,3 +45,12 @@ class Patches:
             function()
         except Exception as failure:
             self.failed(what, failure)
+
+
+def _name_code(wrapper: Function, original: Function) -> None:
+    """Give the code of a wrapper the name of what it wraps: that is what samples, and with them reports, call it."""
+    code, of = getattr(wrapper, "__code__", None), getattr(original, "__code__", None)
+    if code is None or of is None:
+        return
+    names = {name: getattr(of, name) for name in ("co_name", "co_qualname") if hasattr(of, name)}
+    wrapper.__code__ = code.replace(**names)  # type: ignore[attr-defined]

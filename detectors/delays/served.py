@@ -1,0 +1,34 @@
+"""Threads that do but what others call them for: of a server of remote procedure calls, or of an actor.
+
+Such a thread that has nothing to do is none in which its process waits, and its time is none of its process' either: a
+server has as many of them as it pleases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.graphs.arrays.types import BoolArray
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+
+_TAKE = BY_NAME["take"].code
+
+
+def served_threads(timeline: Timeline) -> BoolArray:
+    """Which locations are such threads: none of main threads ``[locations]``."""
+    if timeline.locations.is_main.all():
+        return np.zeros(len(timeline.locations.is_main), dtype=bool)
+    calls, locations = timeline.calls, timeline.locations
+    count = len(locations)
+    takes = np.bincount(calls.location[calls.operation == _TAKE], minlength=count) > 0
+    if not takes.any():
+        return takes
+    other = np.bincount(calls.location[~np.isin(calls.operation, (*GIVING, *TAKING))], minlength=count) > 0
+    return np.asarray(takes & ~other & ~locations.is_main)
+
+
+def all_recorded_s(timeline: Timeline) -> float:
+    """Seconds that the record holds of all other threads that communicate, and of main threads."""
+    locations = timeline.locations
+    return float((locations.end_s - locations.start_s)[~served_threads(timeline)].sum())

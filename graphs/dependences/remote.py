@@ -1,0 +1,68 @@
+"""Remote calls and messages of queues: who takes something waits for the call that gives it. Both have the same id."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.graphs.arrays.columns import concatenate
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.dependences.rows import Signals
+from scalana.graphs.readers.records import Events
+from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+
+SUBMIT, RESULT = BY_NAME["submit"].code, BY_NAME["result"].code
+
+
+def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
+    """Who took what was given by which call.
+
+    Where an id was given several times (a task that is done again), what was given last before the end of the call that
+    takes it; where it was given only later (a wait that was given up, the end of a pool that one call tells and another
+    carries out), the first after that.
+    """
+    call = _calls_of(events, call_of_event)
+    known = (call >= 0) & (events.seq > 0)
+    given, taken = (known & np.isin(events.operation, operations) for operations in (GIVING, TAKING))
+    # A call and its result may have one id: who waits for the result does not wait for the call to be submitted.
+    results = events.operation == RESULT
+    submitted = events.operation == SUBMIT
+    return concatenate(
+        [
+            _matched(events, call, np.flatnonzero(given), np.flatnonzero(taken & ~results)),
+            _matched(events, call, np.flatnonzero(given & ~submitted), np.flatnonzero(taken & results)),
+        ],
+        Signals,
+    )
+
+
+def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -> Signals:
+    """Who took what was given, of some events that give and some that take."""
+    rows = np.concatenate((given, taken))
+    gives = np.arange(len(rows)) < len(given)
+    moment = np.where(gives, events.enter_ns[rows], events.exit_ns[rows])
+    order = np.lexsort((~gives, moment, events.seq[rows]))
+    rows, gives = rows[order], gives[order]
+    here = np.arange(len(rows))
+    before = np.maximum.accumulate(np.where(gives, here, -1))
+    after = np.minimum.accumulate(np.where(gives, here, len(rows))[::-1])[::-1]
+    id_of = events.seq[rows]
+    earlier = (before >= 0) & (id_of[np.maximum(before, 0)] == id_of)
+    later = after < len(rows)
+    later &= id_of[np.minimum(after, len(rows) - 1)] == id_of
+    giver = np.where(earlier, before, np.where(later, after, -1))
+    found = ~gives & (giver >= 0)
+    source = rows[giver[found]]
+    return Signals(call[source], call[rows[found]], events.operation[source].astype(np.int64))
+
+
+def _calls_of(events: Events, call_of_event: IntArray) -> IntArray:
+    """The call of each event: of several things that were taken at once, there is but one."""
+    order = np.lexsort((call_of_event < 0, -events.exit_ns, events.enter_ns, events.thread))
+    same = np.zeros(len(order), np.bool_)
+    same[1:] = np.isin(events.operation[order[1:]], TAKING) & (call_of_event[order[1:]] < 0)
+    for column in (events.thread, events.enter_ns, events.exit_ns, events.operation):
+        same[1:] &= column[order[1:]] == column[order[:-1]]
+    lead = np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
+    call = call_of_event.copy()
+    call[order] = call_of_event[order[lead]]
+    return call

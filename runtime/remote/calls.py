@@ -1,0 +1,283 @@
+"""Remote calls as communication: what one process hands to another, under an id that both know.
+
+======  ==================  =================================================================
+side    function            what happens
+======  ==================  =================================================================
+caller  :func:`submit`      hands a call over
+callee  :func:`idle`,       waits until there is a call for it, and has one;
+        :func:`take`        :func:`took` where only the end of that is seen
+callee  :func:`reply`       has done it, and handed the result over
+caller  :func:`wait`,       waits for results, and has some
+        :func:`got`
+any     :func:`put`         puts a message into a queue, or an object where others find it
+any     :func:`expect`,     waits for a message, and has it
+        :func:`message`
+any     :func:`blocked`     has waited for room in a queue, until there was
+        :func:`gave_room`   some
+======  ==================  =================================================================
+
+Each is an event of an operation of the same name, and no more than that: who waited for whom is found afterwards, by
+the ids. An id is unique in the run, at least 1 and below 2**63. What is given once may be taken by several, and several
+results may be waited for at once.
+
+Nothing here raises, and nothing happens while the process is not recorded.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import _local
+
+from scalana.runtime import session
+from scalana.runtime.operations import BY_NAME
+from scalana.runtime.remote import part
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT = (
+    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put")
+)
+_BLOCKING, _POST = 1, 2
+"""Flags of events."""
+_LARGEST = (1 << 63) - 1
+_FLUSH_NS = 20_000_000
+_SHORT_NS = 100_000
+"""Who puts something into a queue for less than this has found room there."""
+_GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+
+_idle = _local()
+"""``since``: when this thread had done its last call, and its CPU clock then."""
+_flushed = [0]
+"""When what was pending was written last, in ns."""
+
+
+def id_of(data: bytes) -> int:
+    """An id for something that both sides have a name for, or a number that is unique in the run."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return mixed(value, 0)
+
+
+def mixed(base: int, number: int, piece: int = 0) -> int:
+    """An id for the so manieth of what has an id itself, or for one part of that."""
+    value = base ^ (number * _GOLDEN + piece * _OTHER)
+    value = (value ^ value >> 29) * _GOLDEN
+    return (value ^ value >> 32) & _LARGEST or 1
+
+
+def submit(call: int, nbytes: int = 0) -> None:
+    """This process hands a call over."""
+    _hand(_SUBMIT, call, nbytes)
+
+
+def submitted(call: int, at: tuple[int, int]) -> None:
+    """It has done so at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _SUBMIT, call, _POST, at, at)
+
+
+def reply(call: int, nbytes: int = 0) -> None:
+    """A call is done, and its result is handed over."""
+    _hand(_REPLY, call, nbytes)
+    at = moment()
+    if at is not None:
+        _idle.since = at
+
+
+def put(message_id: int, nbytes: int = 0) -> None:
+    """A message is handed over."""
+    _hand(_PUT, message_id, nbytes)
+
+
+def idle(closed: int = 0) -> int:
+    """This thread begins to wait for a call; ``closed`` is what it has waited for if there never comes one."""
+    handle = _begin(_TAKE, closed)
+    if handle:
+        _flush()
+    return handle
+
+
+def take(handle: int, *ids: int) -> None:
+    """What :func:`idle` began is over: there is a call, of which it is not known by which of some ids it was handed
+    over; or none."""
+    _end(handle, ids)
+
+
+def took(call: int, *others: int) -> None:
+    """This thread begins with a call; it was idle since it had done the last one, if it did one before.
+
+    ``others`` are what else had to be there: results of other calls.
+    """
+    core = session.core
+    if core is not None:
+        now = moment()
+        if now is not None:
+            since = getattr(_idle, "since", None) or now
+            _idle.since = None  # what it submits and waits for now is no part of being idle
+            for one in (call, *others):
+                _event(core, _TAKE, one, _BLOCKING, since, now)
+
+
+def started(call: int, at: tuple[int, int]) -> None:
+    """This process started another one, at a moment that :func:`moment` told."""
+    _start(_SUBMIT, call, _POST, at)
+
+
+def began(call: int, name: str) -> None:
+    """This process began because another one started it, as a process of some name."""
+    _start(_TAKE, call, _BLOCKING, session.began_at, name)
+
+
+def ended(call: int) -> None:
+    """This process has done what it was started for."""
+    _hand(_REPLY, call, 0, takes_part=False)
+
+
+def join(call: int) -> int:
+    """This thread begins to wait until a process has done what it was started for."""
+    return _begin(_RESULT, call, takes_part=False)
+
+
+def _start(operation: int, call: int, flags: int, at: tuple[int, int], name: str = "") -> None:
+    if session.core is not None:
+        try:
+            part.start((operation, 0, call, -1, 0, 0, flags, 0, at[0], at[0], at[1], 0), name)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
+
+
+def wait(for_id: int = 0) -> int:
+    """This thread begins to wait for results; ``for_id`` is one of them, if it is known which."""
+    return _begin(_RESULT, for_id)
+
+
+def got(handle: int, *ids: int) -> None:
+    """What :func:`wait` began is over, and the results with these ids are there; or none, and the wait is forgotten.
+
+    Of a wait that was given up after some time, the ids may be told that it was for.
+    """
+    _end(handle, ids)
+
+
+def expect(closed: int = 0) -> int:
+    """This thread begins to wait for a message; ``closed`` is what it has waited for if there never comes one."""
+    return _begin(_GET, closed)
+
+
+def message(handle: int, message_id: int) -> None:
+    """What :func:`expect` began is over: there is a message, or none (0)."""
+    _end(handle, (message_id,) if message_id else ())
+
+
+def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:
+    """This thread took something out of a queue that was full, at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None and at is not None:
+        _event(core, _PUT, queue_id, _POST, at, at)
+
+
+def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
+    """This thread has waited until now for room in a queue."""
+    core, now = session.core, moment()
+    if core is not None and since is not None and now is not None and now[0] - since[0] >= _SHORT_NS:
+        _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
+
+
+def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on."""
+    core = session.core
+    if core is not None:
+        for since, until in times:
+            _event(core, _GET, message_id, _BLOCKING, since, until)
+
+
+def moment() -> tuple[int, int] | None:
+    """Now, and the CPU clock of this thread, in ns; None while nothing is recorded."""
+    core = session.core
+    try:
+        return None if core is None else (core.now(), core.thread_cpu())
+    except Exception:
+        return None
+
+
+def _flush() -> None:
+    """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
+    that leaves no time for it."""
+    core = session.core
+    try:
+        now = core.now()
+        if now - _flushed[0] >= _FLUSH_NS:
+            _flushed[0] = now
+            core.flush()
+    except Exception as failure:
+        session.note(f"remote calls: {failure!r}")
+
+
+def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> None:
+    core = session.core
+    if core is not None:
+        try:
+            if takes_part and part.member_of[0] != session.record_path:
+                part.take()
+            core.hand(operation, call, nbytes)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
+
+
+def _begin(operation: int, call: int, takes_part: bool = True) -> int:
+    core = session.core
+    if core is None:
+        return 0
+    try:
+        if takes_part and part.member_of[0] != session.record_path:
+            part.take()
+        handle: int = core.begin(operation, 0, call, -1, 0, 0, _BLOCKING)
+        return handle
+    except Exception as failure:
+        session.note(f"remote calls: {failure!r}")
+        return 0
+
+
+def _end(handle: int, ids: tuple[int, ...]) -> None:
+    core = session.core
+    if handle and core is not None:
+        try:
+            core.end_as(handle, *ids)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
+
+
+def _event(core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int]) -> None:
+    try:
+        if part.member_of[0] != session.record_path:
+            part.take()
+        core.event_at(
+            operation, 0, call, -1, 0, 0, flags, 0, begin[0], end[0], begin[1], max(end[1] - begin[1], 0)
+        )  # fmt: skip
+    except Exception as failure:
+        session.note(f"remote calls: {failure!r}")
+
+
+def _forget() -> None:
+    """A process was forked: what this thread did before it was another one's."""
+    _idle.since = None
+
+
+session.when_started(_forget)
+
+_token: list[tuple[int, int]] = []
+_count = [0]
+
+
+def new_id() -> int:
+    """An id that nobody else has: of this process, which others are to be told."""
+    pid = os.getpid()
+    if not _token or _token[0][0] != pid:
+        _token[:] = [(pid, int.from_bytes(os.urandom(8), "little"))]
+    _count[0] += 1
+    return mixed(_token[0][1], _count[0])

@@ -1,0 +1,201 @@
+"""Records the calls of ``concurrent.futures.ProcessPoolExecutor``, and who waits for their results.
+
+The calls of a pool have numbers, which travel with them; the pool is known by the pipe through which they go. Threads
+of a pool of threads belong to their process, and are no others that it could wait for.
+"""
+
+from __future__ import annotations
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+from scalana.runtime.remote import calls
+from scalana.runtime.remote.pipes import id_of_queue
+from scalana.runtime.remote.processes import end_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+_CLOSED = 0
+"""In place of a call's number, one more than which counts: there comes no other call."""
+_patches = Patches("concurrent.futures")
+
+
+def patch_pools(module: Any) -> None:
+    """Record the calls of process pools; ``module`` is ``concurrent.futures.process``."""
+    pool = module.ProcessPoolExecutor
+    _patches.wrap(pool, "submit", _submit, "calls of process pools")
+    _patches.wrap(pool, "shutdown", _shutdown, "waits for process pools to end")
+    _patches.wrap(module, "_process_worker", _process_worker, "calls of process pools")
+    _patches.wrap(module, "_sendback_result", _sendback_result, "calls of process pools")
+
+
+def patch_waits(module: Any) -> None:
+    """Record waits for results; ``module`` is ``concurrent.futures._base``."""
+    for name in ("result", "exception"):
+        _patches.wrap(module.Future, name, _result, "waits for results")
+    _patches.wrap(module, "wait", _wait, "waits for several results")
+    _patches.wrap(module, "as_completed", _as_completed, "waits for several results")
+
+
+def _submit(original: Function) -> Function:
+    def submit(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        before = calls.moment()
+        if before is None:
+            return original(self, *args, **kwargs)
+        number = getattr(self, "_queue_count", -1)
+        future = original(self, *args, **kwargs)
+
+        def tell() -> None:
+            pending = self._pending_work_items
+            # Several threads may submit at once; who has been told its number finds itself there.
+            for work in (number, *range(number + 1, self._queue_count)):
+                item = pending.get(work)
+                if item is None and self._queue_count == number + 1 or item is not None and item.future is future:
+                    call = calls.mixed(id_of_queue(self._call_queue), work + 1)
+                    future._scalana_call = call
+                    calls.submitted(call, before)
+                    return
+
+        _patches.tried("a call of a pool was not recorded", tell)
+        return future
+
+    return submit
+
+
+def _shutdown(original: Function) -> Function:
+    def shutdown(self: Any, wait: bool = True, **kwargs: Any) -> Any:
+        if session.core is None:
+            return original(self, wait, **kwargs)
+        pending: list[int] = []
+        closed = 0
+
+        def look() -> None:
+            nonlocal closed
+            queue = getattr(self, "_call_queue", None)
+            if queue is None or queue._reader.closed:
+                return
+            closed = calls.mixed(id_of_queue(queue), _CLOSED)
+            pending.extend(_ids(item.future for item in list((self._pending_work_items or {}).values())))
+            pending.extend(end for process in list((self._processes or {}).values()) if (end := end_of(process)))
+
+        _patches.tried("the end of a pool was not recorded", look)
+        if not closed:
+            return original(self, wait, **kwargs)
+        if not wait:
+            calls.submit(closed)
+            return original(self, wait, **kwargs)
+        handle = calls.wait()
+        try:
+            return original(self, wait, **kwargs)
+        finally:
+            calls.got(handle, *pending)
+            calls.submit(closed)  # the workers had none to do since the last one that was waited for here
+
+    return shutdown
+
+
+def _process_worker(original: Function) -> Function:
+    def worker(call_queue: Any, *args: Any, **kwargs: Any) -> Any:
+        def record() -> None:
+            get = call_queue.get
+
+            def recorded(*args: Any, **kwargs: Any) -> Any:
+                closed = calls.mixed(pool, _CLOSED)
+                handle = calls.idle(closed)
+                call = closed
+                try:
+                    item = get(*args, **kwargs)
+                    if item is not None:
+                        call = calls.mixed(pool, item.work_id + 1)
+                    return item
+                finally:
+                    calls.take(handle, call)
+
+            pool = _pool[0] = id_of_queue(call_queue)
+            call_queue.get = recorded
+
+        _patches.tried("calls of a pool are not recorded", record)
+        return original(call_queue, *args, **kwargs)
+
+    return worker
+
+
+_pool = [0]
+"""In a worker, what its pool is known by."""
+
+
+def _sendback_result(original: Function) -> Function:
+    def send_back(result_queue: Any, work_id: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(result_queue, work_id, *args, **kwargs)
+        finally:
+            if _pool[0] and session.core is not None:
+                _patches.tried("a result was not recorded", lambda: calls.reply(calls.mixed(_pool[0], work_id + 1)))
+
+    return send_back
+
+
+def _ids(futures: Any) -> list[int]:
+    """The calls behind some futures, as far as they are recorded."""
+    found = (getattr(future, "_scalana_call", 0) for future in futures)
+    return [call for call in found if call]
+
+
+def _result(original: Function) -> Function:
+    def result(self: Any, timeout: Any = None) -> Any:
+        call = getattr(self, "_scalana_call", 0)
+        if not call or session.core is None:
+            return original(self, timeout)
+        handle = calls.wait(call)
+        try:
+            return original(self, timeout)
+        finally:
+            calls.got(handle, call)
+
+    return result
+
+
+def _wait(original: Function) -> Function:
+    def wait(fs: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.core is None:
+            return original(fs, *args, **kwargs)
+        fs = list(fs) if not isinstance(fs, (list, tuple, set, frozenset)) else fs
+        open_ones = [future for future in fs if getattr(future, "_scalana_call", 0) and not future.done()]
+        if not open_ones:
+            return original(fs, *args, **kwargs)
+        handle = calls.wait(open_ones[0]._scalana_call)
+        came: list[int] = []
+        try:
+            result = original(fs, *args, **kwargs)
+            came = _ids(future for future in open_ones if future.done()) or _ids(open_ones[:1])
+            return result
+        finally:
+            calls.got(handle, *came)
+
+    return wait
+
+
+def _as_completed(original: Function) -> Function:
+    def as_completed(fs: Any, timeout: Any = None) -> Iterator[Any]:
+        futures = original(fs, timeout)
+        try:
+            while True:
+                handle = calls.wait()
+                call = 0
+                try:
+                    future = next(futures)
+                    call = getattr(future, "_scalana_call", 0)
+                except StopIteration:
+                    return
+                finally:
+                    calls.got(handle, *((call,) if call else ()))
+                yield future
+                del future  # whoever iterates is the last that has it
+        finally:
+            futures.close()
+
+    return as_completed

@@ -1,0 +1,29 @@
+"""By what the two ends of a pipe know it, whichever way a process came by its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from scalana.runtime.remote import calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def id_of_queue(queue: Any) -> int:
+    """The same for a queue of :mod:`multiprocessing` in all processes that have it: its pipe has one inode."""
+    known = queue.__dict__.get("_scalana_id")
+    if known is None:
+        pipe = os.fstat(queue._reader.fileno())
+        known = calls.id_of(f"{os.uname().nodename}:{pipe.st_dev}:{pipe.st_ino}:{_owner()}".encode())
+        queue._scalana_id = known
+    return int(known)
+
+
+def _owner() -> int:
+    """The process that has started this one by :mod:`multiprocessing`, or else this one: an inode may be used again."""
+    process = sys.modules.get("multiprocessing.process")
+    parent = process.parent_process() if process is not None else None
+    return os.getpid() if parent is None else int(parent.pid)

@@ -1,0 +1,263 @@
+"""Records the calls of ``multiprocessing.Pool``, and who waits for their results.
+
+A task of a pool is known by its job and its number there, which travel with it. What ``map`` and its kin hand over at
+once is one call that all who do a part of it take; only of an ``imap`` over something that makes its items one by one
+each is handed over by itself, by the thread of the pool that asks for the items.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+from scalana.runtime.remote import calls
+from scalana.runtime.remote.pipes import id_of_queue
+from scalana.runtime.remote.processes import end_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+_CLOSED, _JOB, _TASK, _DONE = range(4)
+"""What an id is of: the end of a pool, all that a job hands over at once, one task by itself, the result of one."""
+_patches = Patches("multiprocessing.Pool")
+_lazy = _local()
+"""``items``: whether this thread hands over items that are made one by one."""
+
+
+def patch(module: Any) -> None:
+    """Record the calls of pools; ``module`` is ``multiprocessing.pool``."""
+    pool = module.Pool
+    _patches.wrap(pool, "apply_async", _apply_async, "calls of pools")
+    for name in ("imap", "imap_unordered"):
+        _patches.wrap(pool, name, _imap, "calls of pools")
+    _patches.wrap(pool, "_guarded_task_generation", _tasks, "calls of pools")
+    _patches.wrap(module, "worker", _worker, "calls of pools")
+    _patches.wrap(pool, "join", _join, "waits for pools to end")
+    _patches.wrap(pool, "terminate", _terminate, "ends of pools")
+    for kind in (module.ApplyResult, module.IMapIterator):
+        _patches.wrap(kind, "__init__", _init, "waits for results of pools")
+    _patches.wrap(module.ApplyResult, "wait", _wait, "waits for results of pools")
+    _patches.wrap(module.IMapIterator, "next", _next(module.TimeoutError), "waits for results of pools")
+    module.IMapIterator.__next__ = module.IMapIterator.next
+    _patches.wrap(module.IMapUnorderedIterator, "_set", _set_unordered, "waits for results of pools")
+
+
+def _call(pool: int, what: int, job: int = 0, task: int = 0) -> int:
+    return calls.mixed(pool, job << 2 | what, task)
+
+
+def _pool_of(queue: Any) -> int:
+    """What a pool is known by, from the queue of its tasks; 0 for a pool of threads."""
+    return id_of_queue(queue) if hasattr(queue, "_reader") else 0
+
+
+# ---- handing over ----
+
+
+def _apply_async(original: Function) -> Function:
+    def apply_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = calls.moment()
+        result = original(self, *args, **kwargs)
+        pool = getattr(result, "_scalana_pool", 0)
+        if before is not None and pool:
+            calls.submitted(_call(pool, _JOB, result._job), before)
+        return result
+
+    return apply_async
+
+
+def _imap(original: Function) -> Function:
+    def imap(self: Any, func: Any, iterable: Any, *args: Any, **kwargs: Any) -> Any:
+        _lazy.items = not hasattr(iterable, "__len__")
+        try:
+            return original(self, func, iterable, *args, **kwargs)
+        finally:
+            _lazy.items = False
+
+    return imap
+
+
+def _tasks(original: Function) -> Function:
+    def guarded_task_generation(self: Any, result_job: Any, *args: Any) -> Any:
+        tasks = original(self, result_job, *args)
+        pool = 0
+
+        def look() -> None:
+            nonlocal pool
+            pool = _pool_of(self._inqueue) if session.core is not None else 0
+
+        _patches.tried("a call of a pool was not recorded", look)
+        if not pool:
+            return tasks
+        if getattr(_lazy, "items", False):
+            return _one_by_one(tasks, pool, result_job)
+        calls.submit(_call(pool, _JOB, result_job))
+        return tasks
+
+    return guarded_task_generation
+
+
+def _one_by_one(tasks: Iterator[Any], pool: int, job: int) -> Iterator[Any]:
+    for number, task in enumerate(tasks):
+        calls.submit(_call(pool, _TASK, job, number))
+        yield task
+
+
+# ---- doing ----
+
+
+def _worker(original: Function) -> Function:
+    def worker(inqueue: Any, outqueue: Any, *args: Any, **kwargs: Any) -> Any:
+        def record() -> None:
+            pool = _pool_of(inqueue)
+            if pool:
+                inqueue.get = _taking(inqueue.get, pool)
+                outqueue.put = _replying(outqueue.put, pool)
+
+        _patches.tried("calls of a pool are not recorded", record)
+        return original(inqueue, outqueue, *args, **kwargs)
+
+    return worker
+
+
+def _taking(get: Function, pool: int) -> Function:
+    closed = _call(pool, _CLOSED)
+
+    def recorded() -> Any:
+        handle = calls.idle(closed)
+        taken: tuple[int, ...] = (closed,)
+        try:
+            task = get()
+            if task is not None:
+                job, number = task[:2]
+                # Whichever of the two was handed over.
+                taken = (_call(pool, _JOB, job), _call(pool, _TASK, job, number))
+            return task
+        finally:
+            calls.take(handle, *taken)
+
+    return recorded
+
+
+def _replying(put: Function, pool: int) -> Function:
+    def recorded(result: Any) -> None:
+        put(result)
+        job, number = result[:2]
+        calls.reply(_call(pool, _DONE, job, number))
+
+    return recorded
+
+
+# ---- waiting ----
+
+
+def _init(original: Function) -> Function:
+    def init(self: Any, pool: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, pool, *args, **kwargs)
+
+        def know() -> None:
+            self._scalana_pool = _pool_of(pool._inqueue)
+            self._scalana_taken, self._scalana_order = 0, []
+
+        if session.core is not None:
+            _patches.tried("waits for results are not recorded", know)
+
+    return init
+
+
+def _wait(original: Function) -> Function:
+    def wait(self: Any, timeout: Any = None) -> Any:
+        pool = getattr(self, "_scalana_pool", 0)
+        if not pool or session.core is None:
+            return original(self, timeout)
+        handle = calls.wait(_call(pool, _DONE, self._job))
+        try:
+            return original(self, timeout)
+        finally:
+            calls.got(handle, *(_call(pool, _DONE, self._job, number) for number in range(_tasks_of(self))))
+
+    return wait
+
+
+def _tasks_of(result: Any) -> int:
+    """How many tasks a result comes from."""
+    size = getattr(result, "_chunksize", 0)
+    return -(-len(result._value) // size) if size > 0 and isinstance(result._value, list) else 1
+
+
+def _next(timeout_error: type[Exception]) -> Callable[[Function], Function]:
+    def make(original: Function) -> Function:
+        def following(self: Any, timeout: Any = None) -> Any:
+            pool = getattr(self, "_scalana_pool", 0)
+            if not pool or session.core is None:
+                return original(self, timeout)
+            handle = calls.wait()
+            came = True
+            try:
+                return original(self, timeout)
+            except (StopIteration, timeout_error):
+                came = False
+                raise
+            finally:
+                calls.got(handle, *((_next_result(self, pool),) if came else ()))
+
+        return following
+
+    return make
+
+
+def _next_result(results: Any, pool: int) -> int:
+    """The result that an iterator has given now."""
+    number = results._scalana_taken
+    results._scalana_taken += 1
+    if results._scalana_order:
+        number = results._scalana_order.pop(0)
+    return _call(pool, _DONE, results._job, number)
+
+
+def _set_unordered(original: Function) -> Function:
+    def set_result(self: Any, i: Any, obj: Any) -> Any:
+        if getattr(self, "_scalana_pool", 0):
+            self._scalana_order.append(i)
+        return original(self, i, obj)
+
+    return set_result
+
+
+def _join(original: Function) -> Function:
+    def join(self: Any) -> Any:
+        if session.core is None:
+            return original(self)
+        ends = [end for process in self._pool if (end := end_of(process))]
+        handle = calls.wait()
+        try:
+            return original(self)
+        finally:
+            calls.got(handle, *ends)
+            _close(self)
+
+    return join
+
+
+def _terminate(original: Function) -> Function:
+    def terminate(self: Any) -> Any:
+        _close(self)
+        return original(self)
+
+    return terminate
+
+
+def _close(pool: Any) -> None:
+    """Its workers are asked for nothing more."""
+
+    def tell() -> None:
+        known = getattr(pool._inqueue, "_scalana_id", 0)
+        if known and session.core is not None:
+            calls.submit(_call(known, _CLOSED))
+
+    _patches.tried("the end of a pool was not recorded", tell)

@@ -1,0 +1,266 @@
+"""Records messages between processes of :mod:`multiprocessing`: queues and pipes.
+
+Several processes may put into a queue, so that order does not tell which message somebody gets. Each carries its id
+behind its pickle, which whoever reads it without us does not look at; an unpickler stops where the pickle ends.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from _thread import _local
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+from scalana.runtime.remote import calls
+from scalana.runtime.remote.pipes import id_of_queue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+_OF_OTHERS = {
+    "multiprocessing.pool",
+    "multiprocessing.managers",
+    "multiprocessing.forkserver",
+    "multiprocessing.resource_sharer",
+    "concurrent.futures.process",
+}
+_PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
+"""Whose messages are details of what is recorded otherwise, or of processes that are helpers of a rank."""
+_END = b"\0"
+"""Behind an id; a pickle ends with a dot."""
+_TRAILER = 9
+_ROOM, _LEFT = 1, 2
+_UNBOUNDED = (1 << 31) - 1
+"""What multiprocessing makes of a queue without a bound, at most."""
+_MOST_POLLS = 1000
+"""Attempts in vain that are told with the message that comes in the end."""
+_patches = Patches("multiprocessing")
+_message = _local()
+"""``sent``: the id that goes with what this thread pickles next; ``received``: that of what it has unpickled last."""
+_pending: dict[int, list[int]] = {}
+"""Ids of the messages that the thread of a queue has yet to pickle, by the address of the object."""
+_vain: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
+"""When threads have waited in vain for a message, by the address of the queue or the end of a pipe."""
+
+
+def patch_queues(module: Any) -> None:
+    """Record messages of queues; ``module`` is ``multiprocessing.queues``."""
+    _patch_pickler(module)
+    for kind in (module.Queue, module.JoinableQueue):
+        if "put" in vars(kind):
+            _patches.wrap(kind, "put", _queue_put, "messages of queues")
+    _patches.wrap(module.Queue, "get", _get, "messages of queues")
+    _patches.wrap(module.JoinableQueue, "task_done", _task_done, "waits for queues")
+    _patches.wrap(module.JoinableQueue, "join", _join, "waits for queues")
+    _patches.wrap(module.SimpleQueue, "put", _put, "messages of queues")
+    _patches.wrap(module.SimpleQueue, "get", _get, "messages of queues")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_pending.clear)
+
+
+def patch_connections(module: Any) -> None:
+    """Record messages of pipes; ``module`` is ``multiprocessing.connection``."""
+    _patch_pickler(module)
+    _patches.wrap(module._ConnectionBase, "send", _put, "messages of pipes")
+    _patches.wrap(module._ConnectionBase, "recv", _get, "messages of pipes")
+    _patches.wrap(module._ConnectionBase, "poll", _poll, "waits for messages")
+    _patches.wrap(module, "wait", _wait, "waits for messages")
+
+
+def _patch_pickler(module: Any) -> None:
+    """Let a module that sends pickles send ids with them."""
+    original: Any = getattr(module, "_ForkingPickler", None)
+    if original is None or not callable(getattr(original, "dumps", None)):
+        session.note(f"multiprocessing: {module.__name__} pickles in another way: its messages are not recorded")
+        return
+
+    class Pickler(original):  # type: ignore[misc,valid-type]
+        """Writes an id behind a pickle, and reads it."""
+
+        @classmethod
+        def dumps(cls, obj: Any, protocol: Any = None) -> Any:
+            message = _id_for(obj)
+            if not message:
+                return original.dumps(obj, protocol)
+            buffer = io.BytesIO()
+            original(buffer, protocol).dump(obj)
+            buffer.write(message.to_bytes(8, "little") + _END)
+            return buffer.getbuffer()
+
+        @staticmethod
+        def loads(data: Any, *args: Any, **kwargs: Any) -> Any:
+            _message.received = int.from_bytes(data[-_TRAILER:-1], "little") if data[-1:] == _END else 0
+            return original.loads(data, *args, **kwargs)
+
+    Pickler.__name__, Pickler.__qualname__ = original.__name__, original.__qualname__
+    module._ForkingPickler = Pickler
+
+
+def _id_for(obj: Any) -> int:
+    """The id that goes with what is pickled now, 0 for none."""
+    sent = getattr(_message, "sent", 0)
+    if sent:
+        _message.sent = 0  # what is pickled within is no message
+        return int(sent)
+    waiting = _pending.get(id(obj))
+    if not waiting:
+        return 0
+    message = waiting.pop(0)
+    if not waiting:
+        _pending.pop(id(obj), None)
+    return message
+
+
+def _is_of_others(*packages: str) -> bool:
+    """Whether who called our caller is a library whose messages are not looked at, or one of some packages."""
+    name = sys._getframe(2).f_globals.get("__name__", "")
+    return name in _OF_OTHERS or name.startswith((*_PACKAGES_OF_OTHERS, *packages))
+
+
+def _queue_put(original: Function) -> Function:
+    def put(self: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.core is None or _is_of_others():
+            return original(self, obj, *args, **kwargs)
+        message = calls.new_id()
+        _pending.setdefault(id(obj), []).append(message)
+        since = calls.moment()
+        try:
+            result = original(self, obj, *args, **kwargs)
+        except BaseException:
+            _forget(obj, message)
+            raise
+        if _is_bounded(self):
+            calls.blocked(_part_of(self, _ROOM), since)
+        calls.put(message)
+        return result
+
+    return put
+
+
+def _forget(obj: Any, message: int) -> None:
+    """There was no room for a message."""
+    waiting = _pending.get(id(obj), [])
+    if message in waiting:
+        waiting.remove(message)
+    if not waiting:
+        _pending.pop(id(obj), None)
+
+
+def _put(original: Function) -> Function:
+    def put(self: Any, obj: Any) -> Any:
+        if session.core is None or _is_of_others():
+            return original(self, obj)
+        message = _message.sent = calls.new_id()
+        try:
+            result = original(self, obj)
+        finally:
+            _message.sent = 0
+        calls.put(message)
+        return result
+
+    return put
+
+
+def _get(original: Function) -> Function:
+    def get(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.core is None or _is_of_others():
+            return original(self, *args, **kwargs)
+        _message.received = 0
+        since = calls.moment()
+        handle = calls.expect()
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException:
+            calls.message(handle, 0)
+            _waited_in_vain(self, since)
+            raise
+        message = _message.received
+        calls.message(handle, message)
+        polls = _vain.pop(id(self), ())
+        if message:
+            calls.expected(message, polls)
+        if _is_bounded(self):
+            calls.gave_room(_part_of(self, _ROOM), since)
+        return result
+
+    return get
+
+
+def _is_bounded(queue: Any) -> bool:
+    """Whether there may be no room in a queue."""
+    return 0 < getattr(queue, "_maxsize", 0) < _UNBOUNDED
+
+
+def _part_of(queue: Any, what: int) -> int:
+    """What the room in a queue is known by, or what is left to do of it."""
+    return calls.mixed(id_of_queue(queue), what)
+
+
+def _task_done(original: Function) -> Function:
+    def task_done(self: Any) -> Any:
+        if session.core is not None:
+            _patches.tried("waits for a queue were not recorded", lambda: calls.put(_part_of(self, _LEFT)))
+        return original(self)
+
+    return task_done
+
+
+def _join(original: Function) -> Function:
+    def join(self: Any) -> Any:
+        left = 0
+
+        def know() -> None:
+            nonlocal left
+            left = _part_of(self, _LEFT)
+
+        if session.core is not None:
+            _patches.tried("waits for a queue were not recorded", know)
+        handle = calls.wait(left) if left else 0
+        try:
+            return original(self)
+        finally:
+            calls.got(handle, left)
+
+    return join
+
+
+def _waited_in_vain(source: Any, since: tuple[int, int] | None) -> None:
+    until = calls.moment()
+    if since is not None and until is not None:
+        polls = _vain.setdefault(id(source), [])
+        polls.append((since, until))
+        del polls[:-_MOST_POLLS]
+
+
+def _poll(original: Function) -> Function:
+    def poll(self: Any, timeout: Any = 0.0) -> Any:
+        if session.core is None or timeout == 0.0 or _is_of_others("multiprocessing."):
+            return original(self, timeout)
+        since = calls.moment()
+        try:
+            return original(self, timeout)
+        finally:
+            _waited_in_vain(self, since)
+
+    return poll
+
+
+def _wait(original: Function) -> Function:
+    def wait(object_list: Any, timeout: Any = None) -> Any:
+        if session.core is None or timeout == 0 or _is_of_others("multiprocessing."):
+            return original(object_list, timeout)
+        since = calls.moment()
+        ready = original(object_list, timeout)
+        for source in ready:
+            if hasattr(source, "recv"):
+                _waited_in_vain(source, since)
+                break
+        return ready
+
+    return wait
