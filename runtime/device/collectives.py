@@ -8,6 +8,8 @@ recorded, and that the ends of all members are one is left to the reader.
 
 from __future__ import annotations
 
+import os
+
 from scalana.runtime import chosen_steps
 from scalana.runtime.device import marks
 from scalana.runtime.operations import BY_CODE
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from scalana.runtime.device.pool import Pool
 
 LANE = "communication"
+_ONE_QUEUE = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+"""Whether all streams share one queue of the device, as Megatron asks for: events around collectives would keep these
+from running beside kernels."""
 _MOST_POSTED = 1024
 """Collectives of which it is remembered that nobody has waited for them yet."""
 
@@ -56,7 +61,7 @@ class Collectives:
 
     def _coming(self, event: int, operation: int) -> _Posted | None:
         pool = marks.pool()
-        if pool is None:
+        if pool is None or _ONE_QUEUE:
             return None
         where = pool.core.here()
         if not chosen_steps.is_chosen(where[1]):
