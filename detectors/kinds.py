@@ -138,6 +138,10 @@ KINDS = (
                 ("slower",),
             ),
             Claim(
+                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}, {text:work}",
+                ("kernel", "work"),
+            ),
+            Claim(
                 "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}", ("kernel",)
             ),
             Claim("The device of {ranks} takes longer here than the others"),
