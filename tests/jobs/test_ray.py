@@ -96,4 +96,5 @@ def test_process_time_of_the_loop_adds_up(report: api.Report) -> None:
     assert min(account.shares[key] for key in ("generation", "training", "starvation", "pipeline")) > 0.03
     found = {finding.kind: report.ppg.run.names.many(finding.ranks) for finding in report.findings}
     assert found["rl-slow-hardware"] == "Trainer 0"
-    assert {found.get("rl-assignment", "Rollout 1"), found.get("rl-long-tail", "Rollout 1")} == {"Rollout 1"}
+    # Rollout 0 and both trainers wait for the long trajectory: a part of that another assignment would mend.
+    assert {found["rl-assignment"], found["rl-long-tail"]} == {"Rollout 1"}
