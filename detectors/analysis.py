@@ -8,6 +8,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.modules import ModuleTimes
 from scalana.detectors.when.regions import RegionTime
 from scalana.detectors.when.slow import SlowStep
 from scalana.detectors.when.steady import Steady
@@ -35,5 +36,7 @@ class Analysis:
     """Longest first."""
     regions: list[RegionTime] = field(default_factory=list)
     """Empty where the user named none."""
+    modules: ModuleTimes | None = None
+    """None where no modules were timed."""
     window: tuple[int, int] | None = None
     """First and last step where the analysis is of these alone; :attr:`steps` are only these then."""

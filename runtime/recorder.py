@@ -82,6 +82,11 @@ def start(
 
 def stop(status: int = -1) -> None:
     """End the record of this process. ``status`` is the exit status, -1 where it is not known."""
+    for function in session.on_stop if session.core is not None else ():
+        try:
+            function()
+        except Exception as failure:
+            session.note(f"in the end: {failure!r}")
     native, session.core = session.core, None
     if native is None:
         return

@@ -35,6 +35,7 @@ began_at = (0, 0)
 _part_source = ""
 _made = 0
 on_start: list[Callable[[], None]] = []
+on_stop: list[Callable[[], None]] = []
 
 
 def active() -> bool:
@@ -59,6 +60,11 @@ def note(text: str) -> None:
 def when_started(function: Callable[[], None]) -> None:
     """Call ``function`` at each later start of a record in this process (after a fork, in a new ``profile``)."""
     on_start.append(function)
+
+
+def when_stopping(function: Callable[[], None]) -> None:
+    """Call ``function`` each time before a record of this process ends."""
+    on_stop.append(function)
 
 
 def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:

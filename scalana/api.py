@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
+    from scalana.detectors.pipeline.plans.proposal import Proposal
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
 
@@ -92,6 +93,11 @@ class Report:
 
         return timeline(self.analysis)
 
+    def plan(self) -> Proposal | None:
+        """A faster plan for the run's pipeline, found by a short search; None where nothing is predicted."""
+        pipelines = self.analysis.sections.get("pipeline")
+        return pipelines[0].proposal if isinstance(pipelines, list) and pipelines else None
+
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The report for people, in at most ``width`` columns, with ANSI colours if ``color``."""
         from scalana.report import text
@@ -155,7 +161,9 @@ def analyze(
             f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
             for path in changed
         ]
-        return Report(detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps))
+        analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
+        _add_models(analysis)
+        return Report(analysis)
 
 
 def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
@@ -171,6 +179,22 @@ def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
     analysis = detectors.analyze(part, steps)
     analysis.window = window
     return analysis
+
+
+def _add_models(analysis: Analysis) -> None:
+    """Put the models of a run into its graph: when all causes are found, as these are told by lines of code."""
+    from scalana.detectors.when.steady import steady_state
+    from scalana.frontend.models.recorded import add_models, operators_at
+
+    ppg = analysis.ppg
+    if not add_models(ppg):
+        return
+    if analysis.steps is not None:
+        analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))
+    for finding in analysis.findings:
+        operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
+        if operators and finding.where.get("direction") == "forward":
+            finding.where["operator"] = operators
 
 
 @contextmanager

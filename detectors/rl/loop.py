@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.phases import Doing, doing_of
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -233,11 +233,13 @@ def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:
 
 def _innermost(spans: Spans, rows: IntArray, meaning: IntArray) -> _Pieces:
     """Phases of one thread as pieces that do not overlap: the innermost counts. Log-probabilities right inside
-    training are its forward pass."""
+    training are its forward pass, unless that has training as a part of its own."""
     start, end = spans.start_s(rows), spans.end_s(rows)
     doing = meaning[spans.table.name[rows]]
     pieces = _Pieces([], [], [])
-    stack: list[tuple[float, Doing]] = []
+    order = np.lexsort((-end, start))
+    whole = _made_of_training(start[order], end[order], doing[order] == Doing.TRAINING)
+    stack: list[tuple[float, Doing, bool]] = []
     now = 0.0
 
     def until(time_s: float) -> None:
@@ -248,20 +250,34 @@ def _innermost(spans: Spans, rows: IntArray, meaning: IntArray) -> _Pieces:
             pieces.doing.append(stack[-1][1])
         now = max(now, time_s)
 
-    for row in np.lexsort((-end, start)).tolist():
+    for place, row in enumerate(order.tolist()):
         while stack and stack[-1][0] <= start[row]:
             until(stack[-1][0])
             stack.pop()
         until(float(start[row]))
         kind = Doing(int(doing[row]))
-        inside = stack[-1][1] if stack else Doing.OTHER
-        if stack and (kind == Doing.OTHER or (kind == Doing.LOG_PROB and inside == Doing.TRAINING)):
-            kind = inside
-        stack.append((float(end[row]), kind))
+        if stack:
+            _, inside, of_parts = stack[-1]
+            if kind == Doing.OTHER or (kind == Doing.LOG_PROB and inside == Doing.TRAINING and not of_parts):
+                kind = inside
+        stack.append((float(end[row]), kind, bool(whole[place])))
     while stack:
         until(stack[-1][0])
         stack.pop()
     return pieces
+
+
+def _made_of_training(start_s: FloatArray, end_s: FloatArray, training: BoolArray) -> BoolArray:
+    """Which phases of training have another one inside; all sorted by start, the longest first ``[phases]``."""
+    whole = np.zeros(len(start_s), np.bool_)
+    around: list[int] = []
+    for phase in np.flatnonzero(training).tolist():
+        while around and end_s[around[-1]] <= start_s[phase]:
+            around.pop()
+        if around:
+            whole[around[-1]] = True
+        around.append(phase)
+    return whole
 
 
 def _steps_of(pieces: _Pieces) -> list[float]:

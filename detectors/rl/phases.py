@@ -41,6 +41,8 @@ TABLE = (
             "rollout", "rollouts", "generate", "generation", "gen", "generatesequences", "stepgenerate", "samples",
             "transformersgenerate", "vllmgenerate", "generatesingleturn", "generatebatch", "exposedgeneration",
             "makesamples",
+            "generatesamples", "rolloutgenerate", "generaterollouts", "generateoneepoch", "interact",
+            "runinteractonce", "runrollouts", "generateasync",
         ),
     ),
     PhaseNames(
@@ -49,6 +51,8 @@ TABLE = (
         (
             "reward", "rewards", "verify", "verifier", "score", "scores", "computescore", "calculaterewards",
             "rewardcalculation", "judge", "toolcalls",
+            "computerewards", "computeimagerewards", "computebootstraprewards", "getrewardmodeloutput",
+            "rewardtimer", "rewardpostprocess",
         ),
     ),
     PhaseNames(
@@ -59,6 +63,9 @@ TABLE = (
             "reflogp", "recomputelogp", "calreflogprobs", "caloldlogprobs", "caloldlogprobsvalues", "values",
             "inference", "fwdlogprobsvaluesreward", "getpertokenlogps", "getpertokenlogpsandentropies",
             "policyandreferencelogprobs",
+            "criticvalues", "teacherlogp", "teacherlogprobs", "valueinference",
+            "teacherlogprobinference", "teacherforward", "callogprobs", "makeexperience", "makeexperiencebatch",
+            "forwardactor", "forwardcritic",
         ),
     ),
     PhaseNames(
@@ -68,6 +75,7 @@ TABLE = (
             "update", "train", "training", "trainstep", "trainingstep", "actortrain", "updateactor", "actorupdate",
             "updatecritic", "criticupdate", "criticstrain", "policytraining", "policytrain", "critictrain",
             "runtraining", "traincriticandpolicy", "ppotrain", "computeloss", "trainbatch",
+            "critictrainstep", "valuetraining", "steptrain", "traintimer", "actortraining", "updateoneepoch",
         ),
     ),
     PhaseNames(
@@ -77,6 +85,10 @@ TABLE = (
             "weightsync", "weights", "syncweights", "updateweights", "broadcast", "modelupdate", "stepmodelupdate",
             "refit", "syncrolloutweights", "broadcasttovllm", "pushweights", "syncweightstoinferenceengines",
             "prepareforgenerationtransferandupdateweights",
+            "prepareforgeneration", "prepareforgenerationtotal", "recomputekvscales", "offloadbeforerefit",
+            "policyoffloadafterrefit", "rolloutpause", "rolloutpausegeneration", "rolloutresume",
+            "rolloutcontinuegeneration", "stepstopserver", "actorsyncmodeltorollout", "updaterolloutweights",
+            "rolloutrequestweightsync", "rolloutpollweightsync", "refmodelupdate",
         ),
     ),
     PhaseNames(
@@ -86,6 +98,9 @@ TABLE = (
             "data", "datatransfer", "datapreprocess", "dataprocessing", "prepareinputs", "adv", "advantage",
             "advantages", "advantagecalculation", "computeadvantage", "dispatch", "collect", "converttotraininginput",
             "computeadvantagesandreturns", "postprocessgeneratoroutput", "applyrewardklpenalty",
+            "logprobinferenceprep", "trainingprep", "valuetrainingprep", "dynamicsampling", "overlongfilter",
+            "masksamplefilter", "preparedata", "caladvandreturns", "actorcomputeadv", "constructrolloutbatch",
+            "preparemicrobatches", "getsamplelevelmask", "gettokenreward", "clearbatches",
         ),
     ),
     PhaseNames(
@@ -94,6 +109,7 @@ TABLE = (
         (
             "starvation", "bufferstarvation", "idlebufferstarvation", "trainwait", "waitforgenerationbuffer",
             "waitforrollout", "waitfortrajectories",
+            "actorrecvtraj", "waitforrolloutstoreready",
         ),
     ),
 )  # fmt: skip

@@ -50,6 +50,8 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
         _metrics(timeline, len(ppg.psg)),
         _run(ppg, timeline, calls_inside(ppg.timeline, start[low], end[high])),
         ppg.spans,
+        ppg.models,
+        ppg.host,
     )
     return part, chosen
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,15 +51,17 @@ def model_graph(spec: str, inputs: Sequence[str] = ()) -> ModelGraph:
     return build(capture(loaded), loaded.model, spec)
 
 
-def build(captured: Captured, model: Any, name: str) -> ModelGraph:
+def build(captured: Captured, model: Any, name: str, places: Mapping[str, Place] | None = None) -> ModelGraph:
     """Operators, in the order in which they run, to a graph.
 
     Args:
         captured: what was captured of a model.
-        model: the module, or the exported program, that it was captured of: for its classes and parameters.
+        model: the module, or the exported program, that it was captured of, for its classes and parameters; None where
+            it was in another process.
         name: of the whole.
+        places: where classes are defined, by qualified name, where they are not asked themselves.
     """
-    graph = _Builder(model, PSG(name))
+    graph = _Builder(model, PSG(name), places)
     for operator in captured.operators:
         graph.add(operator)
     graph.psg.warnings += captured.warnings
@@ -69,10 +71,11 @@ def build(captured: Captured, model: Any, name: str) -> ModelGraph:
 class _Builder:
     """Adds operators; modules are opened and closed as they need."""
 
-    def __init__(self, model: Any, psg: PSG) -> None:
+    def __init__(self, model: Any, psg: PSG, places: Mapping[str, Place] | None) -> None:
         self.psg = psg
         self._model = model
-        self._sizes = _parameters(model)
+        self._places = places
+        self._sizes = _parameters(model) if model is not None else {}
         self._open: list[tuple[str, int]] = []
         self._vertex_of: list[int] = []
         self._rows: dict[int, Operator] = {}
@@ -105,6 +108,8 @@ class _Builder:
             site = scope.site or NOWHERE
             return Place(site.file, site.line, site.end_line, -1, scope.name)
         name = scope.name or scope.class_name.rpartition(".")[2]
+        if self._places is not None:
+            return replace(self._places.get(scope.class_name, NOWHERE), name=name)
         kind = _class(self._model, scope)
         return class_place(kind, name) if kind is not None else Place("", 0, 0, -1, name)
 

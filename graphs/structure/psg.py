@@ -111,6 +111,8 @@ class PSG:
         """Data dependences: (vertex that computes something, vertex that uses it)."""
         self.added: set[int] = set()
         """Calls and functions that samples added: they are in no source that was read."""
+        self.modules: dict[int, str] = {}
+        """Vertices that are calls of a model's modules, with their places in the model: ``layers.*.mlp``."""
         self.warnings: list[str] = []
         """What could not be read or was cut off, one sentence each."""
         self._communicating = bytearray()
@@ -156,6 +158,12 @@ class PSG:
         """Qualified name of the function that contains vertex ``index`` (or that it is); "" outside any."""
         found = self.enclosing(index, VertexKind.FUNCTION)
         return self.vertices[found].place.name if found >= 0 else ""
+
+    def module_of(self, index: int) -> str:
+        """Place in its model of the innermost module at or above ``index``; "" outside any."""
+        while index >= 0 and index not in self.modules:
+            index = self.vertices[index].parent
+        return self.modules.get(index, "")
 
     def walk(self, start: int = 0) -> Iterator[Vertex]:
         """Vertices at and below ``start``, parents before children, siblings in order. O(vertices walked)."""

@@ -1,4 +1,4 @@
-"""Seconds of single layers inside the actions of stages, in some runs: see :func:`.runs.times_layers`.
+"""Seconds of single layers inside the actions of stages, in some runs: see :mod:`scalana.runtime.chosen_steps`.
 
 Hooks of modules see a layer's forward. Its backward is what lies between the moment when the gradients of its outputs
 are there and the moment when those of its inputs are, which hooks of these tensors see: that changes no graph, as

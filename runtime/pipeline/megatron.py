@@ -11,9 +11,10 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
+from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers
-from scalana.runtime.pipeline.runs import Plan, Run, runs, times_layers
+from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
@@ -116,7 +117,7 @@ def _enter(name: str, named: dict[str, Any]) -> Run | None:
         assert known is not None
         known.attributes["microbatches"] = named.get("num_microbatches")
         run = runs.enter(schedule, known, not named.get("forward_only", False))
-        if times_layers(run.number):
+        if is_chosen(run.number):
             _patches.tried("layers are not timed", lambda: _time_layers(run, chunks))
         return run
     except Exception as failure:

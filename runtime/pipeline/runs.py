@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from scalana.runtime import session
+from scalana.runtime import session, steps
 from scalana.runtime.pipeline.spans import kind_of, rank_list
 from scalana.runtime.spans import span
 from scalana.runtime.steps import SCHEDULE
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 LONGEST_ORDER = 1 << 15
 """Characters of a planned order that are written, once for a pipeline."""
-FIRST_TIMED = (1, 2)
-TIMED_OF = 8
 
 
 class Marks(dict[tuple[str, int], span]):
@@ -95,6 +93,10 @@ class Runs:
         """Whether this run of the schedule is being recorded already."""
         return self.current.schedule is schedule
 
+    def any_known(self) -> bool:
+        """Whether there are schedules in this process."""
+        return len(self._plans) > 0
+
     def plan(self, schedule: Any) -> Plan | None:
         """What was learned of a schedule."""
         return self._plans.get(schedule)
@@ -140,12 +142,7 @@ class Runs:
         if marker is None:
             self._marker = weakref.ref(schedule)  # when the step began that it is in, nobody knows
         elif marker is schedule:
-            session.core.mark_step(SCHEDULE)
-
-
-def times_layers(number: int) -> bool:
-    """Whether layers are timed in a run: of all ranks in the same, without their agreeing on it."""
-    return number in FIRST_TIMED or (number > 0 and (number * 0x9E3779B1 >> 16) % TIMED_OF == 0)
+            steps.mark(SCHEDULE)
 
 
 runs = Runs()

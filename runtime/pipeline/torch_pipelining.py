@@ -10,9 +10,11 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
+from scalana.runtime.chosen_steps import is_chosen
+from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers
-from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs, times_layers
+from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
@@ -69,7 +71,7 @@ def _action(kind: str) -> Callable[[Function], Function]:
         def action(self: Any, *args: Any, **named: Any) -> Any:
             if session.core is None:
                 return original(self, *args, **named)
-            mark = None
+            mark, on_device = None, -1
             try:
                 microbatch = args[0] if args else _by_name(named)
                 stage, run, name = self.stage_index, runs.current, kind
@@ -84,6 +86,7 @@ def _action(kind: str) -> Callable[[Function], Function]:
                     run.timed.begin(name, stage, microbatch)
                 mark = run.marks[name, stage]
                 mark.__enter__()
+                on_device = marks.begin()
             except Exception as failure:
                 mark = None
                 _patches.failed(f"an action of kind {kind} was not recorded", failure)
@@ -91,6 +94,8 @@ def _action(kind: str) -> Callable[[Function], Function]:
                 return original(self, *args, **named)
             finally:
                 if mark is not None:
+                    if on_device >= 0:
+                        marks.end(on_device, "action", name, ("stage", stage, "microbatch", microbatch))
                     timed = run.timed
                     if timed is not None:
                         _patches.tried("layers are not timed", timed.end)
@@ -249,7 +254,7 @@ def _enter(schedule: Any) -> Any:
     except Exception as failure:
         _patches.failed("a run of a schedule was not recorded", failure)
         return None
-    if times_layers(run.number):
+    if is_chosen(run.number):
         try:
             run.timed = Layers(plan.stages)
         except Exception as failure:

@@ -5,6 +5,7 @@
     DIR/run.json                       what was run; may be missing
     DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
     DIR/records/<host>-<pid>-0.note    why a process could not write one
+    DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     Folder = str | os.PathLike[str]
 
-RECORDS, RECORD, NOTE = "records", ".rec", ".note"
+RECORDS, RECORD, NOTE, MODELS = "records", ".rec", ".note", ".models.json"
 RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES"
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 DEFAULT_RATE_HZ = 200.0
@@ -73,6 +74,11 @@ def note_file(folder: Folder, host: str, pid: int) -> str:
     return os.path.join(folder, RECORDS, f"{process_name(host, pid)}-0{NOTE}")
 
 
+def models_file(record: Folder) -> str:
+    """Where it stands which modules the process of a record called."""
+    return os.fspath(record).removesuffix(RECORD) + MODELS
+
+
 def record_files(folder: Folder) -> list[str]:
     """All records, by name."""
     return _files(folder, RECORD)
@@ -105,12 +111,19 @@ def write_info(folder: Folder, info: Mapping[str, object]) -> None:
     """
     import json  # here: a job waits for all that is loaded before it
 
-    target = info_file(folder)
+    write_text(info_file(folder), json.dumps(dict(info), indent=1) + "\n")
+
+
+def write_text(target: str, text: str) -> None:
+    """Write a text file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     temporary = f"{target}.{os.getpid()}"
     try:
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(dict(info), file, indent=1)
-            file.write("\n")
+            file.write(text)
         os.replace(temporary, target)
     except BaseException:
         try:

@@ -11,7 +11,7 @@ import zlib
 
 from scalana.runtime import session
 from scalana.runtime.rl.marks import trajectory
-from scalana.runtime.rl.timers import quietly
+from scalana.runtime.rl.wrap import quietly
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import names
+from scalana.report import modules, names
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
@@ -34,6 +34,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     lines = [headline(number, finding, right, run.cwd, width, paint)]
     for sentence in (
         claim(finding, run.ranks, run.names),
+        modules.inside(finding),
         when(finding),
         loading(finding),
         cost(finding, run),
@@ -109,7 +110,8 @@ def loading(finding: Finding) -> str:
         return ""
     of = f" of {known['dataset']}" if "dataset" in known else ""
     workers = known.get("workers")
-    who = {None: "", 0: ", which has no worker processes"}.get(workers, f", which has {workers} worker processes")
+    some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
+    who = some.get(workers, f", which has {workers} worker processes")
     return f"It lies in waiting for data from a loader{of}{who}."
 
 

@@ -12,7 +12,7 @@ import pytest
 from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
-from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories
+from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.report.rl_svg import svg
 
@@ -34,6 +34,14 @@ from ...tools.rl_job import Plan
 )
 def test_phases_are_known_by_name(name: str, doing: Doing) -> None:
     assert doing_of(name) == doing
+
+
+def test_parts_of_training_are_themselves() -> None:
+    """A trainer whose ``train`` has passes of log-probabilities beside that which trains, and one whose training makes
+    a forward pass."""
+    starts, ends = np.array([0.0, 1.0, 4.0, 4.5, 9.0]), np.array([8.0, 3.0, 7.0, 5.0, 10.0])
+    training = np.array([True, False, True, False, True])
+    assert _made_of_training(starts, ends, training).tolist() == [True, False, False, False, False]
 
 
 def test_a_name_means_one_thing() -> None:

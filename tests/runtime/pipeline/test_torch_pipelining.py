@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -199,5 +200,6 @@ def test_steps_end_with_the_optimizer(two_ranks: Job) -> None:
         ends = [record.spans.start_ns[row] + record.spans.duration_ns[row] for row in steps]
         optimizer = [row for row in range(len(record.spans)) if record.names[record.spans.name[row]] == "SGD"]
         done = [record.spans.start_ns[row] + record.spans.duration_ns[row] for row in optimizer]
-        for end, (before, after) in zip(ends, pairwise(done[1:] + [1 << 62]), strict=False):
-            assert before <= end <= after
+        number = [bisect(done, end) for end in ends]  # steps of optimizers that were over
+        assert len(ends) >= STEPS - 1 and number[0] == 2  # nobody knows when the first step began
+        assert all(before < after for before, after in pairwise(number))

@@ -1,0 +1,225 @@
+"""Time of every rank in the modules of its models, and the module that a finding lies in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.finding import Finding
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.ppg import PPG
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.module_places import is_forward, module_vertices
+from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
+from scalana.graphs.steps.periods import Periods
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.timeline import Timeline
+
+MOST = 0.6
+"""Part of what a module takes longer on the ranks of a finding that one in it must hold, to be named instead."""
+EXPLAINS = 0.3, 1.5
+"""Least and most of what a finding's ranks spend more at its place that a module must take longer, to be named for it;
+the most holds for what its place leads to, which may be another cause."""
+LARGER = 1.1
+"""Times as many elements as on other ranks, from which the input of a module is larger."""
+
+Way = tuple[int, int]
+"""A module, and a direction in which it is gone through."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTimes:
+    """What modules took on the steps in which all ranks timed theirs; seconds are those of a step.
+
+    Waiting for other ranks inside of a module is left out. What is inside of a module counts for it too.
+    """
+
+    modules: list[Module]
+    seconds: FloatArray
+    """Means ``[modules, directions, ranks]``; NaN on ranks where modules were not timed at all."""
+    calls: FloatArray
+    """Calls in a step, likewise."""
+    elements: FloatArray
+    """Of the first argument, mean of a call ``[modules, ranks]``; NaN where that is no tensor."""
+    steps: IntArray
+    """Numbers of the steps."""
+    places: list[list[IntArray]]
+    """Vertices that are calls of each module, by direction ``[modules][directions]``."""
+
+    def of_ranks(self) -> BoolArray:
+        """Whether modules were timed on a rank ``[ranks]``."""
+        return ~np.isnan(self.seconds[0, 0]) if len(self.modules) else np.zeros(0, np.bool_)
+
+    def children(self, module: int) -> list[int]:
+        """The modules right inside of one; those that have none around them for -1."""
+        return [number for number, inner in enumerate(self.modules) if inner.parent == module]
+
+
+def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | None:
+    """What the modules of a run took; None where none were timed, or never on the same steps.
+
+    Steps before the ``first`` of the steady state, which compile and allocate, count only if no others were timed.
+    """
+    spans, timeline = ppg.spans, ppg.timeline
+    calls = module_calls(spans)
+    chosen = _in_common(calls, spans, timeline)
+    if not chosen.any():
+        return None
+    if (chosen & (calls.step >= first)).any():
+        chosen &= calls.step >= first
+    row, module, direction, rank = (column[chosen] for column in (calls.row, calls.module, calls.direction, calls.rank))
+    start, end = spans.start_s(row), spans.end_s(row)
+    seconds = end - start - _waiting(timeline, waits).inside_s(rank, start, end)
+    steps = np.unique(calls.step[chosen])
+    shape = len(calls.modules), len(DIRECTIONS), timeline.ranks
+    sums, times = np.zeros(shape), np.zeros(shape)
+    np.add.at(sums, (module, direction, rank), seconds)
+    np.add.at(times, (module, direction, rank), 1.0)
+    absent = ~np.isin(np.arange(timeline.ranks), rank)
+    for table in (sums, times):
+        table /= len(steps)
+        table[:, :, absent] = np.nan
+    known = calls.elements[chosen] >= 0
+    elements, sized = np.zeros((2, len(calls.modules), timeline.ranks))
+    np.add.at(elements, (module[known], rank[known]), calls.elements[chosen][known].astype(np.float64))
+    np.add.at(sized, (module[known], rank[known]), 1.0)
+    elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
+    return ModuleTimes(calls.modules, sums, times, elements, steps, _places(calls, ppg))
+
+
+def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
+    """Which calls lie in steps that all ranks timed which timed any, and in the time of the run ``[calls]``."""
+    begin = float(timeline.locations.start_s.min(initial=np.inf))
+    stop = float(timeline.locations.end_s.max(initial=-np.inf))
+    inside = (spans.end_s(calls.row) > begin) & (spans.start_s(calls.row) < stop) & (calls.step >= 0)
+    pairs = np.unique(np.stack([calls.step[inside], calls.rank[inside]], axis=1), axis=0)
+    steps, ranks = np.unique(pairs[:, 0], return_counts=True)
+    common = steps[ranks == len(np.unique(pairs[:, 1]))]
+    return np.asarray(inside & np.isin(calls.step, common))
+
+
+def _waiting(timeline: Timeline, waits: WaitStates) -> Periods:
+    """When ranks waited for others."""
+    rows = np.flatnonzero(waits.wait_s > 0.0)
+    rank = timeline.locations.rank[timeline.calls.location[rows]]
+    enter = timeline.calls.enter_s[rows]
+    return Periods.joined(rank, enter, enter + waits.wait_s[rows], timeline.ranks)
+
+
+def _places(calls: ModuleCalls, ppg: PPG) -> list[list[IntArray]]:
+    vertex = module_vertices(calls, ppg.spans, ppg.psg, ppg.models.forwards)
+    keys = np.unique(np.stack([calls.module, calls.direction, vertex], axis=1), axis=0)
+    found = [[np.zeros(0, np.int64) for _ in DIRECTIONS] for _ in calls.modules]
+    for module, direction in np.unique(keys[:, :2], axis=0).tolist():
+        found[module][direction] = keys[(keys[:, 0] == module) & (keys[:, 1] == direction), 2]
+    return found
+
+
+def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
+    """Add to every finding the module in which its ranks take longer than the others, where its place is one that the
+    module's calls lead to."""
+    for finding in findings:
+        if finding.vertex < 0 or "module" in finding.where:
+            continue
+        found = _module_of(finding, times, ppg)
+        if found is not None:
+            _tell(finding, times, *found)
+
+
+def _module_of(finding: Finding, times: ModuleTimes, ppg: PPG) -> Way | None:
+    """The innermost module that holds most of what the finding's ranks take longer, and in which direction."""
+    here, others = _sides(finding, times)
+    if not here.any() or not others.any():
+        return None
+    excess = times.seconds[:, :, here].mean(axis=2) - np.median(times.seconds[:, :, others], axis=2)
+    expected, run = _expected_s(finding), excess * _steps(ppg)
+    around = _around(finding.vertex, times, ppg)
+    inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= EXPLAINS[1] * expected}
+    roots = [way for way in inside if (times.modules[way[0]].parent, way[1]) not in inside]
+    best = None
+    for level in (*around, roots):
+        best = max(level, key=lambda way: float(excess[way]), default=None)
+        if best is not None and excess[best] > 0.0 and run[best] >= EXPLAINS[0] * expected:
+            break
+        best = None
+    known = inside.union(*around)
+    while best is not None:
+        children = [(child, best[1]) for child in times.children(best[0]) if (child, best[1]) in known]
+        inner = max(children, key=lambda way: float(excess[way]), default=None)
+        if inner is None or excess[inner] < MOST * excess[best]:
+            break
+        best = inner
+    return best
+
+
+def _sides(finding: Finding, times: ModuleTimes) -> tuple[BoolArray, BoolArray]:
+    """The finding's ranks, and the others, as far as their modules were timed ``[ranks]``."""
+    known = times.of_ranks()
+    here = np.isin(np.arange(len(known)), finding.ranks) & known
+    return here, known & ~here
+
+
+def _around(vertex: int, times: ModuleTimes, ppg: PPG) -> list[list[Way]]:
+    """The calls of modules that lead to a vertex, from the innermost outwards.
+
+    Of several modules that one line calls, those whose ``forward`` is on the way, as far as that is known.
+    """
+    at: dict[int, list[Way]] = {}
+    for module, ways in enumerate(times.places):
+        for direction, vertices in enumerate(ways):
+            for one in vertices.tolist():
+                at.setdefault(one, []).append((module, direction))
+    levels = []
+    entered: Place | None = None
+    for one in (ppg.psg[vertex], *ppg.psg.ancestors(vertex)):
+        entered = one.place if one.kind is VertexKind.FUNCTION else entered
+        if one.index in at:
+            level, forwards = at[one.index], ppg.models.forwards
+            known = [way for way in level if entered and is_forward(entered, times.modules[way[0]], forwards)]
+            levels.append(known or level)
+    return levels
+
+
+def _below(vertex: int, times: ModuleTimes, psg: PSG) -> set[Way]:
+    """The modules, and in which direction, that are called below a vertex."""
+    below = {one.index for one in psg.walk(vertex)} - {vertex}
+    return {
+        (module, direction)
+        for module, ways in enumerate(times.places)
+        for direction, vertices in enumerate(ways)
+        if not below.isdisjoint(vertices.tolist())
+    }
+
+
+def _steps(ppg: PPG) -> int:
+    """How many steps the run made, as far as they were marked."""
+    return int(ppg.spans.table.step.max(initial=0)) + 1
+
+
+def _expected_s(finding: Finding) -> float:
+    """What the finding's ranks spend more at its place over the run, as far as that is known."""
+    here, others = (finding.evidence.get(f"seconds_{side}") for side in ("here", "others"))
+    return here - others if isinstance(here, float) and isinstance(others, float) else 0.0
+
+
+def _tell(finding: Finding, times: ModuleTimes, module: int, way: int) -> None:
+    here, others = _sides(finding, times)
+    named = times.modules[module]
+    finding.where.update(module=named.name or named.root, module_class=named.kind, direction=DIRECTIONS[way])
+    told: dict[str, object] = {
+        "seconds_here": float(times.seconds[module, way, here].mean()),
+        "seconds_others": float(np.median(times.seconds[module, way, others])),
+        "steps": len(times.steps),
+    }
+    calls = times.calls[module, way]
+    if not np.isclose(calls[here].mean(), np.median(calls[others])):
+        told["calls_here"], told["calls_others"] = float(calls[here].mean()), float(np.median(calls[others]))
+    elements = times.elements[module]
+    if not np.isnan(elements[here]).any() and not np.isnan(elements[others]).all():
+        told["elements_here"], told["elements_others"] = (
+            float(elements[here].mean()),
+            float(np.nanmedian(elements[others])),
+        )
+    finding.evidence["module_time"] = told

@@ -1,0 +1,241 @@
+"""The models of a recorded run in its graph: modules and operators as vertices, with what was measured of them.
+
+A call of a module becomes a ``region`` where the source does not show whose ``forward`` it leads to, and is noted in
+:attr:`~scalana.graphs.structure.psg.PSG.modules` in any case. Below it, lines that call operators become ``op``
+vertices, which take over the time of their lines. Backward passes have no code of their own: their modules are regions
+below the call that runs them. Graphs that were compiled in the job stand below the call of what was compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from scalana.frontend.models.build import build
+from scalana.frontend.models.graft import graft
+from scalana.frontend.models.operators import Captured, Operator, Scope
+from scalana.frontend.models.source_operators import operators_by_line
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.models import Frame, Node
+from scalana.graphs.spans.module_places import module_vertices
+from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
+from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
+
+Source = Callable[[str], str]
+"""Gives the text of a source file, "" where there is none."""
+_BACKWARD = DIRECTIONS.index("backward")
+_MOST_NAMES = 3
+"""Modules that one line calls whose names a vertex has."""
+_COMPILED = "OptimizedModule"
+
+
+def read_source(file: str) -> str:
+    """The text of a source file, "" where there is none."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def add_models(ppg: PPG, source: Source = read_source) -> bool:
+    """Put the models of a run into its graph, and the time of modules and operators onto their vertices.
+
+    Nothing but this changes: no seconds are added or lost, and indices of vertices stay. Returns whether there are any.
+    """
+    calls, models = module_calls(ppg.spans), ppg.models
+    if not len(calls) and not models.graphs:
+        return False
+    graph = _Graph(ppg, calls)
+    graph.add_calls()
+    graph.add_backwards()
+    ops = graph.add_operators(cache(lambda file: operators_by_line(source(file))))
+    for nodes in models.graphs:
+        graph.add_compiled(nodes)
+    _measure(ppg, graph.vertex_of_span, ops)
+    return True
+
+
+def operators_at(psg: PSG, file: str, first: int, last: int) -> str:
+    """The operators of modules that some lines call, by their names; "" where there are none, or too many to tell."""
+    names: dict[str, None] = {}
+    for one in psg.vertices:
+        if one.kind is VertexKind.OP and one.place.file == file and first <= one.place.line <= max(first, last):
+            names.update(dict.fromkeys(one.place.name.split(", ")))
+    return ", ".join(names) if len(names) <= _MOST_NAMES else ""
+
+
+class _Graph:
+    """Adds to the graph of one run."""
+
+    def __init__(self, ppg: PPG, calls: ModuleCalls) -> None:
+        self.ppg, self.psg, self.calls, self.models = ppg, ppg.psg, calls, ppg.models
+        self.vertex_of_span = ppg.spans.vertex.astype(np.int64)
+
+    def _place(self, module: Module) -> Place:
+        """Where the ``forward`` of a module stands."""
+        return self.models.forwards.get((module.root, module.name, module.kind), NOWHERE)
+
+    def add_calls(self) -> None:
+        """Note the vertices that are calls of modules."""
+        chosen = np.flatnonzero(self.calls.direction != _BACKWARD)
+        row = self.calls.row[chosen]
+        vertex = module_vertices(self.calls, self.ppg.spans, self.psg, self.models.forwards)[chosen]
+        self.vertex_of_span[row] = vertex
+        keys = np.unique(np.stack([vertex, self.calls.module[chosen]], axis=1), axis=0)
+        for at in np.unique(keys[:, 0]).tolist():
+            modules = [self.calls.modules[module] for module in keys[keys[:, 0] == at, 1].tolist()]
+            self._note(at, modules, row[vertex == at])
+
+    def _note(self, vertex: int, modules: list[Module], spans: IntArray) -> None:
+        """Note one call of modules: where the source shows it, else it is made a region."""
+        label = _label(modules)
+        here = self.psg[vertex]
+        if here.kind in (VertexKind.CALL, VertexKind.REGION):
+            here.kind = VertexKind.REGION
+            here.place = replace(here.place, name=label)
+        elif here.kind is not VertexKind.FUNCTION:
+            vertex = self.psg.add(VertexKind.REGION, replace(self._place(modules[0]), name=label), vertex)
+            self.vertex_of_span[spans] = vertex
+        self.psg.modules[vertex] = label
+
+    def add_backwards(self) -> None:
+        """Modules as regions below the calls that run their backward."""
+        chosen = np.flatnonzero(self.calls.direction == _BACKWARD)
+        known: dict[tuple[int, str, str, str], int] = {}
+        order = chosen[np.argsort(self.calls.module[chosen], kind="stable")]  # parents first
+        for number in order.tolist():
+            module, row = self.calls.modules[int(self.calls.module[number])], int(self.calls.row[number])
+            top = int(self.ppg.spans.vertex[row])
+            key = (top, module.root, module.position, module.kind)
+            if key not in known:
+                place = replace(self._place(module), name=f"{module.position}, backward")
+                known[key] = self.psg.add(VertexKind.REGION, place, self._above(top, module, known))
+                self.psg.modules[known[key]] = module.position
+            self.vertex_of_span[row] = known[key]
+
+    def _above(self, top: int, module: Module, known: Mapping[tuple[int, str, str, str], int]) -> int:
+        while module.parent >= 0:
+            module = self.calls.modules[module.parent]
+            found = known.get((top, module.root, module.position, module.kind))
+            if found is not None:
+                return found
+        return top
+
+    def add_operators(self, operators: Callable[[str], Mapping[int, tuple[str, ...]]]) -> IntArray:
+        """Operators in the code of modules; returns the vertex of every activity from here on ``[activities]``."""
+        ops: dict[tuple[int, int], int] = {}
+        inside = np.zeros(len(self.psg), np.bool_)
+        for one in list(self.psg.vertices):  # parents come before their children
+            inside[one.index] = one.index in self.psg.modules or (one.parent >= 0 and inside[one.parent])
+            if inside[one.index] and one.kind is VertexKind.COMP:
+                for line in range(one.place.line, one.place.end_line + 1):
+                    names = operators(one.place.file).get(line)
+                    if names:
+                        ops[one.index, line] = self._operator(one.index, line, names)
+        activities = self.ppg.timeline.activities
+        result = activities.vertex.astype(np.int64)
+        for row, (vertex, line) in enumerate(zip(result.tolist(), activities.line.tolist(), strict=True)):
+            if not inside[vertex]:
+                continue
+            here = self.psg[vertex]
+            names = operators(here.place.file).get(line, ())
+            if (vertex, line) in ops:
+                result[row] = ops[vertex, line]
+            elif here.kind is VertexKind.CALL:
+                if here.place.name.rpartition(".")[2] in names:
+                    here.kind = VertexKind.OP
+            elif names and here.kind in (VertexKind.FUNCTION, VertexKind.LOOP, VertexKind.BRANCH):
+                result[row] = ops[vertex, line] = self._operator(vertex, line, names)
+        return result
+
+    def _operator(self, vertex: int, line: int, names: tuple[str, ...]) -> int:
+        place = Place(self.psg[vertex].place.file, line, line, -1, ", ".join(names))
+        return self.psg.add(VertexKind.OP, place, vertex)
+
+    def add_compiled(self, nodes: tuple[Node, ...]) -> None:
+        """A graph that was compiled, below the call of what was compiled."""
+        operators = [_operator(node) for node in nodes]
+        classes = {place.name: place for place in self.models.forwards.values()}
+        model = build(Captured(operators, "dynamo"), None, "compiled", classes)
+        graft(self.psg, self._compiled(nodes), model)
+
+    def _compiled(self, nodes: tuple[Node, ...]) -> int:
+        """The vertex of the call of what was compiled: that of the module around its operators, 0 where unknown."""
+        outer = {node.modules[0][1].rpartition(".")[2] for node in nodes if node.modules}
+        best = 0
+        for number, module in enumerate(self.calls.modules):
+            if module.kind in outer or module.kind == _COMPILED:
+                rows = self.calls.row[(self.calls.module == number) & (self.calls.direction != _BACKWARD)]
+                if len(rows):
+                    best = int(self.vertex_of_span[rows[0]])
+                    if module.kind in outer:
+                        break
+        return best
+
+
+def _label(modules: Iterable[Module]) -> str:
+    names = list(dict.fromkeys(module.position for module in modules))
+    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+
+
+def _operator(node: Node) -> Operator:
+    frames = [frame for frame in node.frames if not _is_machinery(frame)]
+    file, line, _ = frames[-1] if frames else ("", 0, "")
+    scopes = tuple(Scope(f"{number} {path}", _path(path), kind) for number, (path, kind) in enumerate(node.modules))
+    return Operator(node.name, scopes, Place(file, line, line, -1, node.name), node.shape, node.dtype)
+
+
+def _path(path: str) -> str:
+    """The qualified name of a module, of dynamo's word for it: ``L['self'].layers[0].mlp``."""
+    plain = path.partition("@")[0].removeprefix("L['self']")
+    for word in ("_modules", "['", "']", "[", "]"):
+        plain = plain.replace(word, ".")
+    parts = [part for part in plain.split(".") if part and part != "_orig_mod"]
+    return ".".join(parts)
+
+
+def _is_machinery(frame: Frame) -> bool:
+    """Whether a frame is of torch, and of none of its modules."""
+    file = frame[0].replace("\\", "/")
+    if file.startswith("<"):
+        return True
+    inside = file.partition("/site-packages/torch/")[2]
+    return bool(inside) and (not inside.startswith("nn/modules/") or inside == "nn/modules/module.py")
+
+
+def _measure(ppg: PPG, vertex_of_span: IntArray, vertex_of_activity: IntArray) -> None:
+    """Let metrics follow where spans and own work have gone; all of them get rows for the new vertices."""
+    count, ranks = len(ppg.psg), ppg.timeline.ranks
+    for name, values in ppg.metrics.items():
+        ppg.metrics[name] = _longer(values, count)
+    moved = np.flatnonzero(vertex_of_span != ppg.spans.vertex)
+    rank, seconds = ppg.spans.rank[moved], ppg.spans.end_s(moved) - ppg.spans.start_s(moved)
+    for sign, vertex in ((-1.0, ppg.spans.vertex[moved].astype(np.int64)), (1.0, vertex_of_span[moved])):
+        add_to(ppg.metrics["span_s"], vertex, rank, sign * seconds)
+        add_to(ppg.metrics["spans"], vertex, rank, np.full(len(moved), sign))
+    ppg.spans.vertex = vertex_of_span
+    timeline = ppg.timeline
+    before, samples = timeline_metrics(timeline, count), _samples(ppg, count, ranks)
+    timeline.activities.vertex = vertex_of_activity
+    for name, values in timeline_metrics(timeline, count).items():
+        ppg.metrics[name] += values - before[name]
+    ppg.metrics["samples"] = np.maximum(ppg.metrics["samples"] + _samples(ppg, count, ranks) - samples, 0.0)
+
+
+def _longer(values: FloatArray, count: int) -> FloatArray:
+    return np.concatenate([values, np.zeros((count - len(values), values.shape[1]))])
+
+
+def _samples(ppg: PPG, count: int, ranks: int) -> FloatArray:
+    """Samples of own work ``[vertices, ranks]``."""
+    result = np.zeros((count, ranks))
+    own = ppg.timeline.own
+    rank = ppg.timeline.locations.rank[burst_locations(ppg.timeline)[own.burst]]
+    add_to(result, ppg.timeline.activities.vertex[own.activity], rank, own.samples.astype(np.float64))
+    return result

@@ -1,0 +1,99 @@
+"""Calls of a model's modules as they were timed, and the tree that the names of modules make.
+
+``runtime/torch/modules.py`` writes them, on some steps, the same on all ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.graphs.arrays.hashing import number_columns
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.spans.columns import Spans
+
+DIRECTIONS = ("forward", "backward", "recompute")
+"""``recompute``: a forward inside of a backward, of a checkpoint."""
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of a model; what wraps another one has its name too."""
+
+    root: str
+    """Class of the model."""
+    name: str
+    """Qualified name in it, "" for the model itself."""
+    kind: str
+    """Its class."""
+    parent: int
+    """The module around it, -1 for none."""
+
+    @property
+    def position(self) -> str:
+        """Its place in the model, the same for all in a list: ``layers.*.mlp``; the class of the model for that."""
+        return _NUMBER.sub("*", self.name) or self.root
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCalls:
+    """Timed calls of modules, each way of each; columns are ``[calls]``."""
+
+    modules: list[Module]
+    """In the order in which they were first called: parents before what is inside of them."""
+    row: IntArray
+    """In the spans of the run."""
+    module: IntArray
+    direction: IntArray
+    """Place in :data:`DIRECTIONS`."""
+    rank: IntArray
+    step: IntArray
+    elements: IntArray
+    """Of its first argument, -1 where that is no tensor."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def module_calls(spans: Spans) -> ModuleCalls:
+    """The timed calls of the modules of a run; none where modules were not timed."""
+    rows = spans.rows("module")
+    rows = rows[~spans.device_lanes()[spans.table.lane[rows]]]  # these are what a call left to do on a device
+    told = spans.texts("direction")[rows]
+    direction = np.full(len(rows), -1, np.int64)
+    for code, word in enumerate(DIRECTIONS):
+        direction[(told >= 0) & (told == spans.number(word))] = code
+    rows, direction = rows[direction >= 0], direction[direction >= 0]
+    root, kind = spans.texts("root")[rows], spans.texts("class")[rows]
+    name = spans.table.name[rows].astype(np.int64)
+    start = spans.table.start_ns[rows].astype(np.int64)
+    number, first = number_columns(root, name, kind)
+    begins = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(begins, number, start)
+    order = np.argsort(begins, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    names = spans.names
+    modules = _tree([(names[root[row]], names[name[row]], names[kind[row]]) for row in first[order].tolist()])
+    step = spans.table.step[rows].astype(np.int64)
+    elements = spans.integers("elements")[rows]
+    return ModuleCalls(modules, rows, place[number], direction, spans.rank[rows], step, elements)
+
+
+def _tree(called: list[tuple[str, str, str]]) -> list[Module]:
+    """Modules by root, name and class, outer ones first, with their parents."""
+    found: list[Module] = []
+    last: dict[tuple[str, str], int] = {}
+    for root, name, kind in called:
+        parent = last.get((root, name), -1)
+        above = name
+        while parent < 0 and above:
+            above = above.rpartition(".")[0]
+            parent = last.get((root, above), -1)
+        last[root, name] = len(found)
+        found.append(Module(root, name, kind, parent))
+    return found

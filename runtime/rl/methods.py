@@ -1,0 +1,134 @@
+"""Phases of trainers without timers that could be wrapped: their methods, and functions that give a context manager.
+
+Rows are those whose source was read in the release that is named; what is not there (any more) becomes a note.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+
+from scalana.runtime.rl.wrap import absent, owner_of, quietly
+from scalana.runtime.spans import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+METHODS = (
+    # OpenRLHF 0.11.2, which measures by time.time() around these
+    ("openrlhf.trainer.ppo_trainer", "BasePPOTrainer", "ppo_train", "openrlhf"),
+    ("openrlhf.trainer.ppo_trainer", "BasePPOTrainer", "broadcast_to_vllm", "openrlhf"),
+    ("openrlhf.trainer.ppo_utils.experience_maker", "RemoteExperienceMaker", "make_experience_batch", "openrlhf"),
+    (
+        "openrlhf.trainer.ppo_utils.experience_maker",
+        "RemoteExperienceMaker",
+        "compute_advantages_and_returns",
+        "openrlhf",
+    ),
+    ("openrlhf.trainer.ppo_utils.samples_generator", "SamplesGenerator", "generate_samples", "openrlhf"),
+)
+"""Module; class; method, whose name the phase has; framework."""
+
+MANAGERS = (
+    # AReaL 1.0.4
+    ("areal.utils.stats_tracker", "DistributedStatsTracker", "record_timing", "key", "areal"),
+    # RLinf 0.3.0
+    ("rlinf.scheduler.worker.worker", "Worker", "worker_timer", "tag", "rlinf"),
+)
+"""Module; class; method that gives a context manager made of a generator; its argument with the name of the phase, the
+first: without one it is named for the function that asks for it; framework."""
+
+
+def mark_methods(module: Any) -> None:
+    """Let the methods of a module's classes mark phases."""
+    for home, name, method, framework in METHODS:
+        if home != module.__name__:
+            continue
+        kind = owner_of(module, name)
+        function = getattr(kind, method, None)
+        if callable(function):
+            setattr(kind, method, _phase(function, framework))
+        else:
+            absent(home, name, method)
+
+
+def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        with span(function.__name__, kind="phase", framework=framework):
+            return function(*arguments, **named)
+
+    return wrapper
+
+
+def mark_managers(module: Any) -> None:
+    """Let the context managers that a module gives mark phases."""
+    for home, name, method, key, framework in MANAGERS:
+        if home != module.__name__:
+            continue
+        kind = owner_of(module, name)
+        function = getattr(kind, method, None)
+        if not callable(function):
+            absent(home, name, method)
+            continue
+        setattr(kind, method, _manager(function, key, framework))
+        bound: Any = getattr(module, method, None)  # of the tracker that is everyone's
+        if isinstance(getattr(bound, "__self__", None), kind):
+            setattr(module, method, getattr(bound.__self__, method))
+
+
+class _Marked(contextlib._GeneratorContextManager):  # type: ignore[type-arg]
+    """A context manager of another, inside a phase. It adds no frame: its generator may look at who has entered it."""
+
+    marks = ("", "")
+    """Name of the phase, and framework."""
+
+    def __enter__(self) -> Any:
+        self.mark = quietly(_begin, self.marks)
+        del self.args, self.kwds, self.func  # as the one it was: a generator is entered once
+        try:
+            return next(self.gen)
+        except StopIteration:
+            raise RuntimeError("generator didn't yield") from None
+        except BaseException:
+            self._ended()
+            raise
+
+    def __exit__(self, *raised: Any) -> Any:
+        self._ended()
+        return super().__exit__(*raised)
+
+    def _ended(self) -> None:
+        if self.mark is not None:
+            quietly(self.mark.end)
+
+    def _recreate_cm(self) -> Any:  # as a decorator, for every call anew
+        made = super()._recreate_cm()  # type: ignore[misc]
+        made.marks = self.marks
+        return made
+
+
+def _begin(marks: tuple[str, str]) -> Any:
+    return span.begin(marks[0], "phase", framework=marks[1])
+
+
+def _as_marked(manager: Any, marks: tuple[str, str]) -> None:
+    kind: Any = type(manager)
+    if kind is contextlib._GeneratorContextManager:
+        manager.__class__ = _Marked
+        manager.marks = marks
+
+
+def _manager(function: Callable[..., Any], key: str, framework: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        manager = function(*arguments, **named)
+        name = arguments[1] if len(arguments) > 1 else named.get(key)
+        name = str(name or sys._getframe(1).f_code.co_name)
+        quietly(_as_marked, manager, (name, framework))
+        return manager
+
+    return wrapper

@@ -1,0 +1,53 @@
+"""Functions of others, with something of ours done before and after them that never raises."""
+
+from __future__ import annotations
+
+import functools
+
+from scalana.runtime import session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of ours; what it raises becomes a note, and None its result."""
+    if session.core is None:
+        return None
+    try:
+        return function(*arguments)
+    except Exception as failure:
+        session.note(f"phases of reinforcement learning are not complete: {failure!r}")
+        return None
+
+
+def owner_of(module: Any, kind: str) -> Any:
+    """A class of a module, the module itself for the empty name, None if there is no such class."""
+    return getattr(module, kind, None) if kind else module
+
+
+def absent(home: str, kind: str, methods: str) -> None:
+    """Say that what is to be wrapped is not there (any more)."""
+    name = ".".join(part for part in (home, kind) if part)
+    session.note(f"{name} is not what it was, or has no {methods}: what it does is not recorded as phases")
+
+
+def around(
+    method: Callable[..., Any],
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """``method`` with something done before it, and after it unless it raises, both given its arguments."""
+
+    @functools.wraps(method)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        if before is not None:
+            quietly(before, arguments, named)
+        result = method(*arguments, **named)
+        if after is not None:
+            quietly(after, arguments, named)
+        return result
+
+    return wrapper

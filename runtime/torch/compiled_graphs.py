@@ -1,0 +1,78 @@
+"""The graphs that ``torch.compile`` captures, noted as they go to their compiler: operators, lines, modules, shapes."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from scalana.runtime import session
+from scalana.runtime.torch import models_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MOST_GRAPHS = 256
+"""Of a process: whatever is captured anew again and again is noted no more."""
+MOST_NODES = 50_000
+"""Of a process, likewise."""
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+_CALLS = ("call_function", "call_method", "call_module")
+
+
+def watch_graphs(module: Any) -> None:
+    """Note the graphs that dynamo hands to compilers; ``module`` is ``torch._dynamo.output_graph``."""
+    owner = module.OutputGraph
+    original = owner.call_user_compiler
+
+    @functools.wraps(original)
+    def call_user_compiler(self: Any, gm: Any, *args: Any, **named: Any) -> Any:
+        if session.core is not None:
+            try:
+                _note(gm)
+            except Exception as failure:
+                session.note(f"torch: a compiled graph was not noted: {type(failure).__name__}: {failure}")
+        return original(self, gm, *args, **named)
+
+    owner.call_user_compiler = call_user_compiler
+
+
+def _note(graph_module: Any) -> None:
+    noted = sum(len(graph["nodes"]) for graph in models_file.graphs)
+    if len(models_file.graphs) >= MOST_GRAPHS or noted >= MOST_NODES:
+        return
+    models_file.graphs.append({"nodes": list(_nodes(graph_module))})
+    models_file.write()
+
+
+def _nodes(graph_module: Any) -> Iterator[dict[str, Any]]:
+    for node in graph_module.graph.nodes:
+        if node.op not in _CALLS:
+            continue
+        stack = [value[:2] for value in (node.meta.get("nn_module_stack") or {}).values()]
+        value = node.meta.get("example_value")
+        shape = getattr(value, "shape", None)
+        yield {
+            "op": _name(node),
+            "frames": [models_file.frame(file, int(line), name) for file, line, name in _frames(node)],
+            "modules": [[str(path), _class(kind)] for path, kind in stack],
+            "shape": None if shape is None else [size if type(size) is int else str(size) for size in shape],
+            "dtype": "" if shape is None else str(value.dtype).removeprefix("torch."),
+        }
+
+
+def _frames(node: Any) -> list[tuple[str, str, str]]:
+    return _FRAME.findall(node.meta.get("stack_trace") or "")
+
+
+def _class(kind: Any) -> str:
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _name(node: Any) -> str:
+    if node.op == "call_method":
+        return f"Tensor.{node.target}"
+    if node.op == "call_module":
+        return str(node.target)
+    return str(getattr(node.target, "__name__", node.target))

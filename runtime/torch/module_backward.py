@@ -1,0 +1,151 @@
+"""When the backward of a module's call begins and ends, from the graph of autograd around it.
+
+It begins when the node that made an output runs, and ends when the node that made the newest input does: the engine
+runs what is newer first, so that nothing of the module is left by then. Hooks on nodes change no graph and no tensor,
+as hooks around the backward of modules would. Where no input has a gradient (an embedding, the model itself) it ends
+with the next module that is not inside of it, or with the whole backward.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from scalana.runtime.torch.module_tree import Known
+
+MOST_OUTPUTS = 4
+"""Outputs of a module whose gradients are waited for."""
+
+
+class Pass:
+    """One call of a module, as its backward sees it."""
+
+    __slots__ = ("began", "elements", "ends_by_itself", "known", "watch")
+
+    def __init__(self, watch: Backward, known: Known, elements: int) -> None:
+        self.watch, self.known, self.elements = watch, known, elements
+        self.began = 0
+        """ns; 0 while it has not begun, or is over."""
+        self.ends_by_itself = False
+        """Whether it is seen when the gradients of its inputs are there."""
+
+    def begins(self, _: Any) -> None:
+        """The gradient of an output is there."""
+        self.watch.begin(self)
+
+    def ends(self, _: Any) -> None:
+        """The gradients of the inputs are there."""
+        self.watch.end(self)
+
+
+class Backward:
+    """The backward passes that are under way.
+
+    Args:
+        torch: the module ``torch``.
+        now: the clock, ns.
+        write: told of a pass that is over: its module, begin and end, elements of its input.
+        failed: told of anything that went wrong.
+    """
+
+    def __init__(
+        self,
+        torch: Any,
+        now: Callable[[], int],
+        write: Callable[[Known, int, int, int], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.now, self._write, self._failed = now, write, failed
+        self._tensor = torch.Tensor
+        self._queue = torch.autograd.Variable._execution_engine.queue_callback
+        self._task = torch._C._current_graph_task_id
+        self._open: dict[int, list[Pass]] = {}
+        """By the number of the backward."""
+
+    def forget(self) -> None:
+        """Nothing is under way."""
+        self._open.clear()
+
+    def follow(self, known: Known, node: Any, elements: int, outputs: Any) -> None:
+        """Watch the backward of a call that has just returned; ``node`` made its newest input, None for none."""
+        followed: Pass | None = None
+        for number, output in enumerate(nodes_of(outputs, self._tensor)):
+            if output is node or number >= MOST_OUTPUTS:
+                continue  # it hands on what it was given
+            followed = followed or Pass(self, known, elements)
+            output.register_prehook(followed.begins)
+        if followed is not None and node is not None:
+            followed.ends_by_itself = True
+            node.register_prehook(followed.ends)
+
+    def begin(self, one: Pass) -> None:
+        """The backward of a call begins, and ends those that only this tells about."""
+        try:
+            if one.began:
+                return
+            now = self.now()
+            task = self._task()
+            there = self._open.get(task)
+            if there is None:
+                there = self._open[task] = []
+                self._queue(lambda: self._over(task))
+            for other in there[:]:
+                if not other.ends_by_itself and not other.known.holds(one.known):
+                    there.remove(other)
+                    self._done(other, now)
+            one.began = now
+            there.append(one)
+        except Exception as failure:
+            self._failed(failure)
+
+    def end(self, one: Pass) -> None:
+        """The backward of a call is over."""
+        try:
+            if not one.began:
+                return
+            now = self.now()
+            for there in self._open.values():
+                if one in there:
+                    there.remove(one)
+            self._done(one, now)
+        except Exception as failure:
+            self._failed(failure)
+
+    def _over(self, task: int) -> None:
+        """A whole backward is over."""
+        try:
+            now = self.now()
+            for one in self._open.pop(task, ()):
+                self._done(one, now)
+        except Exception as failure:
+            self._failed(failure)
+
+    def _done(self, one: Pass, now: int) -> None:
+        began, one.began = one.began, 0
+        self._write(one.known, began, now, one.elements)
+
+
+def nodes_of(values: Any, tensor: type[Any], depth: int = 2) -> Iterable[Any]:
+    """The nodes that made the tensors in a value, in tuples, lists and dictionaries of them, each once and in order."""
+    if isinstance(values, tensor):
+        node = values.grad_fn
+        return () if node is None else (node,)
+    if not depth or not isinstance(values, (tuple, list, dict)):
+        return ()
+    found: dict[Any, None] = {}
+    for value in values.values() if isinstance(values, dict) else values:
+        if value is not None:
+            found.update(dict.fromkeys(nodes_of(value, tensor, depth - 1)))
+    return found
+
+
+def newest(values: Any, tensor: type[Any]) -> Any:
+    """The node of these that was made last; None where nothing has a gradient."""
+    best, latest = None, -1
+    for node in nodes_of(values, tensor):
+        number = node._sequence_nr()
+        if number > latest:
+            best, latest = node, number
+    return best

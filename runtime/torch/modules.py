@@ -1,0 +1,282 @@
+"""The time of modules, forward and backward, on some steps: :mod:`scalana.runtime.chosen_steps`.
+
+Hooks for all modules are there in these steps and at no other time, so that other steps cost nothing. They see plain
+calls of modules alone: what is being compiled, traced or exported is left as it is, and so is what runs compiled, but
+for the call as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from _thread import get_ident
+
+from scalana.runtime import session, steps
+from scalana.runtime.chosen_steps import Chosen
+from scalana.runtime.torch.module_backward import Backward, newest
+from scalana.runtime.torch.module_tree import Known, Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FORWARD, BACKWARD, RECOMPUTE = range(3)
+DIRECTIONS = ("forward", "backward", "recompute")
+"""``recompute``: a forward inside a backward, of a checkpoint."""
+CALL_NS = 2000
+"""What a hooked call of a module takes beside our own code."""
+
+
+class Entered:
+    """A call of a module that is under way."""
+
+    __slots__ = ("began", "elements", "known", "module", "node")
+
+    def __init__(self, module: Any, known: Known, node: Any, elements: int) -> None:
+        self.module, self.known, self.node, self.elements = module, known, node, elements
+        self.began = 0
+
+
+class ModuleTimes:
+    """Times the modules of this process.
+
+    Args:
+        module: ``torch.nn.modules.module``.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._hooks = module
+        self._torch: Any = None
+        self._handles: list[Any] = []
+        self.chosen = Chosen()
+        self._tree = Tree()
+        self._calls: dict[int, list[Entered]] = {}
+        """Of every thread, from the outermost inwards."""
+        self._backward: Any = None
+        self._type = 0
+        self._keys: tuple[int, ...] = ()
+        self._step = -1
+        self._began = self._spent = 0
+        self._broken = False
+
+    def new_record(self) -> None:
+        """Another recording began, perhaps in a forked child."""
+        self.off()
+        self._tree.new_record()
+        self._step = -1
+        self._keys = ()
+
+    # ---- steps ----
+
+    def marked(self, number: int) -> None:
+        """A step begins."""
+        if number == self._step or self._broken:
+            return
+        try:
+            self._step = number
+            if self._handles:
+                self.off()
+                self.chosen.cost(self._spent, session.core.now() - self._began)
+            if number in self.chosen and not _is_pipeline():
+                self.on()
+        except Exception as failure:
+            self.failed(failure)
+
+    def on(self) -> None:
+        """Time the modules from here on."""
+        core = session.core
+        if self._torch is None:
+            self._torch = sys.modules["torch"]
+        if not self._keys:
+            self._type = core.span_types.index("module")
+            self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
+        self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
+        self._backward.forget()
+        self._calls.clear()
+        self._spent, self._began = 0, core.now()
+        self._attach()
+
+    def off(self) -> None:
+        """Time nothing more."""
+        by_name = getattr(self._hooks, "_global_forward_hooks_with_kwargs", {})
+        for handle in self._handles:
+            handle.remove()
+            by_name.pop(handle.id, None)  # which torch forgets, and would go on to warn of
+        self._handles.clear()
+
+    def _attach(self) -> None:
+        register = self._hooks.register_module_forward_hook
+        self._handles.append(self._hooks.register_module_forward_pre_hook(self.entering))
+        # What leaves by an exception is over too: a checkpoint ends its forward so, once it has what it needs.
+        try:
+            self._handles.append(register(self.leaving, with_kwargs=True, always_call=True))
+        except TypeError:  # an older torch, whose hooks don't see arguments by name
+            self._handles.append(register(self.leaving, always_call=True))
+
+    def failed(self, failure: BaseException) -> None:
+        """Say what went wrong, and leave modules alone for good."""
+        self._broken = True
+        session.note(f"torch: modules are not timed any more: {type(failure).__name__}: {failure}")
+        self.off()
+
+    # ---- what runs compiled ----
+
+    @property
+    def is_on(self) -> bool:
+        """Whether modules are timed just now."""
+        return bool(self._handles)
+
+    def resume(self) -> None:
+        """Time modules again, after what runs compiled."""
+        if not self._broken and session.core is not None and not self._handles:
+            self._attach()
+
+    # ---- hooks ----
+
+    def _idle(self) -> bool:
+        """Whether this is no plain call of a module."""
+        if session.core is None:
+            self.off()
+            return True
+        torch = self._torch
+        return bool(torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None)
+
+    def entering(self, module: Any, args: Any) -> None:
+        """A module is called."""
+        try:
+            if self._idle():
+                return
+            torch = self._torch
+            calls = self._calls.setdefault(get_ident(), [])
+            known = self._tree.get(module)
+            if known is None:
+                known = self._tree.learn(module, calls[-1].known if calls else None)
+            node, elements = None, -1
+            if args:
+                with torch._C.DisableTorchFunction():
+                    if torch.is_grad_enabled():
+                        node = newest(args, torch.Tensor)
+                    if type(args[0]) is torch.Tensor:
+                        elements = args[0].numel()
+            entered = Entered(module, known, node, elements)
+            calls.append(entered)
+            entered.began = session.core.now()
+        except Exception as failure:
+            self.failed(failure)
+
+    def leaving(self, module: Any, args: Any, *rest: Any) -> None:
+        """A module returns."""
+        try:
+            if self._idle():
+                return
+            now = session.core.now()
+            entered = self._left(module)
+            if entered is None:
+                return
+            known, torch = entered.known, self._torch
+            direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
+            self._write(known, direction, entered.began, now, entered.elements)
+            if torch.is_grad_enabled() and not _compiled_autograd():
+                node = entered.node
+                with torch._C.DisableTorchFunction():
+                    if node is None and len(rest) > 1 and rest[0]:
+                        node = newest(rest[0], torch.Tensor)
+                    self._backward.follow(known, node, entered.elements, rest[-1])
+            self._spent += CALL_NS + session.core.now() - now
+        except Exception as failure:
+            self.failed(failure)
+
+    def _left(self, module: Any) -> Entered | None:
+        """The call that is over; those inside of it that raised are forgotten."""
+        calls = self._calls.get(get_ident(), [])
+        for number in range(len(calls) - 1, -1, -1):
+            if calls[number].module is module:
+                entered = calls[number]
+                del calls[number:]
+                return entered
+        return None
+
+    # ---- spans ----
+
+    def _passed(self, known: Known, began: int, ended: int, elements: int) -> None:
+        self._spent += CALL_NS
+        self._write(known, BACKWARD, began, ended, elements)
+
+    def _write(self, known: Known, direction: int, began: int, ended: int, elements: int) -> None:
+        if not known.attributes:
+            known.name_id = session.core.intern(known.name)
+            keys = self._keys
+            known.attributes = tuple(
+                (keys[0], word, keys[1], known.kind, keys[2], known.root, keys[3]) for word in DIRECTIONS
+            )
+        attributes = known.attributes[direction] + (elements,)
+        session.core.span(self._type, 0, known.name_id, began, ended, -1, 0, attributes)
+
+
+def _is_pipeline() -> bool:
+    """Whether layers are timed by what knows of the stages that they are in."""
+    home = sys.modules.get("scalana.runtime.pipeline.runs")
+    return home is not None and home.runs.any_known()
+
+
+def _compiled_autograd() -> bool:
+    """Whether backward passes are compiled, with all hooks in them."""
+    home = sys.modules.get("torch._dynamo.compiled_autograd")
+    return bool(getattr(home, "compiled_autograd_enabled", False))
+
+
+_times: ModuleTimes | None = None
+
+
+def time_modules(module: Any) -> None:
+    """Time modules on some steps; ``module`` is ``torch.nn.modules.module``."""
+    global _times
+    _times = ModuleTimes(module)
+    session.when_started(_times.new_record)
+    steps.when_marked(_times.marked)
+
+
+def watch_compiled(module: Any) -> None:
+    """Leave alone what is compiled, and time the call of it as a whole; ``module`` is ``torch._dynamo.eval_frame``."""
+    owner = module.OptimizedModule
+    original = owner.__call__
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **named: Any) -> Any:
+        times = _times
+        if times is None or not times.is_on:
+            return original(self, *args, **named)
+        times.off()
+        times.entering(self, args)
+        try:
+            output = original(self, *args, **named)
+            times.leaving(self, args, named, output)
+        finally:
+            times.resume()
+        return output
+
+    function: Any = __call__
+    if hasattr(function.__code__, "co_qualname"):  # what samples show
+        function.__code__ = function.__code__.replace(co_qualname=f"{owner.__name__}.__call__")
+    owner.__call__ = function
+
+
+def watch_compilation(module: Any) -> None:
+    """Take the hooks away while something is compiled: they would become a part of it. ``module`` is
+    ``torch._dynamo.callback``."""
+    paused = False
+
+    def begins(_: Any) -> None:
+        nonlocal paused
+        if _times is not None and _times.is_on:
+            paused = True
+            _times.off()
+
+    def ends(_: Any) -> None:
+        nonlocal paused
+        if paused and _times is not None:
+            paused = False
+            _times.resume()
+
+    module.on_compile_start(begins)
+    module.on_compile_end(ends)

@@ -1,0 +1,118 @@
+"""Modules of a synthetic run: their times over ranks, and which of them a finding is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.run import analyze
+from scalana.report import document, text
+from scalana.runtime.chosen_steps import Chosen, is_chosen
+from scalana.runtime.record.format import SPAN_TYPE
+from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+
+STEPS = 20
+TORCH = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
+NET = [(FILE, "<module>", 40), TORCH]
+LAYER = [*NET, (FILE, "Net.forward", 12), TORCH]
+EXPERT = [*LAYER, (FILE, "Layer.forward", 22), TORCH]
+WORK = [*EXPERT, (FILE, "Expert.forward", 32)]
+BACKWARD = [(FILE, "<module>", 42), (f"{LIBRARY}/torch/_tensor.py", "Tensor.backward", 1)]
+
+
+def span(rank: Rank, name: str, kind: str, path: list[tuple[str, str, int]], begin: float, step: int, **more) -> None:
+    attributes = {"direction": "forward", "class": kind, "root": "Net", **more}
+    length = round((rank.now - begin) * MS)
+    where = {"path": rank.path(path), "step": step, "attributes": attributes}
+    rank.writer.span(SPAN_TYPE["module"], name, round(begin * MS), length, **where)
+
+
+def step(rank: Rank, number: int, slow: bool, elements: int) -> None:
+    """Two layers with an expert each, and their backward, which takes as long."""
+    timed = is_chosen(number)
+    begin = rank.now
+    for layer in range(2):
+        inside = rank.now
+        expert_ms = 40 if slow and layer else 10
+        rank.work(LAYER, 5)
+        expert = rank.now
+        rank.work(WORK, expert_ms)
+        if timed:
+            span(rank, f"layers.{layer}.expert", "Expert", EXPERT, expert, number, elements=elements)
+            span(rank, f"layers.{layer}", "Layer", LAYER, inside, number, elements=64)
+    if timed:
+        span(rank, "", "Net", NET, begin, number, elements=64)
+    begin = rank.now
+    for layer in (1, 0):
+        inside = rank.now
+        rank.work(BACKWARD, 15)
+        if timed:
+            span(rank, f"layers.{layer}", "Layer", BACKWARD, inside, number, direction="backward")
+    if timed:
+        span(rank, "", "Net", BACKWARD, begin, number, direction="backward")
+
+
+def run(folder: Path, slow_rank: int = 1, elements: int = 64) -> Analysis:
+    ranks = make_ranks(folder, 3)
+    for number in range(STEPS):
+        for rank in ranks:
+            begin = rank.now
+            step(rank, number, rank.rank == slow_rank, elements if rank.rank == slow_rank else 64)
+            if number:
+                rank.writer.span(
+                    SPAN_TYPE["step"], "step", round(begin * MS), round((rank.now - begin) * MS) + 10 * MS,
+                    step=number, attributes={"source": "optimizer"},
+                )  # fmt: skip
+        until = max(rank.now for rank in ranks) + 1
+        for rank in ranks:
+            rank.call("allreduce", until, where="sum", seq=number + 1)
+    for rank in ranks:
+        rank.end()
+    return analyze(build(folder, command=["train"]))
+
+
+def test_a_finding_names_the_module_that_takes_longer(tmp_path: Path) -> None:
+    analysis = run(tmp_path, elements=192)
+    finding = analysis.findings[0]
+    assert finding.where == {"module": "layers.1.expert", "module_class": "Expert", "direction": "forward"}
+    assert finding.lost_s == pytest.approx(2 * STEPS * 0.030, rel=0.1)
+    told = finding.evidence["module_time"]
+    assert isinstance(told, dict)
+    assert told["seconds_here"] == pytest.approx(0.040) and told["seconds_others"] == pytest.approx(0.010)
+    report = text.render(analysis, width=200)
+    assert "forward of module layers.1.expert (Expert): 40 ms a step, on other ranks 10 ms" in report
+    assert "its input has 3.0 times as many elements" in report
+
+
+def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
+    analysis = run(tmp_path)
+    told = document.document(analysis)["modules"]
+    assert told["steps"] == [number for number in range(STEPS) if is_chosen(number)]
+    modules = {(module["name"], module["class"]): module for module in told["modules"]}
+    assert list(modules) == [
+        ("", "Net"), ("layers.0", "Layer"), ("layers.0.expert", "Expert"), ("layers.1", "Layer"),
+        ("layers.1.expert", "Expert"),
+    ]  # fmt: skip
+    net, expert = modules["", "Net"], modules["layers.1.expert", "Expert"]
+    assert net["forward_s"] == pytest.approx({"least": 0.030, "median": 0.030, "most": 0.060})
+    assert net["backward_s"] == pytest.approx({"least": 0.030, "median": 0.030, "most": 0.030})
+    assert expert["forward_s"]["most"] == pytest.approx(0.040) and "backward_s" not in expert
+    report = text.render(analysis, width=200)
+    assert "layers.*.expert  2 x Expert" in report and "for an input of the same size" in report
+
+
+def test_without_a_slow_rank_there_is_no_module_to_name(tmp_path: Path) -> None:
+    analysis = run(tmp_path, slow_rank=-1)
+    assert not analysis.findings and analysis.modules is not None
+
+
+def test_dear_steps_are_chosen_less_often_and_are_part_of_the_others_choice() -> None:
+    cheap, dear = Chosen(), Chosen()
+    cheap.cost(spent_ns=1_000, step_ns=1_000_000)
+    dear.cost(spent_ns=300_000, step_ns=1_000_000)
+    assert cheap.one_of == 8 and dear.one_of == 64
+    usual, fewer = ({number for number in range(10_000) if number in choice} for choice in (cheap, dear))
+    assert fewer < usual and len(usual) == pytest.approx(10_000 / 8, rel=0.1)
+    assert len(fewer) == pytest.approx(10_000 / 64, rel=0.2)
