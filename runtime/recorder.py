@@ -341,7 +341,7 @@ def _after_fork_in_child() -> None:
     try:
         # A child of a rank is its helper; what a driver forks may be a rank.
         session.process_role = "child" if parent_role in ("rank", "child") else "process"
-        session.forget_part()
+        roles.forget()
         _open(parent_record=os.path.basename(parent_path) if parent_role in ("rank", "member") else "")
     except Exception as failure:
         _write_note(f"forked process {os.getpid()} is not recorded: {failure!r}")

@@ -155,7 +155,7 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
         measured, model = decoding.factor, rollouts.recorded_s
         ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
         slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
-        factor[Doing.GENERATION] = np.where(slow, measured, 1.0)
+        factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_do(Doing.GENERATION))
         factor[Doing.LOG_PROB] = factor[Doing.GENERATION]
     costs = None
     train = loop.that_do(Doing.TRAINING)
@@ -168,9 +168,16 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
         model[train] = (work @ costs).reshape(len(train), loop.steps)
         steadily = _persistent(spent / np.maximum(model, 1e-12), model > 0.0) & (training > SLOW)
         slow |= steadily
-        factor[Doing.TRAINING] = np.where(steadily, training, 1.0)
+        factor[Doing.TRAINING] = _beside_others(training, steadily, train)
         factor[Doing.LOG_PROB] = np.maximum(factor[Doing.LOG_PROB], factor[Doing.TRAINING])
     return Speeds(factor, slow, measured, costs)
+
+
+def _beside_others(factor: FloatArray, slow: BoolArray, some: IntArray) -> FloatArray:
+    """How many times as long slow processes take as others of ``some`` that are not slow; 1 for these ``[ranks]``."""
+    others = some[~slow[some]]
+    usual = float(np.median(factor[others])) if len(others) else 1.0
+    return np.where(slow, np.maximum(factor / max(usual, 1e-6), 1.0), 1.0)
 
 
 def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:

@@ -122,7 +122,8 @@ def _intervals(
 
     def begin(since: IntArray, call: IntArray) -> FloatArray:
         start = locations.start_s[calls.location[call]]
-        return np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start)
+        # What one of them waited in the last common operation for others, when both were there, comes after it.
+        return np.where(since >= 0, np.minimum(calls.exit_s[np.maximum(since, 0)], intervals.met_s[row]), start)
 
     culprit = intervals.culprit[late[row]]
     begins = begin(intervals.since_culprit[late[row]], culprit), begin(intervals.since_call[row], intervals.call[row])
@@ -153,14 +154,16 @@ def _handed(
     first = np.searchsorted(who[order], np.arange(int(max(who.max(initial=-1), culprit.max(initial=-1))) + 2))
     for row in np.flatnonzero(share > 1e-9).tolist():
         mine = order[first[culprit[row]] : first[culprit[row] + 1]]
-        at = np.searchsorted(enter_s[mine], [begin_s[row], end_s[row]])
-        inside = mine[at[0] : at[1]]
+        first_in, end = np.searchsorted(enter_s[mine], [begin_s[row], end_s[row]])
+        inside = mine[max(int(first_in) - 1, 0) : end]  # one may have begun before
         inside = inside[inside != row]
-        total = wait_s[inside].sum()
+        part = np.minimum(enter_s[inside] + wait_s[inside], end_s[row]) - np.maximum(enter_s[inside], begin_s[row])
+        inside, part = inside[part > 0.0], part[part > 0.0]
+        total = part.sum()
         if total > 0.0:
             sources.append(np.full(len(inside), row))
             targets.append(inside)
-            parts.append(share[row] * wait_s[inside] / total)
+            parts.append(share[row] * part / total)
     none = np.zeros(0, np.int64)
     return Shares(
         group=none,

@@ -76,14 +76,13 @@ def test_who_waits_in_the_driver_waits_for_actors(report: api.Report) -> None:
     assert lines[line_of(PROGRAM, "waits for rollouts")] > 0.25 * SYNCHRONOUS
 
 
-def test_actors_that_are_late_are_named_by_line(report: api.Report) -> None:
-    late: dict[str, int] = {}
+def test_actors_that_are_late_are_named_with_their_function(report: api.Report) -> None:
+    late: dict[str, tuple[str, str]] = {}
     for finding in report.findings:  # the largest first; start-up apart
         if finding.function != "Trainer.join":
-            late.setdefault(report.ppg.run.names.many(finding.ranks), finding.line)
-    generating = line_of(PROGRAM, "long rollout") - 1, line_of(PROGRAM, "long rollout"), line_of(PROGRAM, "decodes")
-    assert late["Rollout 1"] in generating
-    assert late["Trainer 0"] in (line_of(PROGRAM, "slow trainer"), line_of(PROGRAM, "trains"))
+            late.setdefault(report.ppg.run.names.many(finding.ranks), (finding.file, finding.function))
+    assert late["Rollout 1"] in [(str(PROGRAM), "Rollout.generate"), (str(PROGRAM), "decode")]
+    assert late["Trainer 0"] in [(str(PROGRAM), "Trainer.train"), (str(PROGRAM), "backward")]
 
 
 def test_process_time_of_the_loop_adds_up(report: api.Report) -> None:
@@ -96,4 +95,5 @@ def test_process_time_of_the_loop_adds_up(report: api.Report) -> None:
     assert min(account.shares[key] for key in ("generation", "training", "starvation", "pipeline")) > 0.03
     found = {finding.kind: report.ppg.run.names.many(finding.ranks) for finding in report.findings}
     assert found["rl-slow-hardware"] == "Trainer 0"
-    assert {found.get("rl-assignment", "Rollout 1"), found.get("rl-long-tail", "Rollout 1")} == {"Rollout 1"}
+    # Rollout 0 and both trainers wait for the long trajectory: a part of that another assignment would mend.
+    assert {found["rl-assignment"], found["rl-long-tail"]} == {"Rollout 1"}

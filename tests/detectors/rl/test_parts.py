@@ -128,6 +128,7 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
         call=np.array([1, 0]),
         wait_s=np.array([7.0, 7.0]),
         since_call=np.array([-1, -1]),
+        met_s=np.full(2, np.inf),
     )
     generation, training = int(Doing.GENERATION), int(Doing.TRAINING)
     loop = SimpleNamespace(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalana import api
-from scalana.graphs.readers.gather import gather
+from scalana.graphs.readers import blocks
+from scalana.graphs.readers.gather import gather, on_one_axis
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.run_folder import RunFolder
@@ -212,3 +214,19 @@ def test_names_of_many() -> None:
     assert names.many([0, 1, 2, 4]) == "the driver and rollout 0, 1, 3"
     assert names.many([1, 2, 3, 4, 6], 7) == "all 4 of rollout and trainer 1"
     assert names.many([]) == "no process" and ProcessNames().many([]) == "no rank"
+
+
+def test_blocks_of_records_give_the_same(tmp_path: Path) -> None:
+    two_worlds(tmp_path)
+    files = [str(file) for file in RunFolder(tmp_path).record_files()]
+    held = [blocks.read_block(files[::2]), blocks.read_block(files[1::2])]
+    outlines = [blocks.outline(each) for each in held]
+    chosen = choose_records(record for each in outlines for record in each.records)
+    parts = [
+        pickle.loads(pickle.dumps(blocks.collect_block(each, share, {})))
+        for each, share in zip(held, blocks.shares(chosen, outlines), strict=True)
+    ]
+    apart, whole = on_one_axis(blocks.merge(parts)), gather(choose(tmp_path))
+    assert apart.communicators == whole.communicators
+    for column in ("communicator", "peer", "seq", "enter_ns"):
+        assert getattr(apart.events, column).tolist() == getattr(whole.events, column).tolist(), column

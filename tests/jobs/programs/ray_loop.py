@@ -30,7 +30,7 @@ class Rollout:
         with scalana.rl.phase("rollout", role="rollout"):
             for number, tokens in enumerate(lengths):
                 with scalana.rl.trajectory(f"{step}.{self.rank}.{number}", tokens=tokens):
-                    decode(tokens)  # decodes
+                    decode(tokens)
         return list(lengths)
 
     def set_weights(self, weights: bytes, version: int) -> None:
@@ -40,7 +40,7 @@ class Rollout:
 
 def decode(tokens: int) -> None:
     for _ in range(tokens // 20):
-        time.sleep(20 * TOKEN_S)  # long rollout
+        time.sleep(20 * TOKEN_S)
 
 
 @ray.remote(num_cpus=0)
@@ -57,14 +57,14 @@ class Trainer:
         import torch.distributed as dist
 
         with scalana.rl.phase("update_actor", role="trainer", tokens=100):
-            backward(slow and self.rank == 0)  # trains
+            backward(slow and self.rank == 0)
             dist.all_reduce(torch.ones(8))
         with scalana.rl.weights():
             return bytes(1000)
 
 
 def backward(slow: bool) -> None:
-    time.sleep(SLOW_TRAIN_S if slow else TRAIN_S)  # slow trainer
+    time.sleep(SLOW_TRAIN_S if slow else TRAIN_S)
 
 
 def free_port() -> int:
