@@ -117,7 +117,13 @@ KINDS = (
         "unresolved",
         "ranks are late, and the samples do not say why",
         "Ranks are late, and the samples do not explain why.",
-        (Claim("{Ranks} {is|are} late here; the samples do not explain why"),),
+        (
+            Claim(
+                "{Ranks} {is|are} late after this call; what {it does|they do} between calls was not recorded",
+                ("unsampled",),
+            ),
+            Claim("{Ranks} {is|are} late here; the samples do not explain why"),
+        ),
         advice="The samples do not explain this lateness; a higher --rate may.",
         predicts=False,
     ),
@@ -130,6 +136,10 @@ KINDS = (
                 "The device of {ranks} takes {text:slower} as long as those of others for everything: it is slow, not "
                 "given more work",
                 ("slower",),
+            ),
+            Claim(
+                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}, {text:work}",
+                ("kernel", "work"),
             ),
             Claim(
                 "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}", ("kernel",)
@@ -254,6 +264,21 @@ KINDS = (
         advice="Move this out of the schedule, or onto another thread: every microbatch waits for it.",
         arrival="is busy with it",
         unit=OF_IDLING,
+    ),
+    Kind(
+        "pipeline-replica",
+        "one replica of a pipeline takes longer for a step than the others, which wait for it in reducing gradients",
+        "A replica of a pipeline takes longer than the others.",
+        (
+            Claim(
+                "{Ranks} {holds|hold} stages of a replica of the pipeline that takes {seconds:here_s} for a step, "
+                "others {seconds:others_s}: these wait for its gradients",
+                ("here_s", "others_s"),
+            ),
+            Claim("{Ranks} {holds|hold} stages of a replica of the pipeline that takes longer than the others"),
+        ),
+        advice="Look at what these ranks do more than those of the same stages in other replicas, and at their cores.",
+        arrival="takes longer",
     ),
     Kind(
         "pipeline-schedule",

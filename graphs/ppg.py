@@ -46,6 +46,7 @@ from scalana.graphs.readers.reading import read_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
 from scalana.graphs.spans.placing import add_spans, place_spans
 from scalana.graphs.structure.psg import PSG
@@ -90,6 +91,8 @@ class PPG:
     """Everything with a begin, an end and a name."""
     models: RecordedModels = field(default_factory=RecordedModels)
     """What is known of the models of PyTorch in it."""
+    host: HostActivity = field(default_factory=HostActivity)
+    """What threads did meanwhile, of a run with devices whose hosts no trace tells of."""
 
     @property
     def regions(self) -> list[Region]:
@@ -223,6 +226,9 @@ def build_ppg(
     metrics = no_metrics(len(psg.vertices), ranks)
     each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), shards_of_ranks)
     thinned_calls = ThinnedCalls.of(data.unwritten)
+    host = HostActivity()
+    if spans.device_lanes().any() and not spans.activity_lanes().any():
+        host = host_activity(data.samples, data.threads, places, period_ns)
     own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(thinned_calls, no_cpu))
     steps, numbers = marked_steps(spans, data.threads)
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
@@ -245,7 +251,7 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, read_models(folder))
+    return PPG(psg, timeline, metrics, run, spans, read_models(folder), host)
 
 
 class _Progress:

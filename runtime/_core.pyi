@@ -123,6 +123,19 @@ def span(
     attributes: tuple[int | float | str, ...] | None = None,
     /,
 ) -> None: ...
+def here() -> tuple[int, int]: ...
+def span_at(
+    type: int,
+    lane: int,
+    name: int,
+    start_ns: int,
+    end_ns: int,
+    path: int,
+    step: int,
+    event: int,
+    attributes: tuple[object, ...],
+    /,
+) -> None: ...
 def mark_step(source: int, /) -> None: ...
 def begin_steps() -> None: ...
 def current_step() -> int: ...

@@ -30,6 +30,7 @@ class Patches:
             return
         wrapper = make(original)
         functools.update_wrapper(wrapper, original)
+        _call_alike(wrapper, original)
         setattr(owner, name, wrapper)
 
     def failed(self, what: str, failure: BaseException) -> None:
@@ -44,3 +45,11 @@ class Patches:
             function()
         except Exception as failure:
             self.failed(what, failure)
+
+
+def _call_alike(wrapper: Any, original: Any) -> None:
+    """Give the code of a wrapper the name of what it wraps, by which its frames are told in reports."""
+    code = getattr(wrapper, "__code__", None)
+    if code is not None and hasattr(original, "__qualname__"):
+        qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
+        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)

@@ -43,7 +43,7 @@ def account(devices: Devices, meetings: dict[int, Meeting]) -> DeviceAccount:
         length = float((apart.end_s - apart.start_s).sum())
         hidden = float((device.work.covered_s(apart.end_s) - device.work.covered_s(apart.start_s)).sum())
         busy = float((device.work.end_s - device.work.start_s).sum())
-        total = device.last_s - device.first_s
+        total = device.total_s
         made.total_s += total
         made.busy_s += busy
         made.hidden_s += hidden

@@ -144,9 +144,12 @@ class Backtracking:
     def _last_common(self, awaited: Member, other: Member) -> tuple[Member, Member] | None:
         """The parts of two ranks in the last operation that both left before."""
         instances = self.devices.of_rank[awaited.rank].communication.instance
+        since_s = self._begin_s(awaited)
         for number in range(awaited.number - 1, -1, -1):
             parts = self.members.get(int(instances[number]), {})
             mine, theirs = parts.get(awaited.rank), parts.get(other.rank)
+            if mine and mine.start_s < since_s:
+                return None
             if mine and theirs and mine.end_s <= awaited.start_s and theirs.end_s <= other.start_s:
                 return mine, theirs
         return None
@@ -154,7 +157,7 @@ class Backtracking:
     def _profile(self, member: Member, before: Member | None) -> Profile:
         """What a device did from when it came to one operation until it came to the next."""
         device = self.devices.of_rank[member.rank]
-        begin = before.start_s if before is not None else device.begin_s
+        begin = before.start_s if before is not None else device.begin_s(member.start_s)
         end = member.start_s
         what, seconds = device.work.within(begin, end)
         talk = device.communication
@@ -175,7 +178,7 @@ class Backtracking:
     def _host(self, member: Member, before: Member | None) -> HostProfile:
         """What a host did from when it launched one operation until it launched the next."""
         device = self.devices.of_rank[member.rank]
-        begin = device.begin_s if before is None else self._launched_s(device, before)
+        begin = device.begin_s(member.start_s) if before is None else self._launched_s(device, before)
         end = self._launched_s(device, member)
         did: dict[int, float] = defaultdict(float)
         blocked: dict[int, float] = defaultdict(float)
@@ -221,7 +224,7 @@ class Backtracking:
             if here.gap_s > there.gap_s:
                 more += self._gap(mine, theirs, here.gap_s - there.gap_s, before)
             if before is None:
-                carried_s = self.devices.of_rank[mine.rank].begin_s - self.devices.of_rank[theirs.rank].begin_s
+                carried_s = self._begin_s(mine) - self._begin_s(theirs)
             else:
                 carried_s = before[0].start_s - before[1].start_s
                 for instance, seconds in there.waits.items():
@@ -259,8 +262,7 @@ class Backtracking:
             worked, longer_s = _excess(here.did, there.did)
             blocked, waited_s = _excess(here.blocked, there.blocked)
             if before is None:
-                devices = self.devices.of_rank
-                carried_s = devices[mine.rank].begin_s - devices[theirs.rank].begin_s
+                carried_s = self._begin_s(mine) - self._begin_s(theirs)
             else:
                 carried_s = self._host_late_s(*before)
             carried_s = max(carried_s + min(waited_s, 0.0), 0.0)
@@ -289,6 +291,9 @@ class Backtracking:
         if unknown_s > 0.0:
             found.append(((Why.UNKNOWN, awaited.rank, -1), unknown_s, _NOTHING))
         return found
+
+    def _begin_s(self, member: Member) -> float:
+        return self.devices.of_rank[member.rank].begin_s(member.start_s)
 
     def _host_late_s(self, mine: Member, theirs: Member) -> float:
         """By how much later the host of one rank launched an operation than that of another."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
+from scalana.detectors.device.more_work import Reason, difference
 from scalana.detectors.device.slow import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.detectors.finding import Finding, Hop
@@ -23,6 +24,8 @@ from scalana.runtime.operations import BY_CODE
 LATE, GAP, SKEW = "device-late", "launch-gap", "initial-skew"
 WORTH = 0.01
 """Part of the device-seconds that a finding must cost."""
+WORTH_MARKED = 0.03
+"""The same where what a device did is only known from mark to mark."""
 _BRANCH = 0.25
 """Part of what is lost that a child of a vertex must have to be followed."""
 _KEPT = 0.7
@@ -79,15 +82,16 @@ def detect(
     """One finding for each place and kind of cause, with all ranks that have it."""
     costs = Backtracking(devices, timeline, members, meetings).run()
     slow = slow_devices(devices)
-    total_s = sum(device.last_s - device.first_s for device in devices.of_rank.values())
+    total_s = sum(device.total_s for device in devices.of_rank.values())
     waited_s = sum(meeting.exposed_s for meeting in meetings.values())
-    groups: dict[tuple[str, int, bool], list[_Group]] = defaultdict(list)
+    groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
     for group in _groups(costs, devices, psg, slow):
-        groups[group.kind, group.vertex, group.kind == LATE and group.rank in slow].append(group)
+        groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
     findings = []
-    for (kind, vertex, is_slow), told in groups.items():
-        lost_s = sum(costs.lost_s[cause] for group in told for cause in group.causes)
-        if lost_s < WORTH * total_s:
+    for (kind, _, is_slow), told in groups.items():
+        lost = [sum(costs.lost_s[cause] for cause in group.causes) for group in told]
+        lost_s, vertex = sum(lost), told[int(np.argmax(lost))].vertex
+        if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
             continue
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
         at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
@@ -99,6 +103,12 @@ def detect(
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
+
+
+def _place_of(vertex: int, psg: PSG) -> Hashable:
+    """What is one place to a reader: a line of a function, wherever that is called."""
+    place = psg[vertex].place if vertex > 0 else None
+    return vertex if place is None else (place.file, place.line, place.name)
 
 
 def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting]) -> float:
@@ -211,9 +221,10 @@ def _evidence(
 ) -> dict[str, object]:
     """What speaks for a finding."""
     causes = [cause for group in told for cause in group.causes]
+    ranks = len({group.rank for group in told})
     found: dict[str, object] = {
-        "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / len(told),
-        "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / len(told),
+        "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / ranks,
+        "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / ranks,
         "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
     }
     if kind == SKEW:
@@ -228,6 +239,8 @@ def _evidence(
         if slow:
             found["slowdown"] = max(slow.values())
             found["slower"] = f"{max(slow.values()):.2f} times"
+        elif different := difference(causes, costs.lost_s, devices):
+            found["different"], found["work"] = different.reason.name.lower(), different.text
         return found
     found["host"] = names[:3]
     if names:
@@ -240,6 +253,8 @@ def _advice(finding: Finding) -> str:
     """What to do about a finding."""
     if finding.evidence.get("slowdown"):
         return ADVICE_SLOW
+    if different := finding.evidence.get("different"):
+        return Reason[str(different).upper()].value
     cause = finding.evidence.get("cause")
     if cause == LAUNCH_BOUND:
         return ADVICE_LAUNCH_BOUND
@@ -266,7 +281,7 @@ def _host_cause(
             end = meetings[instance].awaited.start_s
             before = devices.of_rank[group.rank].communication
             at = int(np.searchsorted(before.end_s, end)) - 1
-            begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s
+            begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s(end)
             lengths.append(gaps_within(work, min(begin, end), end))
     gaps = np.concatenate(lengths) if lengths else np.zeros(0)
     weighted = float((gaps**2).sum() / gaps.sum()) if gaps.sum() > 0.0 else 0.0

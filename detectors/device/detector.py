@@ -20,7 +20,7 @@ class DeviceWaits:
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each place that made others wait on their devices, and where the devices' time went."""
-        devices = devices_of(facts.ppg.spans, facts.timeline)
+        devices = devices_of(facts.ppg.spans, facts.timeline, facts.ppg.host, facts.psg)
         members = members_of(devices)
         meetings = meetings_of(devices, members, facts.timeline)
         findings = detect(devices, facts.timeline, facts.psg, members, meetings)

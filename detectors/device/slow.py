@@ -21,14 +21,12 @@ def slow_devices(devices: Devices) -> dict[int, float]:
     if len(ranks) < 2:
         return {}
     width = len(devices.name)
-    seconds, count = np.zeros((len(ranks), width)), np.zeros((len(ranks), width))
-    for row, rank in enumerate(ranks):
-        work = devices.of_rank[rank].work
-        seconds[row] = np.bincount(work.what, work.end_s - work.start_s, width)
-        count[row] = np.bincount(work.what, minlength=width)
-    # Kernels of one name are one kind here, wherever they were launched.
-    names, inverse = np.unique(devices.name, return_inverse=True)
-    by_name = np.zeros((width, len(names)))
+    seconds = np.array([devices.of_rank[rank].seconds for rank in ranks])
+    count = devices.counts().astype(np.float64)
+    # Kernels of one name on inputs of one shape are one kind here, wherever they were launched.
+    names, inverse = np.unique(np.stack((devices.name, devices.inputs)), axis=1, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    by_name = np.zeros((width, names.shape[1]))
     by_name[np.arange(width), inverse] = 1.0
     seconds, count = seconds @ by_name, count @ by_name
     found = {}

@@ -72,9 +72,11 @@ _RESTS = (
 
 def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
+    evidence = finding.evidence
+    if evidence.get("unsampled"):
+        return "Record such a run with samples (scalana run), or profile this rank, to see what it does there."
     if standing := kind_of(finding.kind).advice:
         return standing
-    evidence = finding.evidence
     cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
     line = _source(finding)
     if sentence := _of_line(line, _CALLS):

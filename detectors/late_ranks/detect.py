@@ -68,6 +68,8 @@ class _Run:
     """All waiting, in rank-seconds."""
     recorded_s: float
     """Of all locations together."""
+    sampled: bool
+    """Whether anybody looked at what ranks did between their calls."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ def detect(
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return []
-    run = _Run(timeline, psg, table, replay, total, recorded)
+    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()))
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
@@ -286,6 +288,9 @@ def _kind(candidate: Candidate, finding: Finding, programs: float, run: _Run) ->
     if kind == TargetKind.CARRIED_IN:
         return "carried-in"
     if kind == TargetKind.UNRESOLVED:
+        return "unresolved"
+    if not run.sampled and kind != TargetKind.TRANSFER:
+        finding.evidence["unsampled"] = True
         return "unresolved"
     if kind == TargetKind.TRANSFER:
         return "slow-transfer"

@@ -109,6 +109,51 @@ static PyObject *core_span(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
+static PyObject *core_here(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own == NULL) {
+        return Py_BuildValue("(iL)", 0, -1LL);
+    }
+    return Py_BuildValue("(IL)", (unsigned int)frames_path_of_self(&own->cache), (long long)recorder_current_step());
+}
+
+static PyObject *core_span_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[8];
+    (void)module;
+    if (count != 9) {
+        return PyErr_Format(PyExc_TypeError, "span_at() takes 9 arguments, not %zd", count);
+    }
+    for (Py_ssize_t i = 0; i < 8; i++) {
+        if (!as_int64(args[i], &v[i])) {
+            return NULL;
+        }
+    }
+    const uint64_t start = not_negative(v[3]), end = not_negative(v[4]);
+    span_attribute attributes[MOST_ATTRIBUTES];
+    span_record span = {
+        .type = as_u32(v[0]),
+        .lane = as_u32(v[1]),
+        .name = as_u32(v[2]),
+        .start_ns = start,
+        .duration_ns = end > start ? end - start : 0,
+        .cpu_ns = -1,
+        .path = as_u32(v[5]),
+        .step = v[6],
+        .event = not_negative(v[7]),
+        .attributes = attributes,
+    };
+    recorder_lock();
+    if (recorder_is_on() && span.lane) {
+        span.attribute_count = pairs_locked(args[8], attributes);
+        recorder_span_locked(&span);
+    }
+    recorder_unlock();
+    Py_RETURN_NONE;
+}
+
 /* ---- steps ---- */
 
 static PyObject *core_mark_step(PyObject *module, PyObject *source)
@@ -151,6 +196,10 @@ static PyMethodDef methods[] = {
     {"span", (PyCFunction)(void (*)(void))core_span, METH_FASTCALL,
      "span(type, lane, name, start_ns, end_ns, cpu_ns=-1, event=0, attributes=None): a span of the calling thread's "
      "past. lane is 0 for the thread itself, attributes is a tuple of key ids and values in turns."},
+    {"here", core_here, METH_NOARGS, "here(): id of the caller's call path, and the number of the step, -1 outside of any."},
+    {"span_at", (PyCFunction)(void (*)(void))core_span_at, METH_FASTCALL,
+     "span_at(type, lane, name, start_ns, end_ns, path, step, event, attributes): a span of a lane that is no thread, "
+     "with the path and the step that here() told when it was asked for."},
     {"mark_step", core_mark_step, METH_O, "mark_step(source): a training step ends here, and the next one begins."},
     {"begin_steps", core_begin_steps, METH_NOARGS, "begin_steps(): the first training step begins here."},
     {"current_step", core_current_step, METH_NOARGS, "current_step(): number of the step, -1 outside of any."},

@@ -11,6 +11,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
+from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
@@ -70,7 +71,7 @@ def _action(kind: str) -> Callable[[Function], Function]:
         def action(self: Any, *args: Any, **named: Any) -> Any:
             if session.core is None:
                 return original(self, *args, **named)
-            mark = None
+            mark, on_device = None, -1
             try:
                 microbatch = args[0] if args else _by_name(named)
                 stage, run, name = self.stage_index, runs.current, kind
@@ -85,6 +86,7 @@ def _action(kind: str) -> Callable[[Function], Function]:
                     run.timed.begin(name, stage, microbatch)
                 mark = run.marks[name, stage]
                 mark.__enter__()
+                on_device = marks.begin()
             except Exception as failure:
                 mark = None
                 _patches.failed(f"an action of kind {kind} was not recorded", failure)
@@ -92,6 +94,8 @@ def _action(kind: str) -> Callable[[Function], Function]:
                 return original(self, *args, **named)
             finally:
                 if mark is not None:
+                    if on_device >= 0:
+                        marks.end(on_device, "action", name, ("stage", stage, "microbatch", microbatch))
                     timed = run.timed
                     if timed is not None:
                         _patches.tried("layers are not timed", timed.end)

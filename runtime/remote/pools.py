@@ -150,7 +150,7 @@ def _replying(put: Function, pool: int) -> Function:
         job, number = result[:2]
         # Once the last result is there, the pool may end this process at once.
         calls.reply(_call(pool, _DONE, job, number))
-        calls.write()
+        calls.flush()
         put(result)
 
     return recorded

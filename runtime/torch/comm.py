@@ -16,6 +16,8 @@ from __future__ import annotations
 import sys
 
 from scalana.runtime import session
+from scalana.runtime.device import marks
+from scalana.runtime.device.collectives import collectives, watch_waits
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import futures as torch_futures
 from scalana.runtime.torch import native as torch_native
@@ -52,6 +54,9 @@ def install(c10d: Any) -> None:
     _register_kernels(torch)
     _patch_work(c10d.Work)
     torch_futures.patch(c10d.Work, torch._C.Future)
+    watch_waits(c10d.Work)
+    # Kernels in C++ know nothing of marks on devices: where there are some, those in Python see all calls.
+    marks.when_found(torch_native.detach)
     _patch_cpp_calls(sys.modules["torch.distributed"], torch._C._distributed_c10d)
 
 
@@ -191,6 +196,7 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
             shared.failed(f"a call of c10d::{name} was not recorded", failure)
         if not event:
             return redispatch(keyset.remove(backend_select), *args)
+        on_device = collectives.coming(event, code) if tensor is not None and marks.holds(tensor) else None
         try:
             result = redispatch(keyset.remove(backend_select), *args)
         except BaseException:
@@ -198,12 +204,15 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
             raise
         try:
             work = (result[-1] if type(result) is tuple else result) if has_work else None
+            if on_device is not None:
+                unboxed = torch._C._distributed_c10d.Work.unbox(work) if work is not None else None
+                collectives.launched(on_device, unboxed, waits=bool(bits & _WAITS))
             if work is None or bits & _WAITS:
                 # Without a Work the backend has waited by itself.
                 core.torch_leave(event, work is not None)
             else:
                 results = args[result_place] if not from_api and result_place >= 0 else None
-                _posted(torch, core, event, work, results, tensor is None or tensor.is_cpu)
+                _posted(torch, core, event, work, results, tensor is None or not marks.holds(tensor))
         except Exception as failure:
             core.torch_leave(event, False)
             shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)

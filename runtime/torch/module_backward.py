@@ -22,12 +22,14 @@ MOST_OUTPUTS = 4
 class Pass:
     """One call of a module, as its backward sees it."""
 
-    __slots__ = ("began", "elements", "ends_by_itself", "known", "watch")
+    __slots__ = ("began", "elements", "ends_by_itself", "known", "mark", "watch")
 
     def __init__(self, watch: Backward, known: Known, elements: int) -> None:
         self.watch, self.known, self.elements = watch, known, elements
         self.began = 0
         """ns; 0 while it has not begun, or is over."""
+        self.mark = -1
+        """Where it begins on the stream of the device, -1 where there is none."""
         self.ends_by_itself = False
         """Whether it is seen when the gradients of its inputs are there."""
 
@@ -46,7 +48,8 @@ class Backward:
     Args:
         torch: the module ``torch``.
         now: the clock, ns.
-        write: told of a pass that is over: its module, begin and end, elements of its input.
+        mark: makes a mark on the device, -1 where there is none.
+        write: told of a pass that is over: its module, begin and end, elements of its input, mark where it began.
         failed: told of anything that went wrong.
     """
 
@@ -54,10 +57,11 @@ class Backward:
         self,
         torch: Any,
         now: Callable[[], int],
-        write: Callable[[Known, int, int, int], None],
+        mark: Callable[[], int],
+        write: Callable[[Known, int, int, int, int], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        self.now, self._write, self._failed = now, write, failed
+        self.now, self._mark, self._write, self._failed = now, mark, write, failed
         self._tensor = torch.Tensor
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
         self._task = torch._C._current_graph_task_id
@@ -95,7 +99,7 @@ class Backward:
                 if not other.ends_by_itself and not other.known.holds(one.known):
                     there.remove(other)
                     self._done(other, now)
-            one.began = now
+            one.began, one.mark = now, self._mark()
             there.append(one)
         except Exception as failure:
             self._failed(failure)
@@ -124,7 +128,7 @@ class Backward:
 
     def _done(self, one: Pass, now: int) -> None:
         began, one.began = one.began, 0
-        self._write(one.known, began, now, one.elements)
+        self._write(one.known, began, now, one.elements, one.mark)
 
 
 def nodes_of(values: Any, tensor: type[Any], depth: int = 2) -> Iterable[Any]:

@@ -13,6 +13,7 @@ from _thread import get_ident
 
 from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
+from scalana.runtime.device import marks
 from scalana.runtime.torch.module_backward import Backward, newest
 from scalana.runtime.torch.module_tree import Known, Tree
 
@@ -30,11 +31,13 @@ CALL_NS = 2000
 class Entered:
     """A call of a module that is under way."""
 
-    __slots__ = ("began", "elements", "known", "module", "node")
+    __slots__ = ("began", "elements", "known", "mark", "module", "node")
 
     def __init__(self, module: Any, known: Known, node: Any, elements: int) -> None:
         self.module, self.known, self.node, self.elements = module, known, node, elements
         self.began = 0
+        self.mark = -1
+        """On the stream of the device, -1 where there is none."""
 
 
 class ModuleTimes:
@@ -53,6 +56,8 @@ class ModuleTimes:
         self._calls: dict[int, list[Entered]] = {}
         """Of every thread, from the outermost inwards."""
         self._backward: Any = None
+        self._device: Any = None
+        """Marks on the device that the program uses, None for none."""
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
@@ -90,9 +95,10 @@ class ModuleTimes:
         if not self._keys:
             self._type = core.span_types.index("module")
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
-        self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
+        self._backward = self._backward or Backward(self._torch, core.now, self._mark, self._passed, self.failed)
         self._backward.forget()
         self._calls.clear()
+        self._device = marks.pool()
         self._spent, self._began = 0, core.now()
         self._attach()
 
@@ -160,6 +166,7 @@ class ModuleTimes:
                         elements = args[0].numel()
             entered = Entered(module, known, node, elements)
             calls.append(entered)
+            entered.mark = self._mark()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)
@@ -175,7 +182,7 @@ class ModuleTimes:
                 return
             known, torch = entered.known, self._torch
             direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
-            self._write(known, direction, entered.began, now, entered.elements)
+            self._write(known, direction, entered.began, now, entered.elements, entered.mark)
             if torch.is_grad_enabled() and not _compiled_autograd():
                 node = entered.node
                 with torch._C.DisableTorchFunction():
@@ -198,11 +205,15 @@ class ModuleTimes:
 
     # ---- spans ----
 
-    def _passed(self, known: Known, began: int, ended: int, elements: int) -> None:
+    def _passed(self, known: Known, began: int, ended: int, elements: int, mark: int) -> None:
         self._spent += CALL_NS
-        self._write(known, BACKWARD, began, ended, elements)
+        self._write(known, BACKWARD, began, ended, elements, mark)
 
-    def _write(self, known: Known, direction: int, began: int, ended: int, elements: int) -> None:
+    def _mark(self) -> int:
+        """A mark on the device, -1 where there is none."""
+        return self._device.mark() if self._device is not None else -1
+
+    def _write(self, known: Known, direction: int, began: int, ended: int, elements: int, mark: int) -> None:
         if not known.attributes:
             known.name_id = session.core.intern(known.name)
             keys = self._keys
@@ -211,6 +222,9 @@ class ModuleTimes:
             )
         attributes = known.attributes[direction] + (elements,)
         session.core.span(self._type, 0, known.name_id, began, ended, -1, 0, attributes)
+        if mark >= 0:
+            told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
+            self._device.span(mark, self._device.mark(), "module", known.name, told)
 
 
 def _is_pipeline() -> bool:

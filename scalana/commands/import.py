@@ -20,7 +20,10 @@ examples:
   scalana import traces/ -o run --source ~/project
   scalana import traces.tar -o run --format json
 
-formats: kineto (Chrome traces of torch.profiler), plain or .gz, in folders or in a .tar
+  scalana import /tmp/nccl_trace_rank_* -o run
+
+formats: kineto (Chrome traces of torch.profiler) and dumps of PyTorch's flight recorder (pickles or JSON), plain or
+.gz, in folders or in a .tar
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:

@@ -63,6 +63,8 @@ class Call:
     """Number in its group, -1 where the trace does not say."""
     peer: int = -1
     """World rank of the other side of a message, -1 where it is none or is not known."""
+    identity: str = ""
+    """What the trace calls the operation on all of its ranks (``Comms Id``), empty where it does not."""
 
 
 def operation_of(*names: str) -> int:
@@ -135,6 +137,8 @@ def number_calls(ranks: Sequence[int], calls: Sequence[list[Call]]) -> list[str]
     for members in groups.values():
         if all(call.seq >= 0 for own in members.values() for call in own):
             continue
+        if _number_by_identity(list(members.values())):
+            continue
         first = max(members, key=lambda rank: len(members[rank]))
         shifts = {rank: _shift(members[first], own) for rank, own in members.items()}
         lowest = min(shifts.values())
@@ -150,6 +154,25 @@ def number_calls(ranks: Sequence[int], calls: Sequence[list[Call]]) -> list[str]
                 f"{'later' if few is late else 'earlier'} than the others: operations are matched by their ends"
             )
     return notes
+
+
+def _number_by_identity(calls: list[list[Call]]) -> bool:
+    """Number the calls of a group by what the traces call their operations; whether they do, each by a name of its own.
+
+    They are numbered in the order in which the first rank came to them.
+    """
+    begun: dict[str, int] = {}
+    for own in calls:
+        names = {call.identity for call in own}
+        if "" in names or len(names) < len(own):
+            return False
+        for call in own:
+            begun[call.identity] = min(call.start_ns, begun.get(call.identity, call.start_ns))
+    number = {identity: place for place, identity in enumerate(sorted(begun, key=lambda name: (begun[name], name)))}
+    for own in calls:
+        for call in own:
+            call.seq = number[call.identity]
+    return True
 
 
 def _shift(reference: list[Call], own: list[Call]) -> int:

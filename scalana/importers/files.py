@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from scalana.importers.errors import TraceError
 
 SUFFIXES = (".json", ".json.gz", ".trace", ".trace.gz")
 """Of files that are taken from a folder or an archive; one that is named itself may be called anything."""
+_NAMED_BY_RANK = re.compile(r"(?:rank|trace|dump)[-_ ]?\d+(?:\.pkl|\.pickle|\.bin|\.gz)*$")
+"""What flight recorders call their files, likewise."""
 _TAR = (".tar", ".tar.gz", ".tgz")
 _GZIP = b"\x1f\x8b"
 
@@ -26,6 +29,8 @@ class TraceFile:
     """As it is told to people."""
     open: Callable[[], IO[bytes]]
     """Opens it, with compression taken off."""
+    written_ns: int = 0
+    """When it was written, since 1970; 0 if it is not known."""
 
 
 def trace_files(paths: Sequence[str]) -> list[TraceFile]:
@@ -43,14 +48,18 @@ def trace_files(paths: Sequence[str]) -> list[TraceFile]:
     return found
 
 
+def _may_be_trace(name: str) -> bool:
+    return name.endswith(SUFFIXES) or _NAMED_BY_RANK.search(name) is not None
+
+
 def _below(path: str) -> Iterator[TraceFile]:
     if os.path.isdir(path):
         for folder, folders, names in os.walk(path):
             folders.sort()
             for name in sorted(names):
                 file = os.path.join(folder, name)
-                if name.endswith(SUFFIXES):
-                    yield TraceFile(file, lambda file=file: _opened(file))  # type: ignore[misc]
+                if _may_be_trace(name):
+                    yield TraceFile(file, lambda file=file: _opened(file), _written_ns(file))  # type: ignore[misc]
                 elif name.endswith(_TAR):
                     yield from _members(file)
     elif not os.path.exists(path):
@@ -58,7 +67,14 @@ def _below(path: str) -> Iterator[TraceFile]:
     elif path.endswith(_TAR):
         yield from _members(path)
     else:
-        yield TraceFile(path, lambda: _opened(path))
+        yield TraceFile(path, lambda: _opened(path), _written_ns(path))
+
+
+def _written_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _members(path: str) -> Iterator[TraceFile]:
@@ -68,7 +84,7 @@ def _members(path: str) -> Iterator[TraceFile]:
     except (OSError, tarfile.TarError, EOFError) as error:
         raise TraceError(f"{path}: cannot be read as an archive: {error}") from error
     for name in names:
-        if name.endswith(SUFFIXES) and not os.path.basename(name).startswith("._"):
+        if _may_be_trace(name) and not os.path.basename(name).startswith("._"):
             yield TraceFile(f"{path}:{name}", lambda name=name: _member(path, name))  # type: ignore[misc]
 
 

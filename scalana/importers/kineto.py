@@ -63,7 +63,7 @@ def read(file: TraceFile) -> RankTrace:
     except (OSError, EOFError) as error:
         raise TraceError(f"{file.name}: cannot be read: {error}") from error
     trace.damage = stream.damage
-    trace.names, trace.tracks = list(taker.names), list(taker.tracks)
+    trace.names, trace.tracks, trace.inputs = list(taker.names), list(taker.tracks), list(taker.inputs)
     if not len(trace.events):
         why = f" ({trace.damage})" if trace.damage else ""
         raise TraceError(f"{file.name}: holds no operator, kernel or annotation with a begin and an end{why}")
@@ -77,6 +77,7 @@ class _Taker:
     def __init__(self, trace: RankTrace) -> None:
         self._trace = trace
         self.names: dict[str, int] = {}
+        self.inputs: dict[str, int] = {}
         self.tracks: dict[Track, int] = {}
         self._track_of: dict[tuple[Any, Any, bool], int] = {}
         self._kind_of: dict[Any, Kind | None] = {}
@@ -88,10 +89,11 @@ class _Taker:
         events = trace.events
         kind_of, names, track_of, telling = self._kind_of, self.names, self._track_of, self._telling
         add_kind, add_track, add_name = events.kind.append, events.track.append, events.name.append
-        add_start, add_duration, add_correlation = (
+        add_start, add_duration, add_correlation, add_inputs = (
             events.start_ns.append,
             events.duration_ns.append,
             events.correlation.append,
+            events.inputs.append,
         )
         for event in piece:
             try:
@@ -116,7 +118,7 @@ class _Taker:
                 if track is None:
                     track = track_of[at] = self._track(*at)
                 arguments = event.get("args")
-                correlation = -1
+                correlation = inputs = -1
                 if arguments:
                     if kind <= Kind.RUNTIME:
                         correlation = int(arguments.get("correlation", -1))
@@ -125,6 +127,8 @@ class _Taker:
                     tells = telling.get(name)
                     if tells is None:
                         tells = telling[name] = _TELLING.search(name) is not None
+                    if kind == Kind.OPERATOR and (shapes := arguments.get("Input Dims")):
+                        inputs = self.inputs.setdefault(_shapes(shapes), len(self.inputs))
                     stack = kind == Kind.OPERATOR and arguments.get("Call stack")
                     if tells or stack or kind == Kind.COPY:
                         trace.arguments[len(events)] = arguments
@@ -138,12 +142,19 @@ class _Taker:
             add_start(start_ns)
             add_duration(duration_ns)
             add_correlation(correlation)
+            add_inputs(inputs)
             if kind == Kind.PYTHON:
                 trace.has_python = True
 
     def _track(self, process: Any, thread: Any, device: bool) -> int:
         thread = str(thread).removeprefix("stream ") if device else str(thread)
         return self.tracks.setdefault(Track(str(process), thread, device), len(self.tracks))
+
+
+def _shapes(told: Any) -> str:
+    """Shapes of tensors as a text: ``64x128, 128x256``; what is no tensor has none."""
+    shapes = told if isinstance(told, list) else []
+    return ", ".join("x".join(map(str, shape)) for shape in shapes if isinstance(shape, list) and shape)
 
 
 def _tell(trace: RankTrace, header: dict[str, Any]) -> None:

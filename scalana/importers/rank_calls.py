@@ -146,6 +146,7 @@ def _of_kernel(trace: RankTrace, host: Host, row: int) -> Call:
         nbytes_of(arguments),
         seq if isinstance(seq, int) else -1,
         _peer(operation, arguments, ranks),
+        str(arguments.get("Comms Id", "")),
     )
 
 

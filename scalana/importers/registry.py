@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from scalana.importers import kineto
+from scalana.importers import flight_dump, flight_run, kineto, write_run
 from scalana.importers.errors import TraceError
 from scalana.importers.files import TraceFile, trace_files
+from scalana.importers.flight_dump import Dump
 from scalana.importers.trace import RankTrace
-from scalana.importers.write_run import write
+
+Trace = RankTrace | Dump
+"""What is read of one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +23,15 @@ class Format:
     name: str
     recognises: Callable[[bytes], bool]
     """Whether a file may be one, by its first 512 bytes."""
-    read: Callable[[TraceFile], RankTrace]
+    read: Callable[[TraceFile], Trace]
+    write: Callable[[Any, str, str, Sequence[str], Sequence[str]], None]
+    """Makes the run folder of what was read of all files."""
 
 
-FORMATS = (Format("kineto", kineto.recognises, kineto.read),)
+FORMATS = (
+    Format("flight recorder", flight_dump.recognises, flight_dump.read, flight_run.write),
+    Format("kineto", kineto.recognises, kineto.read, write_run.write),
+)
 """In the order in which they are asked."""
 
 
@@ -40,22 +49,29 @@ def import_traces(paths: Sequence[str], folder: str, source: str) -> None:
         OSError: it cannot be written.
     """
     notes: list[str] = []
-    traces: list[RankTrace] = []
+    traces: list[Trace] = []
+    formats: dict[str, tuple[Format, str]] = {}
     for file in trace_files(paths):
         try:
-            traces.append(_read(file))
+            form = _format(file)
+            traces.append(form.read(file))
+            formats.setdefault(form.name, (form, file.name))
         except TraceError as error:
             if file.name in paths:
                 raise
             notes.append(f"left out: {error}")
     if not traces:
         raise TraceError(notes[0].removeprefix("left out: "))
+    if len(formats) > 1:
+        listed = ", ".join(f"{name} ({name_of})" for name, (_, name_of) in formats.items())
+        raise TraceError(f"traces of different tools do not make one run: {listed}; import them one by one")
+    ((form, _),) = formats.values()
     notes += _ranks(traces)
     traces.sort(key=lambda trace: trace.rank)
-    write(traces, folder, source, ["import", *paths], notes)
+    form.write(traces, folder, source, ["import", *paths], notes)
 
 
-def _read(file: TraceFile) -> RankTrace:
+def _format(file: TraceFile) -> Format:
     try:
         with file.open() as opened:
             beginning = opened.read(512)
@@ -67,10 +83,10 @@ def _read(file: TraceFile) -> RankTrace:
     if found is None:
         known = ", ".join(one.name for one in FORMATS)
         raise TraceError(f"{file.name}: is no trace of a format that can be imported ({known})")
-    return found.read(file)
+    return found
 
 
-def _ranks(traces: list[RankTrace]) -> list[str]:
+def _ranks(traces: list[Trace]) -> list[str]:
     """See to it that every trace has a rank of its own; returns what to tell of it.
 
     Raises:

@@ -45,6 +45,8 @@ class Columns:
     duration_ns: array[int] = field(default_factory=lambda: array("q"))
     correlation: array[int] = field(default_factory=lambda: array("q"))
     """Joins what is launched with its launch; -1 for none."""
+    inputs: array[int] = field(default_factory=lambda: array("l"))
+    """Row in :attr:`RankTrace.inputs`, -1 where the trace has none."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -66,6 +68,8 @@ class RankTrace:
     """World ranks of process groups, by name."""
     events: Columns = field(default_factory=Columns)
     names: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    """Shapes of what operators are given, each once."""
     tracks: list[Track] = field(default_factory=list)
     arguments: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Of events that have more to tell, by row."""

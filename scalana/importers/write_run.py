@@ -127,6 +127,7 @@ class _RankWriter:
         self.thread: dict[int, int] = {}
         self.group: dict[tuple[str, tuple[int, ...]], int] = {}
         self._frames: dict[tuple[int, int], list[Frame]] = {}
+        self._inputs: dict[int, int] = {}
 
     def moment(self, time_ns: int) -> int:
         """A time on the axis of the records."""
@@ -286,6 +287,8 @@ class _RankWriter:
                     attributes["launcher"] = self.thread.get(int(host.track[by]), 0)
                 if row in operation:
                     attributes["collective"] = BY_CODE[operation[row]].name
+                elif kind == Kind.KERNEL and (inputs := self._inputs_of(by)):
+                    attributes["inputs"] = inputs
                 elif kind == Kind.COPY and isinstance(trace.arguments.get(row, {}).get("bytes"), int):
                     attributes["bytes"] = trace.arguments[row]["bytes"]
                 writer.span(
@@ -299,6 +302,17 @@ class _RankWriter:
                     step=_step_at(steps, since if by >= 0 else begin),
                     attributes=attributes,
                 )
+
+    def _inputs_of(self, row: int) -> str:
+        """Shapes of what the innermost operator around an event was given, empty where the trace does not say them."""
+        chain, known, own = [], self._inputs, self.trace.events.inputs
+        while row >= 0 and row not in known and own[row] < 0:
+            chain.append(row)
+            row = int(self.host.around[row])
+        found = -1 if row < 0 else known.get(row, own[row])
+        for inner in chain:
+            known[inner] = found
+        return self.trace.inputs[found] if found >= 0 else ""
 
     def _activity(self, track: int) -> None:
         """Write what a thread did, tick by tick: as samples, and as spans of what did not change."""

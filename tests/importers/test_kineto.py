@@ -136,7 +136,7 @@ def test_events_that_make_no_sense_are_counted(tmp_path):
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"\x7fELF", "no trace of a format that can be imported (kineto)"),
+        (b"\x7fELF", "no trace of a format that can be imported (flight recorder, kineto)"),
         (b'{"a": 1}', "has no list traceEvents"),
         (b'{"traceEvents": []}', "holds no operator, kernel or annotation"),
         (b'{"traceEvents": [{"ph": "X", "na', "the file ends in the middle"),
@@ -217,3 +217,31 @@ def test_the_events_of_a_file_in_pieces(monkeypatch):
 )
 def test_operations_by_their_many_names(names, operation):
     assert BY_CODE[operation_of(*names)].name == operation
+
+
+def test_operations_are_matched_by_their_ids_where_there_are_no_numbers(tmp_path):
+    """A rank that lacks an operation in the middle would be matched wrongly by order."""
+    folder = JOB.write(tmp_path / "traces")
+    for rank in range(2):
+        file = folder / f"rank{rank}.json"
+        trace = json.loads(file.read_text())
+        left_out = set()
+        for event in trace["traceEvents"]:
+            if event["name"] == "record_param_comms":
+                number = event["args"].pop("Seq")
+                event["args"]["Comms Id"] = f"9{number:x}77"
+                if rank == 0 and number == 1:
+                    left_out.add(event["ts"])
+        assert len(left_out) == (rank == 0)
+        if rank == 0:
+            (begin,) = left_out
+            launch = next(
+                e for e in trace["traceEvents"] if e["name"] == "cudaLaunchKernel" and begin < e["ts"] < begin + 50
+            )
+            correlation = launch["args"]["correlation"]
+            trace["traceEvents"] = [e for e in trace["traceEvents"] if e["args"].get("correlation") != correlation]
+        file.write_text(json.dumps(trace))
+    report = run_of(folder, tmp_path)
+    (finding,) = report.findings
+    assert (finding.kind, finding.ranks, finding.function) == ("device-late", [1], "aten::sort")
+    assert sorted(report.ppg.timeline.instances.complete.tolist()) == [False, True, True, True]

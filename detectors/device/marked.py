@@ -1,0 +1,85 @@
+"""Marks on a stream, as a job records them around modules and collectives, as what the device did.
+
+Between two marks that follow each other the device did what was launched between them. From when the host recorded
+the later one, all of that is launched, and the device is busy with it up to that mark. Before, the device may have
+waited for the host: how much of that it worked is not known. It counts as none of it, but for the time in which the
+host itself waited for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+
+_LITTLE = 0.25
+"""Part of a stretch for which the host was still launching, up to which the device is taken to have been busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What is between two marks each; of one rank, in any order."""
+
+    start_s: FloatArray
+    """``[spans]``"""
+    end_s: FloatArray
+    """``[spans]``"""
+    start_host_s: FloatArray
+    """When the host recorded the mark where it begins ``[spans]``."""
+    end_host_s: FloatArray
+    """When it recorded that where it ends ``[spans]``."""
+    communicates: BoolArray
+    """Whether it is the device's side of a collective ``[spans]``."""
+
+
+def work_of(spans: Marked, idle_s: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Begin, end and innermost span (-1 for none) of the stretches in which the device worked ``[stretches]``.
+
+    Args:
+        spans: of one rank.
+        idle_s: begins and ends of stretches in which the host waited for the device ``[waits]``, in order.
+    """
+    count = len(spans.start_s)
+    times = np.concatenate((spans.start_s, spans.end_s))
+    of = np.tile(np.arange(count), 2)
+    ends = np.repeat([False, True], count)
+    # At one moment what began last ends first, and then others begin.
+    order = np.lexsort((np.where(ends, -spans.start_s[of], spans.start_s[of]), ~ends, times))
+    begins, stops, inside = [], [], []
+    open_: list[int] = []
+    before = 0.0
+    for place, mark in enumerate(order.tolist()):
+        span, ending, time = int(of[mark]), bool(ends[mark]), float(times[mark])
+        launched = float(spans.end_host_s[span] if ending else spans.start_host_s[span])
+        waits = ending and bool(spans.communicates[span])
+        if place and time > before and not waits:
+            innermost = open_[-1] if open_ else -1
+            known = min(max(launched, before), time)
+            if known - before < _LITTLE * (time - before):
+                known = before
+            for low, high in (*_overlaps(before, known, idle_s), (known, time)):
+                if high > low:
+                    begins.append(low)
+                    stops.append(high)
+                    inside.append(innermost)
+        before = max(before, time)
+        if spans.communicates[span]:
+            continue
+        if ending:
+            if span in open_:
+                open_.remove(span)
+        else:
+            open_.append(span)
+    return np.array(begins, np.float64), np.array(stops, np.float64), np.array(inside, np.int64)
+
+
+def _overlaps(begin_s: float, end_s: float, stretches: tuple[FloatArray, FloatArray]) -> list[tuple[float, float]]:
+    starts, ends = stretches
+    low, high = int(np.searchsorted(ends, begin_s)), int(np.searchsorted(starts, end_s))
+    return [
+        (max(float(starts[row]), begin_s), min(float(ends[row]), end_s))
+        for row in range(low, high)
+        if min(float(ends[row]), end_s) > max(float(starts[row]), begin_s)
+    ]

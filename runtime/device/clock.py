@@ -1,0 +1,40 @@
+"""Where the clock of a device lies on that of the host.
+
+An event comes no earlier than it was recorded, and no later than it was first seen to have come. So each bounds by how
+much the two clocks differ, the closer the less time passed in between; nobody has to wait for anything.
+"""
+
+from __future__ import annotations
+
+_NEVER = 1 << 62
+
+
+class ClockBounds:
+    """What is known of one device's clock in one step; times in ns."""
+
+    def __init__(self) -> None:
+        self.low_ns, self.high_ns = -_NEVER, _NEVER
+
+    def recorded(self, host_ns: int, device_ns: int) -> None:
+        """An event was recorded at a moment of the host, and came at one of the device."""
+        self.low_ns = max(self.low_ns, host_ns - device_ns)
+
+    def seen(self, host_ns: int, device_ns: int) -> None:
+        """An event had come by a moment of the host."""
+        self.high_ns = min(self.high_ns, host_ns - device_ns)
+
+    @property
+    def offset_ns(self) -> int:
+        """What to add to a moment of the device to have that of the host."""
+        if self.low_ns == -_NEVER:
+            return self.high_ns
+        if self.high_ns == _NEVER or self.high_ns <= self.low_ns:
+            return self.low_ns
+        return (self.low_ns + self.high_ns) // 2
+
+    @property
+    def uncertain_ns(self) -> int:
+        """By how much that may be wrong, -1 where it is not known."""
+        if self.low_ns == -_NEVER or self.high_ns == _NEVER:
+            return -1
+        return max(self.high_ns - self.low_ns, 0) // 2

@@ -1,0 +1,48 @@
+"""Wrappers around functions of libraries."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+
+
+class Loader:
+    """What a library has."""
+
+    def load(self, number: int) -> tuple[int, str]:
+        return number, sys._getframe(1).f_code.co_name
+
+
+def test_a_wrapper_goes_by_the_name_of_what_it_wraps() -> None:
+    """Samples name code objects: a report is to say ``Loader.load``, as without recording."""
+    library: Any = type("Loader", (Loader,), {"load": Loader.load})
+
+    def wrap(inner: Any) -> Any:
+        def recorded(self: object, number: int) -> Any:
+            return inner(self, number)
+
+        return recorded
+
+    Patches("library").wrap(library, "load", wrap, "loads")
+    assert library.load is not Loader.load and library().load(3) == (3, "load")
+    assert library.load.__code__.co_name == "load"
+
+
+def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(session, "note", notes.append)
+    Patches("library").wrap(SimpleNamespace(__name__="module"), "gone", lambda inner: inner, "loads")
+    assert notes == ["library: gone is not where it was: loads are not recorded"]
+
+
+def test_a_wrapper_that_is_no_function_is_left_as_it_is() -> None:
+    owner = SimpleNamespace(work=lambda: 1)
+    made = type("Made", (), {"__call__": lambda self: 2})()
+    Patches("library").wrap(owner, "work", lambda inner: made, "work")
+    assert owner.work is made and owner.work() == 2
