@@ -179,6 +179,13 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
+def waited(call: int, since: tuple[int, int], until: tuple[int, int]) -> None:
+    """This thread has waited for a result, from and to moments that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _RESULT, call, _BLOCKING, since, until)
+
+
 def expect(closed: int = 0) -> int:
     """This thread begins to wait for a message; ``closed`` is what it has waited for if there never comes one."""
     return _begin(_GET, closed)

@@ -30,6 +30,7 @@ def recorded(folder: Path, *case: str) -> tuple[Analysis, float]:
     [
         # The main process, and the two other workers, which have nothing to do.
         (("executor_slow_task",), "slow task", "worker", (3, 3)),
+        (("event_loop",), "slow task", "worker", (3, 3)),
         # Two workers, which are there from the second of four rounds on.
         (("executor_slow_driver",), "slow driver", "the main process", (1.5, 1.5)),
         # A pool ends its workers as soon as it is left: it is not known that they waited up to then.

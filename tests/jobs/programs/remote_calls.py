@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing as mp
 import sys
 import time
@@ -26,6 +27,17 @@ def executor_slow_task() -> float:
     """One of the calls takes long, and its pool has nothing else to do meanwhile."""
     with ProcessPoolExecutor(3) as pool:
         return sum(future.result() for future in as_completed([pool.submit(task, n) for n in range(TASKS)]))
+
+
+def event_loop() -> float:
+    """The same from a loop that waits for all of them."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        with ProcessPoolExecutor(3) as pool:
+            return sum(await asyncio.gather(*(loop.run_in_executor(pool, task, n) for n in range(TASKS))))
+
+    return asyncio.run(main())
 
 
 def step(number: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures as futures
 import inspect
 import multiprocessing as mp
@@ -51,6 +52,12 @@ def echo(pipe, things):
     things.task_done()
 
 
+async def awaited(pool):
+    loop = asyncio.get_running_loop()
+    some = [loop.run_in_executor(pool, function, 3) for function in (double, fail)]
+    return [str(result) for result in await asyncio.gather(*some, asyncio.sleep(0.01, 1), return_exceptions=True)]
+
+
 def executors(context):
     with futures.ProcessPoolExecutor(2, mp_context=context) as pool:
         print(list(pool.map(double, range(5), chunksize=2)))
@@ -73,6 +80,7 @@ def executors(context):
     with futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         tell("died", pool.submit(die, 3).result)
         tell("nested", pool.submit(nested, 5).result)
+        print("loop", asyncio.run(awaited(pool)))
     with futures.ThreadPoolExecutor(2) as pool:
         print("threads", list(pool.map(double, range(3))), pool.submit(double, 4).result())
 
