@@ -2,8 +2,9 @@
 
 It begins when the node that made an output runs, and ends when the node that made the newest input does: the engine
 runs what is newer first, so that nothing of the module is left by then. Hooks on nodes change no graph and no tensor,
-as hooks around the backward of modules would. Where no input has a gradient (an embedding, the model itself) it ends
-with the next module that is not inside of it, or with the whole backward.
+as hooks around the backward of modules would. Where another module made that input, it ends as that one begins; and
+where no input has a gradient (an embedding, the model itself), with the next module that is not inside of it, or with
+the whole backward.
 """
 
 from __future__ import annotations
@@ -63,10 +64,13 @@ class Backward:
         self._task = torch._C._current_graph_task_id
         self._open: dict[int, list[Pass]] = {}
         """By the number of the backward."""
+        self._made: set[int] = set()
+        """Numbers of the nodes that made outputs of modules."""
 
     def forget(self) -> None:
         """Nothing is under way."""
         self._open.clear()
+        self._made.clear()
 
     def follow(self, known: Known, node: Any, elements: int, outputs: Any) -> None:
         """Watch the backward of a call that has just returned; ``node`` made its newest input, None for none."""
@@ -75,8 +79,9 @@ class Backward:
             if output is node or number >= MOST_OUTPUTS:
                 continue  # it hands on what it was given
             followed = followed or Pass(self, known, elements)
+            self._made.add(output._sequence_nr())
             output.register_prehook(followed.begins)
-        if followed is not None and node is not None:
+        if followed is not None and node is not None and node._sequence_nr() not in self._made:
             followed.ends_by_itself = True
             node.register_prehook(followed.ends)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside a backward, of a checkpoint."""
-CALL_NS = 2000
-"""What a hooked call of a module takes beside our own code."""
+CALL_NS, PASS_NS = 6000, 16000
+"""What a call of a module takes by its hooks, and a backward of one, beside what is measured: about as much."""
 
 
 class Entered:
@@ -56,7 +56,7 @@ class ModuleTimes:
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
-        self._began = self._spent = 0
+        self._began = self.spent_ns = 0
         self._broken = False
 
     def new_record(self) -> None:
@@ -76,7 +76,7 @@ class ModuleTimes:
             self._step = number
             if self._handles:
                 self.off()
-                self.chosen.cost(self._spent, session.core.now() - self._began)
+                self.chosen.cost(self.spent_ns, session.core.now() - self._began)
             if number in self.chosen and not _is_pipeline():
                 self.on()
         except Exception as failure:
@@ -93,7 +93,7 @@ class ModuleTimes:
         self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
         self._backward.forget()
         self._calls.clear()
-        self._spent, self._began = 0, core.now()
+        self.spent_ns, self._began = 0, core.now()
         self._attach()
 
     def off(self) -> None:
@@ -153,11 +153,13 @@ class ModuleTimes:
                 known = self._tree.learn(module, calls[-1].known if calls else None)
             node, elements = None, -1
             if args:
-                with torch._C.DisableTorchFunction():
-                    if torch.is_grad_enabled():
+                first = args[0]
+                if type(first) is torch.Tensor and len(args) == 1 and not torch._C._len_torch_function_stack():
+                    node, elements = first.grad_fn, first.numel()
+                else:
+                    with torch._C.DisableTorchFunction():
                         node = newest(args, torch.Tensor)
-                    if type(args[0]) is torch.Tensor:
-                        elements = args[0].numel()
+                        elements = first.numel() if type(first) is torch.Tensor else -1
             entered = Entered(module, known, node, elements)
             calls.append(entered)
             entered.began = session.core.now()
@@ -182,7 +184,7 @@ class ModuleTimes:
                     if node is None and len(rest) > 1 and rest[0]:
                         node = newest(rest[0], torch.Tensor)
                     self._backward.follow(known, node, entered.elements, rest[-1])
-            self._spent += CALL_NS + session.core.now() - now
+            self.spent_ns += CALL_NS + session.core.now() - now
         except Exception as failure:
             self.failed(failure)
 
@@ -199,7 +201,7 @@ class ModuleTimes:
     # ---- spans ----
 
     def _passed(self, known: Known, began: int, ended: int, elements: int) -> None:
-        self._spent += CALL_NS
+        self.spent_ns += PASS_NS
         self._write(known, BACKWARD, began, ended, elements)
 
     def _write(self, known: Known, direction: int, began: int, ended: int, elements: int) -> None:
