@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-_EVERY, _TAKEN = 16, (2, 3)
+from scalana.runtime.chosen_steps import is_chosen
 
 
 def is_sampled(step: int) -> bool:
     """Whether a training step is one of those; outside of steps none is."""
-    return step >= 0 and step % _EVERY in _TAKEN
+    return is_chosen(step)

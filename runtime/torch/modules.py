@@ -13,7 +13,8 @@ from _thread import get_ident
 
 from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
-from scalana.runtime.torch.module_backward import Backward, newest
+from scalana.runtime.device import marks
+from scalana.runtime.torch.module_backward import Backward, Pass, newest
 from scalana.runtime.torch.module_tree import Known, Tree
 
 TYPE_CHECKING = False
@@ -30,11 +31,13 @@ CALL_NS, PASS_NS = 6000, 16000
 class Entered:
     """A call of a module that is under way."""
 
-    __slots__ = ("began", "elements", "known", "module", "node")
+    __slots__ = ("began", "elements", "known", "mark", "module", "node")
 
     def __init__(self, module: Any, known: Known, node: Any, elements: int) -> None:
         self.module, self.known, self.node, self.elements = module, known, node, elements
         self.began = 0
+        self.mark = -1
+        """On the device, when it began."""
 
 
 class ModuleTimes:
@@ -53,6 +56,8 @@ class ModuleTimes:
         self._calls: dict[int, list[Entered]] = {}
         """Of every thread, from the outermost inwards."""
         self._backward: Any = None
+        self._pool: Any = None
+        """Marks on the device, where there is one."""
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
@@ -92,6 +97,7 @@ class ModuleTimes:
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
         self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
         self._backward.forget()
+        self._pool = self._backward.pool = marks.pool()
         self._calls.clear()
         self.spent_ns, self._began = 0, core.now()
         self._attach()
@@ -162,6 +168,8 @@ class ModuleTimes:
                         elements = first.numel() if type(first) is torch.Tensor else -1
             entered = Entered(module, known, node, elements)
             calls.append(entered)
+            if self._pool is not None:
+                entered.mark = self._pool.mark()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)
@@ -177,7 +185,7 @@ class ModuleTimes:
                 return
             known, torch = entered.known, self._torch
             direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
-            self._write(known, direction, entered.began, now, entered.elements)
+            self._write(entered, direction, now)
             if torch.is_grad_enabled() and not _compiled_autograd():
                 node = entered.node
                 with torch._C.DisableTorchFunction():
@@ -200,19 +208,23 @@ class ModuleTimes:
 
     # ---- spans ----
 
-    def _passed(self, known: Known, began: int, ended: int, elements: int) -> None:
+    def _passed(self, one: Pass, now: int) -> None:
         self.spent_ns += PASS_NS
-        self._write(known, BACKWARD, began, ended, elements)
+        self._write(one, BACKWARD, now)
 
-    def _write(self, known: Known, direction: int, began: int, ended: int, elements: int) -> None:
+    def _write(self, one: Entered | Pass, direction: int, ended: int) -> None:
+        known = one.known
         if not known.attributes:
             known.name_id = session.core.intern(known.name)
             keys = self._keys
             known.attributes = tuple(
                 (keys[0], word, keys[1], known.kind, keys[2], known.root, keys[3]) for word in DIRECTIONS
             )
-        attributes = known.attributes[direction] + (elements,)
-        session.core.span(self._type, 0, known.name_id, began, ended, -1, 0, attributes)
+        attributes = known.attributes[direction] + (one.elements,)
+        session.core.span(self._type, 0, known.name_id, one.began, ended, -1, 0, attributes)
+        if one.mark >= 0:
+            told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
+            self._pool.span(one.mark, self._pool.mark(), "module", known.name, told)
 
 
 def _is_pipeline() -> bool:
