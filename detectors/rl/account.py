@@ -92,6 +92,8 @@ class RLAccount:
     what_if: list[Prediction] = field(default_factory=list)
     picture: StepPicture | None = None
     """The step in which most was waited."""
+    first_step: int = 0
+    """Number of the first step."""
 
     @property
     def shares(self) -> dict[str, float]:

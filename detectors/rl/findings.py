@@ -209,8 +209,8 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
         if other != rank:
-            name = known.ppg.run.names.one
-            found.append(f"sums of tokens: {name(rank)} has {here} in step {steps[worst]}, {name(other)} has {most}")
+            name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
+            found.append(f"sums of tokens: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
         found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
@@ -111,6 +112,8 @@ class Loop:
     """Line of the program at which they do, 0 for none ``[doings]``."""
     bytes: FloatArray
     """Bytes that phases say they move ``[doings]``."""
+    first: int = 0
+    """Number of the first step: another than 0 where only a part of a run is looked at."""
 
     @property
     def total_s(self) -> float:
@@ -152,11 +155,16 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     if not steps or len(main) < timeline.ranks:
         return None
     end_s = max(part.end_s[-1] for part in pieces.values())
-    processes = []
-    for rank, part in pieces.items():
-        all_bounds = [*bounds[rank], end_s]
-        location = int(main[timeline.locations.rank[main] == rank][0])
-        processes.append(_process(timeline, location, wait_s, part, np.array(all_bounds[: steps + 1])))
+    locations = np.array([int(main[timeline.locations.rank[main] == rank][0]) for rank in pieces])
+    kept = part_of_loop(
+        np.array([[*bounds[rank], end_s][: steps + 1] for rank in pieces]),
+        timeline.locations.start_s[locations],
+        timeline.locations.end_s[locations],
+    )
+    steps = kept.bounds_s.shape[1] - 1
+    processes = [
+        _process(timeline, int(locations[rank]), wait_s, part, kept.bounds_s[rank]) for rank, part in pieces.items()
+    ]
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
     trajectories = _trajectories(spans, processes)
     phase_tokens = _phase_tokens(spans, rows, meaning, processes, steps)
@@ -173,7 +181,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             lines = spans.line[rows[those]][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
             moved[doing] = np.nansum(size[those])
-    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved)
+    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved, kept.first)
 
 
 def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:

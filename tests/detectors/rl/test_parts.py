@@ -13,6 +13,7 @@ from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
 from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
+from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.report.rl_svg import svg
 
@@ -42,6 +43,20 @@ def test_parts_of_training_are_themselves() -> None:
     starts, ends = np.array([0.0, 1.0, 4.0, 4.5, 9.0]), np.array([8.0, 3.0, 7.0, 5.0, 10.0])
     training = np.array([True, False, True, False, True])
     assert _made_of_training(starts, ends, training).tolist() == [True, False, False, False, False]
+
+
+def test_steps_of_a_loop_in_a_part_of_a_run() -> None:
+    bounds = np.array([[1.0, 3.0, 5.0, 7.0], [1.1, 3.1, 5.1, 7.0]])
+
+    def kept(begin: float, end: float) -> tuple[int, list[list[float]]]:
+        part = part_of_loop(bounds, np.full(2, begin), np.full(2, end))
+        return part.first, part.bounds_s.tolist()
+
+    assert kept(0.0, 8.0) == (0, bounds.tolist())  # all of it, with what is around it
+    assert kept(2.8, 6.8) == (1, [[2.8, 5.0, 6.8], [2.8, 5.1, 6.8]])
+    assert kept(0.0, 3.2) == (0, [[1.0, 3.2], [1.1, 3.2]])
+    # A part of a single step, as where an optimizer makes several in one of the loop.
+    assert kept(5.5, 6.0) == (2, [[5.5, 6.0]] * 2)
 
 
 def test_a_name_means_one_thing() -> None:
