@@ -40,6 +40,8 @@ class Charges:
     """Since when the culprit is compared: when both last met ``[rows]``."""
     end_s: FloatArray
     """When the culprit came ``[rows]``."""
+    met: IntArray
+    """Code of the operation in which the culprit last met the one that waits, -1 for none ``[rows]``."""
 
     def __len__(self) -> int:
         return len(self.waiter)
@@ -87,6 +89,7 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
         call=intervals.call[row][where].astype(np.int64),
         begin_s=begin[0][where],
         end_s=end[0][where],
+        met=_met(timeline, intervals, late)[where],
     )
 
 
@@ -108,6 +111,13 @@ def _intervals(
     begins = begin(intervals.since_culprit[late[row]], culprit), begin(intervals.since_call[row], intervals.call[row])
     ends = calls.enter_s[culprit], calls.enter_s[intervals.call[row]]
     return row, intervals.wait_s[row], begins, ends
+
+
+def _met(timeline: Timeline, intervals: SyncIntervals, late: IntArray) -> IntArray:
+    """Operation of the call that some intervals of culprits begin with, -1 for none ``[late]``."""
+    since = intervals.since_culprit[late]
+    operation = timeline.calls.operation[np.maximum(since, 0)].astype(np.int64)
+    return np.where(since >= 0, operation, -1)
 
 
 def _handed(

@@ -243,7 +243,8 @@ def _made_of_training(start_s: FloatArray, end_s: FloatArray, training: BoolArra
 
 
 def _steps_of(pieces: _Pieces) -> list[float]:
-    """When the steps of a process begin: with the generation after training, or what of data comes right before."""
+    """When the steps of a process begin: with the generation after training, or what comes right before of data and of
+    waiting for trajectories."""
     if Doing.GENERATION not in pieces.doing:
         return []
     bounds = [pieces.start_s[0]]
@@ -252,7 +253,7 @@ def _steps_of(pieces: _Pieces) -> list[float]:
         if doing == Doing.GENERATION:
             if generated and trained:
                 first = number
-                while first and pieces.doing[first - 1] in (Doing.DATA, Doing.OTHER):
+                while first and pieces.doing[first - 1] in (Doing.DATA, Doing.STARVATION, Doing.OTHER):
                     first -= 1
                 bounds.append(pieces.start_s[first])
                 trained = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +64,25 @@ def test_many_processes_with_lengths_as_they_are(tmp_path: Path) -> None:
     assert all(each.error < 0.02 for each in run.account.what_if)
 
 
+def test_lengths_guessed_by_prompts(tmp_path: Path) -> None:
+    """All answers to one prompt are long, and one process has them: an assignment by what is known of prompts is as
+    good as one by lengths."""
+    groups = jobs.table(lambda step, rank: [rank] * (8 if rank == 1 else 2))
+    lengths = jobs.table(lambda step, rank: [100] * 8 if rank == 1 else [40] * 2)
+    heavy = replace(jobs.plan(lengths=lengths, groups=groups), sequence_s=0.001)
+    run = modelled(heavy, tmp_path / "run")
+    mended = replace(heavy, lengths=jobs.table(lambda step, rank: [100, 100, 40, 40]), groups=None)
+    expected = float(np.mean([mended.step_s(step) for step in range(jobs.STEPS)]))
+    predicted = {each.change: each.step_s for each in run.account.what_if}
+    assert predicted["expected-first"] == pytest.approx(expected, rel=0.03)
+    assert predicted["balance"] == pytest.approx(expected, rel=0.03)
+    assert expected < 0.9 * run.step_s
+
+
 def test_the_section_of_some_steps(tmp_path: Path) -> None:
     case = CASES["tail"]
     rl_run.write(case.plan, tmp_path / "run")
-    for first, last in ((2, 3), (3, 3)):
+    for first, last in ((1, 2), (2, 2)):
         report = api.analyze(tmp_path / "run", steps=(first, last))
         account = report.analysis.sections["rl"]
         assert isinstance(account, RLAccount)
@@ -78,7 +94,9 @@ def test_the_section_of_some_steps(tmp_path: Path) -> None:
         assert account.step_s.mean() == pytest.approx(case.plan.step_s(first), rel=0.05)
         document = json.loads(report.to_json())["rl"]
         assert [each["step"] for each in document["by_step"]] == list(range(first, last + 1))
-        assert report.findings[0].kind == "rl-long-tail" and report.findings[0].ranks == ([0, 3] if first == 2 else [0])
+        assert report.findings[0].kind == "rl-long-tail" and report.findings[0].ranks == list(
+            range(first + 1, last + 2)
+        )
 
 
 def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speed
 from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
+from scalana.detectors.rl.remedies import expected
 from scalana.report.rl_svg import svg
 
 from ...tools.rl_job import Plan
@@ -109,6 +110,12 @@ def test_costs_that_cannot_be_told_apart_are_not_guessed() -> None:
     assert (costs >= 0.0).all()
 
 
+def test_lengths_are_expected_by_other_answers_to_the_prompt() -> None:
+    tokens, group = np.array([10.0, 20.0, 30.0, 5.0, 7.0]), np.array([1, 1, 2, -1, -1])
+    assert expected(tokens, group).tolist() == [20.0, 10.0, 14.4, 14.4, 14.4]
+    assert expected(np.zeros(0), np.zeros(0, np.int64)).tolist() == []
+
+
 def test_assignments() -> None:
     tokens = np.array([5.0, 9.0, 1.0, 4.0])
     given = longest_first(tokens, 2)
@@ -134,6 +141,7 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
         location=np.array([0, 1, 1, 2]),
         enter_s=np.array([3.0, 2.0, 10.0, 9.0]),
         exit_s=np.array([10.0, 9.0, 10.0, 9.0]),
+        operation=np.zeros(4, np.int64),
     )
     locations = SimpleNamespace(rank=np.arange(3), is_main=np.ones(3, bool), start_s=np.zeros(3))
     stretches = SimpleNamespace(
