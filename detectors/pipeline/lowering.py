@@ -65,7 +65,14 @@ class Engine:
     send_wait: SendWait = SendWait.NEVER
     split_first: bool = False
     """Whether stage 0 computes its I together with W (torch: its I is empty)."""
+    gradient_first: bool = False
+    """Whether a rank that goes on to a backward sends what its forward made only when the gradient has come
+    (DeepSpeed)."""
+    schedules: tuple[str, ...] = ()
+    """The standard schedules that it has; empty where it runs any."""
 
+
+_OF_MEGATRON = ("1F1B", "Interleaved1F1B")
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -74,9 +81,10 @@ ENGINES: dict[str, Engine] = {
         Engine("torch-gpipe", rendezvous=True, send_wait=SendWait.TURN),
         Engine("torch-1f1b", rendezvous=True, send_wait=SendWait.NEXT_SEND),
         Engine("torch", rendezvous=True, early=True, split_first=True),
-        Engine("megatron", rendezvous=True, send_wait=SendWait.AT_ONCE),
-        Engine("megatron-interleaved"),  # sends and receives of both directions in one batch: nobody waits for a send
-        Engine("deepspeed", rendezvous=True, send_wait=SendWait.AT_ONCE),
+        Engine("megatron", rendezvous=True, send_wait=SendWait.AT_ONCE, schedules=_OF_MEGATRON),
+        # Sends and receives of both directions in one batch: nobody waits for a send.
+        Engine("megatron-interleaved", schedules=_OF_MEGATRON),
+        Engine("deepspeed", rendezvous=True, send_wait=SendWait.BLOCKING, gradient_first=True, schedules=("1F1B",)),
     )
 }
 """Engines by name. `ideal` posts sends and goes on; `torch` is torch's runtime of all schedules with several stages."""
@@ -165,6 +173,7 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
         outgoing,
         int(engine.send_wait),
         engine.rendezvous,
+        _held_back(program) if engine.gradient_first else np.zeros(program.size, bool),
         *posts,
         np.full(program.size, -1, np.int64) if meet is None else meet,
     )
@@ -199,6 +208,19 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
 _NONE = np.zeros(0, np.int64)
 
 
+def _held_back(program: Program) -> BoolArray:
+    """Forwards that a backward follows in the next slot of the schedule: rank s has stages - s under way by then.
+
+    With fewer microbatches the slots between are empty, and what was made is sent in one of these.
+    """
+    held = np.zeros(program.size, bool)
+    under_way = program.microbatch[:-1] - program.microbatch[1:] + 1
+    turns = (program.kind[:-1] == Kind.F) & ((program.kind[1:] == Kind.B) | (program.kind[1:] == Kind.I))
+    turns &= program.rank[:-1] == program.rank[1:]
+    held[:-1] = turns & (under_way == program.stages - program.stage[:-1])
+    return held
+
+
 def _messages(program: Program) -> tuple[IntArray, IntArray]:
     """Sender and receiver (actions) of every message: between neighbouring stages on different ranks."""
     apart = program.rank_of_stage[1:] != program.rank_of_stage[:-1]
@@ -218,13 +240,15 @@ def _emit(
     outgoing: IntArray,
     send_wait: int,
     rendezvous: bool,
+    held_back: BoolArray,
     post_first: IntArray,
     post_message: IntArray,
     meet: IntArray,
 ) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
     """Operations of all ranks: first, code, argument, and the first operation of each action.
 
-    ``post_first`` is empty where receives are posted just before use.
+    ``held_back`` are actions whose message is sent when the input of the next one is there; ``post_first`` is empty
+    where receives are posted just before use.
     """
     size = len(kind)
     code = np.empty(9 * size + 8, np.int8)
@@ -235,7 +259,7 @@ def _emit(
     n = 0
     held = np.empty(2, np.int64)  # messages of an overlapped pair, sent after the second
     for rank in range(len(first) - 1):
-        open_message, open_forward, held_count = -1, False, 0
+        open_message, open_forward, held_count, kept = -1, False, 0, -1
         for action in range(first[rank], first[rank + 1]):
             if meet[action] >= 0:
                 if open_message >= 0:
@@ -267,6 +291,11 @@ def _emit(
             if message >= 0:
                 code[n], argument[n] = 3, message
                 n += 1
+            if kept >= 0:
+                code[n], argument[n] = 1, kept
+                code[n + 1], argument[n + 1] = 4, kept
+                n += 2
+                kept = -1
             code[n], argument[n] = 0, action
             n += 1
             if outgoing[action] >= 0:
@@ -274,6 +303,8 @@ def _emit(
                 held_count += 1
             if joined[action]:
                 continue
+            if held_back[action] and held_count == 1:
+                kept, held_count = held[0], 0
             for i in range(held_count):
                 if open_message >= 0 and send_wait == 2:
                     code[n], argument[n] = 4, open_message
