@@ -120,8 +120,10 @@ def test_what_an_engine_does_around_its_actions_is_read_as_it_was(engine: str, s
 def test_loading_within_a_step_is_data() -> None:
     rows = rows_of(BY_NAME["1F1B"].program(4, 8), BALANCED, "deepspeed", 1, host_s=2 * MS)
     loads = np.where((rows.kind == 0) & np.isin(rows.stage, (0, 3)), 2 * MS, 0.0)
+    entered = replace(Between.nothing(1, 4), enter_s=np.zeros((1, 4)))
     host, data = (
-        attribute(read_rows(each, ENGINES["deepspeed"])).seconds for each in (rows, replace(rows, data_s=loads))
+        attribute(read_rows(each, ENGINES["deepspeed"], entered)).seconds
+        for each in (rows, replace(rows, data_s=loads))
     )
     assert host["data"] == 0 and data["data"] > 5 * MS
     assert data["host"] + data["data"] == pytest.approx(host["host"])
