@@ -1,10 +1,13 @@
 """Functions of a library that C records (``_core/staged_call.c``) in runs in which nothing else has to be done.
 
-It takes half of the time that a wrapper in Python does. That one stays for the rest: layers that are timed, overlapped
-pairs, evaluations, arguments that came by their names.
+It takes half of the time that a wrapper in Python does. That one stays for the rest: layers that are timed, marks on
+devices, overlapped pairs, evaluations, arguments that came by their names.
 """
 
 from __future__ import annotations
+
+from scalana.runtime import session
+from scalana.runtime.device import marks, sampled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,13 +61,15 @@ class Quick:
     def begin(self, run: Run) -> None:
         """Let C record a run, as far as that is all."""
         held = tuple(run.marks.chunk)
+        slow = run.timed is not None
+        slow = slow or (marks.pool() is not None and sampled.is_sampled(session.core.current_step()))
         for name, call in self._calls:
             call.spans = call.others = None
             if not name:
                 call.spans = {}
             elif name not in ACTIONS:
                 call.spans = {stage: (run.posts[name, stage], run.marks[name, stage]) for stage in held}
-            elif run.timed is None and (run.trains or name == "F") and not (run.pairs and name == "F"):
+            elif not slow and (run.trains or name == "F") and not (run.pairs and name == "F"):
                 call.spans = {stage: run.marks[name, stage] for stage in held}
                 call.others = {stage: run.marks["I", stage] for stage in held}
 

@@ -75,7 +75,9 @@ def wrong(report: dict[str, Any], advice: str) -> list[str]:
     if abs(even["shares"]["imbalance"]) > 0.05 or slow["shares"]["imbalance"] < 0.12:
         told.append(f"imbalance of {even['shares']['imbalance']} and {slow['shares']['imbalance']}")
     blamed = [f for f in report["findings"] if f["ranks"]]
-    if [(f["kind"], f["ranks"]) for f in blamed] != [("pipeline-imbalance", [RANKS - 1])]:
+    # What disturbed the machine may be told, too, but not as large.
+    large = [f for f in blamed if f["lost_s"] >= 0.5 * blamed[0]["lost_s"]]
+    if [(f["kind"], f["ranks"]) for f in large] != [("pipeline-imbalance", [RANKS - 1])]:
         return [*told, f"{[(f['kind'], f['ranks']) for f in blamed]}: {even['shares']} {slow['shares']}"]
     root = blamed[0]["root"]
     if (root["stage"], Path(root["file"]).name, root["function"].split(".")[0]) != (
