@@ -15,6 +15,7 @@ from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operation
 from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
+_TOLERANCE_S = 1e-6
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -306,7 +307,7 @@ class _Reading:
         wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + send_early + outside, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
         arrival, latency = self._arrivals(wait_begin)
-        ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
+        ready = np.maximum(wait_begin, arrival)
         host = np.zeros(operations.size)
         reducing = np.zeros(operations.size)
         handing, handing_late = self._handing_over(host, reducing)
@@ -375,8 +376,9 @@ class _Reading:
     def _sent(self) -> tuple[IntArray, FloatArray]:
         """The action after which a message is sent, and when it was, ``[messages]`` each."""
         operations, rows = self.operations, self.rows
-        sent_by = operations.sender.copy()
-        sent_by[operations.program.joined[sent_by]] += 1  # an overlapped pair sends after its second action
+        sends = np.flatnonzero(operations.code == Code.SEND)
+        sent_by = np.empty(len(operations.sender), np.int64)  # an overlapped pair sends after its second action
+        sent_by[operations.argument[sends]] = np.searchsorted(operations.run, sends) - 1
         end = rows.end_s[sent_by] + rows.gradients_s[sent_by]
         sent = np.fmax(rows.sent_s[operations.sender], end)
         return sent_by, np.where(self.held_back >= 0, np.maximum(sent, self.there[self.held_back]), sent)
@@ -431,12 +433,16 @@ class _Reading:
         operations = self.operations
         _, sent = self._sent()
         there = self.there[operations.receiver]
-        asked = wait_begin[operations.receiver]
+        # Before which action there was the wait: that of a pair is before its first.
+        before = np.searchsorted(operations.run, operations.receive[operations.receiver])
+        asked = wait_begin[before]
         start = sent
         if operations.engine.rendezvous:
             start = np.maximum(sent, self._posted() if operations.engine.early else asked)
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
+        if operations.engine.batched:
+            shown &= start >= self._last_of_batch(start, before) - _TOLERANCE_S
         usual = np.zeros(operations.program.ranks**2)
         elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
@@ -445,8 +451,23 @@ class _Reading:
             usual[link] = np.median(known) if len(known) else elsewhere
         latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
         arrival = np.full(operations.program.size, -np.inf)
-        arrival[operations.receiver] = start + latency
+        np.maximum.at(arrival, before, start + latency)
+        if operations.engine.batched:  # what is left until the end of a wait was for one's own messages
+            waited = ~np.isnan(self.rows.wait_end_s) & (arrival > -np.inf)
+            arrival[waited] = np.maximum(arrival, self.rows.wait_end_s)[waited]
         return arrival, latency
+
+    def _last_of_batch(self, start_s: FloatArray, before: IntArray) -> FloatArray:
+        """When the last message of the batch of each began to travel, own ones that are taken among them
+        ``[messages]``."""
+        operations = self.operations
+        last = np.full(operations.program.size + 1, -np.inf)
+        np.maximum.at(last, before, start_s)
+        completes = np.flatnonzero(operations.code == Code.COMPLETE)
+        owner = np.searchsorted(operations.run, completes)
+        inside = np.append(operations.enter, operations.size)[owner] <= completes
+        np.maximum.at(last, owner[inside], start_s[operations.argument[completes[inside]]])
+        return np.asarray(last[before])
 
     def _posted(self) -> FloatArray:
         """About when the receive of a message was posted: at the end of the action before that ``[messages]``."""

@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.causes import EVERYTHING, Cause, Switches
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, lower, variant
 from scalana.detectors.pipeline.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.schedules import SCHEDULES, Schedule
-from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MOST_CUTS = 3000
@@ -100,6 +100,10 @@ class Planner:
         """Step time of a program as a function of the cut, on the engine's variant for it."""
         engine = variant(self.engine, program)
         operations = lower(program, engine)
+        try:
+            replay(operations, Setting.plain(operations, np.zeros(program.size)))
+        except Deadlock:  # as when it was read
+            operations = lower(program)
         links = Links.by_ranks(operations, self.model.latency_s)
         plain = Setting.plain(operations, np.zeros(program.size), links)
         plain.lead_s[operations.enter] = self.model.host_s
