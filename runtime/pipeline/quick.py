@@ -7,7 +7,8 @@ devices, overlapped pairs, evaluations, arguments that came by their names.
 from __future__ import annotations
 
 from scalana.runtime import session
-from scalana.runtime.device import marks, sampled
+from scalana.runtime.chosen_steps import is_chosen
+from scalana.runtime.device import marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Quick:
         """Let C record a run, as far as that is all."""
         held = tuple(run.marks.chunk)
         slow = run.timed is not None
-        slow = slow or (marks.pool() is not None and sampled.is_sampled(session.core.current_step()))
+        slow = slow or (marks.pool() is not None and is_chosen(session.core.current_step()))
         for name, call in self._calls:
             call.spans = call.others = None
             if not name:
