@@ -3,11 +3,12 @@
 Run: python tests/benchmarks/pipeline_plans.py families SIMULATOR [--budget S]
      python tests/benchmarks/pipeline_plans.py profiles PROFILES [--budget S]
      python tests/benchmarks/pipeline_plans.py tuner SIMULATOR [--budget S] [--full]
+     python tests/benchmarks/pipeline_plans.py zero-bubble ZERO_BUBBLE
      python tests/benchmarks/pipeline_plans.py growth
 
 `SIMULATOR` is a folder with the sources of github.com/guojihu-hana/PipelineSimulator, whose `data/profiled_data.py` has
-the ratios of the families; `PROFILES` one with the profiles of github.com/guojihu-hana/SimPipe. Nothing of either is
-part of this repository.
+the ratios of the families; `PROFILES` one with the profiles of github.com/guojihu-hana/SimPipe; `ZERO_BUBBLE` one with
+github.com/sail-sg/zero-bubble-pipeline-parallelism. Nothing of them is part of this repository.
 
 A family's baseline is interleaved 1F1B with two stages a rank and the same number of blocks in each, as the authors
 have it: 4 microbatches a rank, a message takes 5 % and the host 2 % of a mean forward. Plans take no more memory than
@@ -35,11 +36,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.detectors.pipeline.actions import Kind  # noqa: E402
 from scalana.detectors.pipeline.lowering import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of  # noqa: E402
 from scalana.detectors.pipeline.plans.bounds import lower_bound  # noqa: E402
+from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule  # noqa: E402
 from scalana.detectors.pipeline.plans.means import fixed_order, uniform_plan  # noqa: E402
 from scalana.detectors.pipeline.plans.profile import LayerProfile  # noqa: E402
 from scalana.detectors.pipeline.plans.profile_file import read_document  # noqa: E402
-from scalana.detectors.pipeline.plans.search import Effort, search  # noqa: E402
+from scalana.detectors.pipeline.plans.search import BASIC, Effort, search  # noqa: E402
 from scalana.detectors.pipeline.plans.walls import without_wall  # noqa: E402
 
 IDEAL = ENGINES["ideal"]
@@ -173,6 +176,10 @@ def tuner(options: argparse.Namespace) -> None:
 RUNNER = """
 import json, os, runpy, sys, time, types
 import cProfile, pstats
+from unittest.mock import MagicMock
+for name in ("PIL", "tkinter", "matplotlib", "matplotlib.pyplot", "matplotlib.patches", "matplotlib.backends",
+             "matplotlib.backends.backend_pdf"):  # what draws
+    sys.modules[name] = MagicMock()
 cProfile.Profile = type("Off", (), {"enable": lambda self: None, "disable": lambda self: None})
 pstats.Stats = lambda profile: types.SimpleNamespace(
     sort_stats=lambda *a: types.SimpleNamespace(print_stats=lambda *a: None))
@@ -207,11 +214,53 @@ def their_tuner(folder: Path, full: bool) -> dict[str, Any]:
     return found
 
 
+def zero_bubble(options: argparse.Namespace) -> None:
+    """List scheduling beside the heuristic of sail-sg's zero-bubble scheduler, at the memory of 1F1B and at twice
+    that; ours is the best of the policies with which a search begins, theirs the best of its eight variants."""
+    from unittest.mock import MagicMock
+
+    folder = options.folder / "megatron/core/pipeline_parallel/zerobubble/scheduler"
+    package = "megatron.core.pipeline_parallel.zerobubble.scheduler"
+    for name in ("pulp", "torch"):
+        sys.modules.setdefault(name, MagicMock())
+    modules: dict[str, Any] = {}
+    for name in ("graph", "zb"):
+        spec = importlib.util.spec_from_file_location(f"{package}.{name}", folder / f"{name}.py")
+        assert spec is not None and spec.loader is not None
+        modules[name] = sys.modules[f"{package}.{name}"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(modules[name])
+    print(f"{'':28} {'ours':>8} {'ms':>8} {'one ms':>8} {'theirs':>8} {'ms':>9} {'ratio':>6}")
+    for ranks, microbatches, last, memory in (
+        (4, 8, 1.0, 1), (8, 64, 1.0, 1), (8, 64, 1.0, 2), (8, 64, 2.0, 1), (16, 128, 1.0, 2), (64, 512, 1.0, 1),
+        (64, 512, 1.0, 2),
+    ):  # fmt: skip
+        cost = [1.0] * (ranks - 1) + [last]
+        profile = homogeneous(ranks, ranks, microbatches).within(float(ranks * memory))
+        profile = replace(profile, seconds=np.array([[1.0], [2.0], [1.0], [1.0]]) * cost)
+        costs = stage_costs_of(profile, Stages.of_layers(np.arange(ranks)), IDEAL)
+        list_schedule(costs, microbatches, profile.limits, Policy())
+        begin = time.process_time()
+        found = [list_schedule(costs, microbatches, profile.limits, policy) for policy in BASIC]
+        ours_s = time.process_time() - begin
+        begin = time.process_time()
+        config = modules["graph"].GraphConfig(
+            mem_f=[1.0] * ranks, mem_b=[0.0] * ranks, mem_w=[-1.0] * ranks, max_mem=[float(ranks * memory)] * ranks,
+            cost_f=cost, cost_b=cost, cost_w=cost, n_stages=ranks, n_micro=microbatches,
+        )  # fmt: skip
+        graph = modules["zb"].Graph.build_graph(ranks, microbatches, config)
+        _, _, ends = modules["zb"].initial_solution(graph, False)
+        theirs_s = time.process_time() - begin
+        best = min(one.makespan_s for one in found)
+        text = f"P{ranks} M{microbatches} last {last:g} memory {memory}P"
+        print(
+            f"{text:28} {best:8.0f} {ours_s * 1e3:8.1f} {ours_s * 1e3 / len(found):8.1f} {max(ends):8.0f}"
+            f" {theirs_s * 1e3:9.1f} {theirs_s / ours_s:6.0f}",
+            flush=True,
+        )
+
+
 def growth(options: argparse.Namespace) -> None:
     """Seconds of list scheduling and of a search, by layers, ranks and microbatches."""
-    from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
-    from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule
-
     del options
     print(f"{'':24} {'actions':>9} {'list scheduling ms':>19}")
     for ranks, layers, microbatches in ((8, 8, 64), (8, 32, 64), (16, 64, 128), (64, 64, 512), (64, 128, 256)):
@@ -254,7 +303,13 @@ def homogeneous(layers: int, ranks: int, microbatches: int, spread: float = 0.0)
 def main() -> None:
     """One of the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {"families": families, "profiles": profiles, "tuner": tuner, "growth": growth}
+    kinds = {
+        "families": families,
+        "profiles": profiles,
+        "tuner": tuner,
+        "zero-bubble": zero_bubble,
+        "growth": growth,
+    }
     parser.add_argument("what", choices=kinds)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--budget", type=float)

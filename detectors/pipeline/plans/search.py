@@ -31,7 +31,7 @@ from scalana.detectors.pipeline.simulate import Deadlock
 class Effort:
     """How long a search goes on."""
 
-    actions: float = 1.5e8
+    actions: float = 6e7
     """Actions that are scheduled in all, which bounds the work and not the seconds."""
     budget_s: float = np.inf
     """Seconds after which the best so far is taken."""
