@@ -36,11 +36,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.detectors.pipeline.actions import Kind  # noqa: E402
 from scalana.detectors.pipeline.lowering import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.partition import even_cut  # noqa: E402
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of  # noqa: E402
 from scalana.detectors.pipeline.plans.bounds import lower_bound  # noqa: E402
 from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule  # noqa: E402
 from scalana.detectors.pipeline.plans.means import fixed_order, uniform_plan  # noqa: E402
-from scalana.detectors.pipeline.plans.profile import LayerProfile  # noqa: E402
+from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError  # noqa: E402
 from scalana.detectors.pipeline.plans.profile_file import read_document  # noqa: E402
 from scalana.detectors.pipeline.plans.search import BASIC, Effort, search  # noqa: E402
 from scalana.detectors.pipeline.plans.walls import without_wall  # noqa: E402
@@ -57,6 +58,7 @@ FAMILIES = (
     ("NEMOTRONH", 1024, 4096, 131072, 28, 4),
     ("NEMOTRONH", 1024, 4096, 262144, 56, 8),
     ("NEMOTRONH", 1024, 4096, 524288, 112, 16),
+    ("NEMOTRONH", 1024, 8192, 524288, 112, 16),
 )
 """Family, hidden size, sequence length, vocabulary, blocks, ranks."""
 
@@ -105,7 +107,7 @@ def priced(profile: LayerProfile) -> LayerProfile:
     return replace(profile, latency_s=latency, host_s=0.02 * forward)
 
 
-def row(name: str, profile: LayerProfile, budget_s: float, split: bool = True) -> tuple[float, float, float]:
+def row(name: str, profile: LayerProfile, budget_s: float) -> tuple[float, float, float]:
     """Print what a plan brings for a profile; the speed-ups at the same memory, at any, and with the head split."""
     base = uniform_plan(profile)
     assert base is not None
@@ -113,9 +115,9 @@ def row(name: str, profile: LayerProfile, budget_s: float, split: bool = True) -
     begin = time.process_time()
     same, _ = search(profile.within(base.peak), IDEAL, effort)
     took = time.process_time() - begin
-    free, _ = search(profile, IDEAL, effort, (same.stages,))
+    free, _ = search(profile, IDEAL, replace(effort, budget_s=budget_s / 2), (same.stages,))
     best = min(same.step_s, free.step_s)
-    wall = without_wall(profile.within(base.peak), IDEAL, replace(effort, budget_s=2 * budget_s)) if split else None
+    wall = without_wall(profile.within(base.peak), IDEAL, effort)
     parted = min(wall.plan.step_s, same.step_s) if wall is not None else same.step_s
     bound = lower_bound(profile)
     gains = base.step_s / same.step_s, base.step_s / best, base.step_s / parted
@@ -152,24 +154,32 @@ def profiles(options: argparse.Namespace) -> None:
 
 
 def tuner(options: argparse.Namespace) -> None:
-    """The authors' own tuner on its own data, and ours on the same, in this process."""
+    """The authors' own tuner on its own data, and ours on the same: CPU time of one thread each."""
     theirs = their_tuner(options.folder, options.full)
     theirs_s = theirs["seconds"]
     profile = read_document(theirs, "stage_time", theirs["ranks"], theirs["microbatches"])
     print(f"{profile.layers} layers, {profile.ranks} ranks, {profile.microbatches} microbatches, whole backwards")
-    print(f"their tuner: {theirs['ticks']} ticks in {theirs_s:.1f} s")
+    print(f"their tuner: {theirs['ticks']} ticks in {theirs_s:.1f} s, memory {their_peak(theirs)} layers")
     bound = lower_bound(profile).step_s * 1000
     print(f"lower bound: {bound:.0f} ticks")
-    one = fixed_order(profile, "1F1B", 1, "ideal", None)
-    assert one is not None
-    for text, within in (("any memory", None), ("1.5 x 1F1B's memory", 1.5 * one.peak), ("1F1B's memory", one.peak)):
-        begin = time.perf_counter()
-        effort = Effort(actions=1e9, budget_s=theirs_s / 50 if options.budget is None else options.budget)
-        plan, _ = search(profile.within(within), IDEAL, effort, splits=False)
-        took = time.perf_counter() - begin
+    base = fixed_order(profile, "1F1B", 1, "ideal", even_cut(profile.layers, profile.ranks))
+    assert base is not None
+    print(f"uniform 1F1B: {base.step_s * 1000:.0f} ticks, memory {base.peak:.0f} layers")
+    limits = (None, float(their_peak(theirs)), base.peak)
+    for text, within in zip(("any memory", "their memory", "1F1B's memory"), limits, strict=True):
+        begin = time.process_time()
+        budget_s = theirs_s / 50 if options.budget is None else options.budget
+        effort = Effort(actions=1e9, budget_s=budget_s, clock=time.process_time)
+        try:
+            plan, _ = search(profile.within(within), IDEAL, effort, splits=False)
+        except ProfileError as error:
+            print(f"ours, {text}: {error}")
+            continue
+        took = time.process_time() - begin
         print(
-            f"ours, {text}: {plan.step_s * 1000:.0f} ticks in {took:.1f} s"
-            f" (1/{theirs_s / took:.0f} of the time), memory {plan.peak:.0f} layers"
+            f"ours, {text}: {plan.step_s * 1000:.0f} ticks in {took:.2f} s"
+            f" (1/{theirs_s / took:.0f} of the time), memory {plan.peak:.0f} layers",
+            flush=True,
         )
 
 
@@ -186,9 +196,10 @@ pstats.Stats = lambda profile: types.SimpleNamespace(
 from Executor import Executor
 inner = Executor.iterative_tuning
 def tuned(self, **options):
-    begin = time.perf_counter()
+    begin = time.process_time()
     inner(self, **(options | json.loads(sys.argv[1])))
-    found = {"seconds": time.perf_counter() - begin, "ticks": self.get_time(), "microbatches": self.nmb_per_dp[0]}
+    found = {"seconds": time.process_time() - begin, "ticks": self.get_time(), "microbatches": self.tc.micro_batch_num}
+    found["starts"] = self.pipelines[0].results
     found |= {"f": list(self.tc.layer_f_times), "b": list(self.tc.layer_b_times), "ranks": self.device_num}
     print("RESULT " + json.dumps(found), flush=True)
     os._exit(0)
@@ -196,6 +207,19 @@ Executor.iterative_tuning = tuned
 runpy.run_path("__main__.py", run_name="__main__")
 """
 """Runs the authors' main program up to the end of its tuning, without its profiler."""
+
+
+def their_peak(theirs: dict[str, Any]) -> int:
+    """The most activations that a device of their plan holds, in layers times microbatches."""
+    held: dict[str, list[tuple[float, int]]] = {}
+    for key, begin in theirs["starts"].items():
+        parts = key.split("_")
+        if len(parts) == 4 and parts[0] in "fb":
+            change = (begin, 1) if parts[0] == "f" else (begin + theirs["b"][int(parts[2])], -1)
+            held.setdefault(parts[3], []).append(change)
+    return max(int(np.cumsum([change for _, change in sorted(rows)]).max()) for rows in held.values())
+
+
 QUICK = {"beam_width": 512, "top_n": 200, "local_search_rounds": 1}
 """Knobs for less than their default of ten minutes."""
 
