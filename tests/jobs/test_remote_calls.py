@@ -37,6 +37,7 @@ def recorded(folder: Path, *case: str) -> tuple[Analysis, float]:
         (("pool_map", "forkserver"), "slow task", "worker", (1, 3)),
         (("pool_imap", "fork"), "slow task", "worker", (1, 3)),
         (("queue_loader", "spawn"), "slow loader", "the loader", (1, 1)),
+        (("full_queue", "fork"), "slow writer", "the writer", (1, 1)),
         (("pipes", "fork"), "slow environment", "env", (3, 3)),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",

@@ -100,6 +100,23 @@ def queue_loader(method: str) -> float:
     return slept
 
 
+def write(queue: Queue[Any]) -> None:
+    while queue.get() is not None:
+        time.sleep(LONG_S / ROUNDS)  # slow writer
+
+
+def full_queue(method: str) -> float:
+    """Who hands over to a slow one waits until there is room."""
+    context = mp.get_context(method)
+    queue: Queue[Any] = context.Queue(maxsize=1)
+    writer = context.Process(target=write, args=(queue,), name="writer")
+    writer.start()
+    for number in (*range(ROUNDS), None):
+        queue.put(number)
+    writer.join()
+    return LONG_S
+
+
 def serve(pipe: Any, slow: bool) -> None:
     slept = 0.0
     while pipe.recv() is not None:
