@@ -138,6 +138,10 @@ KINDS = (
                 ("slower",),
             ),
             Claim(
+                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}, {text:work}",
+                ("kernel", "work"),
+            ),
+            Claim(
                 "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}", ("kernel",)
             ),
             Claim("The device of {ranks} takes longer here than the others"),
@@ -358,6 +362,20 @@ KINDS = (
                 ("phase_s_here",),
             ),
             Claim("The others wait for data from {ranks}"),
+        ),
+        spends=False,
+    ),
+    Kind(
+        "rl-starvation",
+        "training waits for trajectories that come too slowly",
+        "Training waits for trajectories.",
+        (
+            Claim(
+                "Trajectories come too slowly: a process waits {seconds:lost_s_a_step} a step for them, most of it "
+                "because of {ranks}",
+                ("lost_s_a_step",),
+            ),
+            Claim("Training waits for trajectories"),
         ),
         spends=False,
     ),

@@ -18,6 +18,7 @@ HOOKS = (
     ("torch.distributed.launcher.api", "scalana.runtime.torch.launcher", "launcher_imported"),
     ("torch.optim.optimizer", "scalana.runtime.torch.optimizers", "record_steps"),
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
+    ("torch.autograd.profiler", "scalana.runtime.device.windows", "watch_steps"),
     ("torch.utils.data.dataloader", "scalana.runtime.torch.loaders", "record_loading"),
     ("torch.nn.modules.module", "scalana.runtime.torch.modules", "time_modules"),
     ("torch._dynamo.eval_frame", "scalana.runtime.torch.modules", "watch_compiled"),

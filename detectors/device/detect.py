@@ -11,6 +11,7 @@ import numpy as np
 
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
+from scalana.detectors.device.more_work import Reason, difference
 from scalana.detectors.device.slow import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.detectors.finding import Finding, Hop
@@ -238,6 +239,8 @@ def _evidence(
         if slow:
             found["slowdown"] = max(slow.values())
             found["slower"] = f"{max(slow.values()):.2f} times"
+        elif different := difference(causes, costs.lost_s, devices):
+            found["different"], found["work"] = different.reason.name.lower(), different.text
         return found
     found["host"] = names[:3]
     if names:
@@ -250,6 +253,8 @@ def _advice(finding: Finding) -> str:
     """What to do about a finding."""
     if finding.evidence.get("slowdown"):
         return ADVICE_SLOW
+    if different := finding.evidence.get("different"):
+        return Reason[str(different).upper()].value
     cause = finding.evidence.get("cause")
     if cause == LAUNCH_BOUND:
         return ADVICE_LAUNCH_BOUND

@@ -217,10 +217,13 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         helpers, busy_host = doings.of(beside), doings.of(own)
         if (device & marked).any():
             waits = own[blocks[doings.what[own]]]
+            talk = talk[marked[talk]]
             rows = np.flatnonzero(device & marked)
             between = _between(spans, doings.span[rows], start[rows], end[rows], communicates[rows])
             work = _marked_work(between, doings.what[rows], doings.of(waits))
-            modules = np.flatnonzero(device & marked & ~communicates)
+            kernels = np.flatnonzero(device & ~marked & ~communicates)
+            work = _with_kernels(work, doings, kernels, table.step[doings.span[kernels]].astype(np.int64))
+            modules = np.flatnonzero(device & ~communicates)
             seconds = _medians(doings.what[modules], end[modules] - start[modules], len(vertex))
             shown = _joined(work, doings.of(talk))
         else:
@@ -314,6 +317,25 @@ def _marked_work(between: Marked, what: IntArray, waits: Stretches) -> Stretches
     order = np.argsort(between.start_s, kind="stable")
     after = order[np.minimum(np.searchsorted(between.start_s[order], end_s), len(order) - 1)]
     return without_overlap(begin_s, end_s, what[np.where(inside >= 0, inside, after)])
+
+
+def _with_kernels(work: Stretches, doings: _Doings, rows: IntArray, step: IntArray) -> Stretches:
+    """What is between marks, but for steps in which every kernel was recorded: these tell it better."""
+    if not len(rows):
+        return work
+    _, of = np.unique(step, return_inverse=True)
+    begin, end = np.full(of.max() + 1, np.inf), np.full(of.max() + 1, -np.inf)
+    np.minimum.at(begin, of, doings.start_s[rows])
+    np.maximum.at(end, of, doings.end_s[rows])
+    kernels = doings.of(rows)
+    at = np.searchsorted(np.sort(begin), work.start_s, side="right") - 1
+    inside = (at >= 0) & (work.start_s < np.sort(end)[np.maximum(at, 0)])
+    kept = np.flatnonzero(~inside)
+    return without_overlap(
+        np.concatenate((work.start_s[kept], kernels.start_s)),
+        np.concatenate((work.end_s[kept], kernels.end_s)),
+        np.concatenate((work.what[kept], kernels.what)),
+    )
 
 
 def _medians(what: IntArray, seconds: FloatArray, kinds: int) -> FloatArray:

@@ -72,6 +72,11 @@ class Backend:
             self._private[device] = self.module.Stream()
         return self._private[device]
 
+    def holds(self, tensor: Any) -> bool:
+        """Whether a tensor lies on one of these devices."""
+        own = getattr(self.module, "holds", None)  # the emulated device has tensors of the host
+        return bool(own(tensor)) if own is not None else not tensor.is_cpu
+
     def is_capturing(self) -> bool:
         """Whether what is launched now is kept for later, as in a CUDA graph: events mean nothing there, and looking
         at one would end the capture."""

@@ -1,4 +1,4 @@
-"""The device's side of collectives, on sampled steps: when a rank's stream came to one, and when it went on after it.
+"""The device's side of collectives, on chosen steps: when a rank's stream came to one, and when it went on after it.
 
 The stream that launches a collective comes to it when all is done that was launched before; what lies there is when the
 rank's data was ready, which is what others wait for. When the stream waits for the collective (``Work.wait``) and that
@@ -8,7 +8,10 @@ recorded, and that the ends of all members are one is left to the reader.
 
 from __future__ import annotations
 
-from scalana.runtime.device import marks, sampled
+import os
+
+from scalana.runtime import chosen_steps
+from scalana.runtime.device import marks
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.torch.groups import address
 
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from scalana.runtime.device.pool import Pool
 
 LANE = "communication"
+_ONE_QUEUE = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+"""Whether all streams share one queue of the device, as Megatron asks for: events around collectives would keep these
+from running beside kernels."""
 _MOST_POSTED = 1024
 """Collectives of which it is remembered that nobody has waited for them yet."""
 
@@ -55,10 +61,10 @@ class Collectives:
 
     def _coming(self, event: int, operation: int) -> _Posted | None:
         pool = marks.pool()
-        if pool is None:
+        if pool is None or _ONE_QUEUE:
             return None
         where = pool.core.here()
-        if not sampled.is_sampled(where[1]):
+        if not chosen_steps.is_chosen(where[1]):
             self._write_rest()
             return None
         if where[1] != self._step:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import sys
 
-from scalana.runtime import session
-from scalana.runtime.device import sampled
+from scalana.runtime import chosen_steps, session
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.pool import Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from scalana.runtime.device.backend import DeviceModule
 
@@ -63,14 +63,21 @@ def use(name: str, module: DeviceModule) -> None:
 
 
 def when_found(function: Callable[[], None]) -> None:
-    """Call a function once a device is found."""
+    """Call a function each time that a device is found; at once if one is."""
     _when_found.append(function)
+    if _pool is not None:
+        function()
+
+
+def holds(tensor: Any) -> bool:
+    """Whether a tensor lies on a device, so that what is done with it is only begun by the host."""
+    return not tensor.is_cpu if _pool is None else _pool.backend.holds(tensor)
 
 
 def begin() -> int:
-    """A mark, where there is a device and this is a sampled step; else -1."""
+    """A mark, where there is a device and this is a chosen step; else -1."""
     try:
-        if session.core is None or not sampled.is_sampled(session.core.current_step()):
+        if session.core is None or not chosen_steps.is_chosen(session.core.current_step()):
             return -1
         here = pool()
         return -1 if here is None else here.mark()

@@ -135,6 +135,15 @@ class Pool:
         except Exception as failure:
             self._tell(f"a span of the device is lost: {type(failure).__name__}: {failure}")
 
+    def sites(self, step: int) -> list[tuple[int, int, int]]:
+        """When the host was in what a step has marked so far: begin and end, and the call path of each."""
+        with self._lock:
+            epoch = self._now
+            if epoch is None or epoch.step != step:
+                return []
+            host = epoch.host_ns
+            return [(host[span.begin], host[span.end], span.path) for span in epoch.spans if span.end != span.begin]
+
     def finish(self) -> None:
         """The record ends: write what has come, and count the rest."""
         try:

@@ -196,7 +196,7 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
             shared.failed(f"a call of c10d::{name} was not recorded", failure)
         if not event:
             return redispatch(keyset.remove(backend_select), *args)
-        on_device = None if tensor is None or tensor.is_cpu else collectives.coming(event, code)
+        on_device = collectives.coming(event, code) if tensor is not None and marks.holds(tensor) else None
         try:
             result = redispatch(keyset.remove(backend_select), *args)
         except BaseException:
@@ -212,7 +212,7 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
                 core.torch_leave(event, work is not None)
             else:
                 results = args[result_place] if not from_api and result_place >= 0 else None
-                _posted(torch, core, event, work, results, tensor is None or tensor.is_cpu)
+                _posted(torch, core, event, work, results, tensor is None or not marks.holds(tensor))
         except Exception as failure:
             core.torch_leave(event, False)
             shared.failed(f"the completion of a call of c10d::{name} is not recorded", failure)

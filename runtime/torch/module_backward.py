@@ -2,8 +2,9 @@
 
 It begins when the node that made an output runs, and ends when the node that made the newest input does: the engine
 runs what is newer first, so that nothing of the module is left by then. Hooks on nodes change no graph and no tensor,
-as hooks around the backward of modules would. Where no input has a gradient (an embedding, the model itself) it ends
-with the next module that is not inside of it, or with the whole backward.
+as hooks around the backward of modules would. Where another module made that input, it ends as that one begins; and
+where no input has a gradient (an embedding, the model itself), with the next module that is not inside of it, or with
+the whole backward.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ MOST_OUTPUTS = 4
 class Pass:
     """One call of a module, as its backward sees it."""
 
-    __slots__ = ("began", "elements", "ends_by_itself", "known", "watch")
+    __slots__ = ("began", "elements", "ends_by_itself", "known", "mark", "watch")
 
     def __init__(self, watch: Backward, known: Known, elements: int) -> None:
         self.watch, self.known, self.elements = watch, known, elements
         self.began = 0
         """ns; 0 while it has not begun, or is over."""
+        self.mark = -1
+        """On the device, when it began."""
         self.ends_by_itself = False
         """Whether it is seen when the gradients of its inputs are there."""
 
@@ -46,7 +49,7 @@ class Backward:
     Args:
         torch: the module ``torch``.
         now: the clock, ns.
-        write: told of a pass that is over: its module, begin and end, elements of its input.
+        write: told of a pass that is over, and when it ended.
         failed: told of anything that went wrong.
     """
 
@@ -54,7 +57,7 @@ class Backward:
         self,
         torch: Any,
         now: Callable[[], int],
-        write: Callable[[Known, int, int, int], None],
+        write: Callable[[Pass, int], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self.now, self._write, self._failed = now, write, failed
@@ -63,10 +66,15 @@ class Backward:
         self._task = torch._C._current_graph_task_id
         self._open: dict[int, list[Pass]] = {}
         """By the number of the backward."""
+        self.pool: Any = None
+        """Marks on the device, where there is one."""
+        self._made: set[int] = set()
+        """Numbers of the nodes that made outputs of modules."""
 
     def forget(self) -> None:
         """Nothing is under way."""
         self._open.clear()
+        self._made.clear()
 
     def follow(self, known: Known, node: Any, elements: int, outputs: Any) -> None:
         """Watch the backward of a call that has just returned; ``node`` made its newest input, None for none."""
@@ -75,8 +83,9 @@ class Backward:
             if output is node or number >= MOST_OUTPUTS:
                 continue  # it hands on what it was given
             followed = followed or Pass(self, known, elements)
+            self._made.add(output._sequence_nr())
             output.register_prehook(followed.begins)
-        if followed is not None and node is not None:
+        if followed is not None and node is not None and node._sequence_nr() not in self._made:
             followed.ends_by_itself = True
             node.register_prehook(followed.ends)
 
@@ -96,6 +105,7 @@ class Backward:
                     there.remove(other)
                     self._done(other, now)
             one.began = now
+            one.mark = self.pool.mark() if self.pool is not None else -1
             there.append(one)
         except Exception as failure:
             self._failed(failure)
@@ -123,8 +133,8 @@ class Backward:
             self._failed(failure)
 
     def _done(self, one: Pass, now: int) -> None:
-        began, one.began = one.began, 0
-        self._write(one.known, began, now, one.elements)
+        self._write(one, now)
+        one.began = 0
 
 
 def nodes_of(values: Any, tensor: type[Any], depth: int = 2) -> Iterable[Any]:

@@ -139,7 +139,7 @@ def test_dumps_and_traces_do_not_make_one_run(tmp_path):
 def test_a_dump_that_torch_makes_of_a_job_that_hangs(tmp_path):
     pytest.importorskip("torch")
     program = PROGRAMS / "stuck.py"
-    forked(3, str(program), tmp_path, extra={"TORCH_FR_BUFFER_SIZE": "200"})
+    forked(2, str(program), tmp_path, extra={"TORCH_FR_BUFFER_SIZE": "200"})
     report = run_of(tmp_path, tmp_path / "out")
     finding = report.findings[0]
     assert (finding.kind, finding.ranks) == ("hang", [1])

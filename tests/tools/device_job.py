@@ -38,6 +38,8 @@ class Fault:
     """Of every kernel."""
     launch_ns: int = 0
     """More for every operator, on the host."""
+    lengths: float = 1.0
+    """Of what it is given, and of the time of every kernel."""
     sync: bool = False
     """It waits for the device after every layer."""
     starts_late_ns: int = 0
@@ -59,6 +61,8 @@ class Job:
     """Standard deviation of the time of kernels, as a part of it."""
     fault: Fault = field(default_factory=Fault)
     kernel: str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    shapes: bool = False
+    """Whether operators say the shapes of their inputs."""
     old: bool = False
     """Neither process groups nor numbers, as traces had until 2023."""
     seed: int = 1
@@ -137,10 +141,16 @@ class _Rank:
         self.correlation += 1
         cost = self.job.operator_ns + self.fault.launch_ns
         launch = begin + cost // 2
-        self.event("cpu_op", name, 0, begin, cost)
+        shape = [[8, round(128 * self.fault.lengths), 64], [64, 64]]
+        self.event("cpu_op", name, 0, begin, cost, **({"Input Dims": shape} if self.job.shapes else {}))
         self.event("cuda_runtime", "cudaLaunchKernel", 0, launch, 6 * US, correlation=self.correlation)
         self.now += cost + 2 * US
-        length = max(round(length * self.fault.slowdown * (1 + self.job.noise * self.random.standard_normal())), US)
+        length = max(
+            round(
+                length * self.fault.slowdown * self.fault.lengths * (1 + self.job.noise * self.random.standard_normal())
+            ),
+            US,
+        )
         start = max(launch + 6 * US + LATENCY, self.free)
         self.free = start + length
         self.event("kernel", kernel, COMPUTE, start, length, correlation=self.correlation, stream=COMPUTE)

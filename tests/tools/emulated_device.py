@@ -13,6 +13,8 @@ import threading
 import time
 from pathlib import Path
 
+from scalana.runtime.device.windows import Kernel
+
 US, MS = 1_000, 1_000_000
 LATENCY_NS = 5 * US
 """From a launch to the begin of the kernel, at the earliest."""
@@ -67,9 +69,12 @@ class Stream:
         self.device, self.cuda_stream = device, number
         self.tail = Moment(0, [], 0)
 
-    def put(self, length_ns: int) -> None:
+    def put(self, length_ns: int, name: str = "kernel") -> None:
         """Launch a kernel that takes so long."""
-        self.tail = Moment(time.monotonic_ns() + LATENCY_NS, [self.tail], length_ns)
+        now = time.monotonic_ns()
+        self.tail = Moment(now + LATENCY_NS, [self.tail], length_ns)
+        if self.device.launched is not None:
+            self.device.launched.append((name, self.cuda_stream, self.tail, now))
 
     def all_reduce(self, after: Stream, length_ns: int) -> Moment:
         """Launch a collective that needs what another stream does."""
@@ -86,6 +91,28 @@ class Stream:
         """Wait on the host until all is done."""
         while (when := self.tail.when()) is None or when > time.monotonic_ns():
             time.sleep(0.0002 if when is None else max((when - time.monotonic_ns()) / 1e9, 0.0))
+
+
+class Profiler:
+    """Sees the kernels of a device, as torch's profiler does."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def start(self) -> bool:
+        """Begin to look."""
+        self.device.launched = []
+        return True
+
+    def stop(self) -> list[Kernel]:
+        """All that ran since then."""
+        launched, self.device.launched = self.device.launched or [], None
+        ended = [(name, stream, moment, moment.when(), begun) for name, stream, moment, begun in launched]
+        return [
+            Kernel(name, f"emulated:0 kernels of stream {stream}", when - moment.length_ns, when, begun)
+            for name, stream, moment, when, begun in ended
+            if when is not None
+        ]
 
 
 class Event:
@@ -124,6 +151,7 @@ class Device:
         self.rank, self.ranks = rank, ranks
         self.compute, self.communicate = Stream(self, 7), Stream(self, 20)
         self.pending: list[Moment] = []
+        self.launched: list[tuple[str, int, Moment, int]] | None = None
         self._posted = 0
         self.capturing = False
         with board.open("r+b") as file:
@@ -154,6 +182,10 @@ class Device:
 
     def current_device(self) -> int:
         return 0
+
+    def holds(self, tensor: object) -> bool:
+        """All tensors of the program, which lie on the host, are taken for its own."""
+        return True
 
     def is_initialized(self) -> bool:
         return True

@@ -76,6 +76,37 @@ def test_planted(name, tmp_path):
     assert finding.saving_s == pytest.approx(costs_s(job), rel=WITHIN)
 
 
+MORE = {
+    "longer inputs": (
+        Job(fault=Fault(1, lengths=1.5), shapes=True), "inputs", "on inputs of 8x192x64, 64x64, where others"
+    ),
+    "more kernels": (Job(fault=Fault(1, kernel_ns=3 * MS), shapes=True), "number", "of which it has 6, and others 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_work_is_told_from_a_slow_device(name, tmp_path):
+    job, different, text = MORE[name]
+    findings = report_of(job, tmp_path).findings
+    assert {(f.kind, tuple(f.ranks)) for f in findings} == {("device-late", (1,))}
+    for finding in findings:
+        assert finding.evidence["different"] == different and text in str(finding.evidence["work"])
+    assert sum(f.saving_s for f in findings) == pytest.approx(costs_s(job), rel=WITHIN)
+
+
+def test_a_slow_device_is_one_whatever_shapes_say(tmp_path):
+    finding = only(report_of(Job(fault=Fault(3, slowdown=1.3), shapes=True), tmp_path))
+    assert finding.evidence["slower"] == "1.30 times"
+
+
+def test_the_same_work_for_longer_is_no_more_work(tmp_path):
+    """One layer of the backward pass takes longer on one device, for as much of it."""
+    job = Job(fault=Fault(1, less_ns=-2 * MS), shapes=True)
+    finding = only(report_of(job, tmp_path))
+    assert (finding.kind, finding.ranks, finding.evidence["different"]) == ("device-late", [1], "time")
+    assert "no more of them than others on inputs of the same shape" in str(finding.evidence["work"])
+
+
 def test_what_the_fault_itself_takes_is_measured(tmp_path):
     job = Job(fault=Fault(1, kernel_ns=3 * MS))
     evidence = only(report_of(job, tmp_path)).evidence

@@ -22,12 +22,12 @@ RANKS = 3
 STEPS = 6
 
 
-def report_of(fault, folder):
+def report_of(fault, folder, *options):
     """Run the job with a fault of rank 1, and analyse what it recorded."""
     board = Device.make_board(folder / "board", RANKS)
     ranks = [
         subprocess.Popen(
-            [sys.executable, PROGRAM, folder / "run", board, str(rank), str(RANKS), fault],
+            [sys.executable, PROGRAM, folder / "run", board, str(rank), str(RANKS), fault, *options],
             env=environment(None, {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "PYTHONPATH": str(ROOT)}),
             stderr=subprocess.PIPE,
             text=True,
@@ -99,3 +99,19 @@ def test_marks_lie_on_the_axis_of_the_host(tmp_path):
     starts = dict(zip(zip(spans.rank[steps], spans.table.step[steps], strict=True), spans.start_s(steps), strict=True))
     for row in rows.tolist():
         assert spans.start_s(row) >= starts[spans.rank[row], spans.table.step[row]] - 1e-4
+
+
+def test_kernels_of_some_steps_say_what_ran_in_a_module(tmp_path):
+    report = report_of("late stream", tmp_path, "kernels")
+    spans = report.ppg.spans
+    rows = spans.rows("kernel")
+    rows = rows[spans.texts("collective")[rows] < 0]
+    steps = set(spans.table.step[rows].tolist())
+    assert steps and max(steps) < STEPS
+    sorts = [row for row in rows.tolist() if spans.names[spans.table.name[row]] == "radix_sort"]
+    assert len(sorts) == len(steps) and set(spans.rank[sorts].tolist()) == {1}
+    assert {report.ppg.psg.function_of(int(spans.vertex[row])) for row in sorts} == {"sort"}
+    assert len(rows) == len(steps) * RANKS * 8 + len(sorts)
+    finding = next(f for f in report.findings if f.kind == "device-late")
+    assert (finding.ranks, finding.function) == ([1], "sort")
+    assert "radix_sort" in finding.evidence["kernels"]

@@ -1,6 +1,6 @@
 """A training job on an emulated device that records itself: one rank of it, with a fault on one of them.
 
-python emulated_job.py RUN-FOLDER BOARD RANK RANKS FAULT
+python emulated_job.py RUN-FOLDER BOARD RANK RANKS FAULT [kernels]
 """
 
 import sys
@@ -8,12 +8,13 @@ import time
 from pathlib import Path
 
 import scalana
-from scalana.runtime import session
-from scalana.runtime.device import marks, sampled
+from scalana.runtime import chosen_steps, session, steps
+from scalana.runtime.device import marks
 from scalana.runtime.device.collectives import collectives
+from scalana.runtime.device.windows import Windows
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_POST
-from tests.tools.emulated_device import MS, Device
+from tests.tools.emulated_device import MS, Device, Profiler
 
 STEPS, LAYERS = 6, 4
 KERNEL_NS = 3 * MS
@@ -22,7 +23,7 @@ ALLREDUCE = BY_NAME["allreduce"].code
 folder, board, rank, ranks, fault = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 fault = fault if rank == 1 else ("hidden" if fault == "hidden" else "none")
 device = Device(board, rank, ranks)
-sampled.is_sampled = lambda step: step >= 0
+chosen_steps.is_chosen = lambda step: step >= 0
 
 
 class Work:
@@ -38,10 +39,10 @@ class Work:
         collectives.waited(self)
 
 
-def kernel(length_ns):
+def kernel(length_ns, name="gemm"):
     if fault == "slow device":
         length_ns *= 3
-    device.compute.put(length_ns)
+    device.compute.put(length_ns, name)
 
 
 def load():
@@ -68,7 +69,7 @@ def launch_slowly():
 
 def sort():
     begun = marks.begin()
-    kernel(60 * MS)
+    kernel(60 * MS, "radix_sort")
     marks.end(begun, "module", "sort", ("phase", "backward"))
 
 
@@ -102,6 +103,8 @@ def step(number):
     scalana.step()
 
 
+if len(sys.argv) > 6:  # kernels of every second step
+    steps.when_marked(Windows(lambda: Profiler(device), 2).marked)
 device.meet()
 if fault == "initial skew":
     time.sleep(0.15)

@@ -1,0 +1,68 @@
+"""Marks of devices around the collectives of torch: with tensors of the host for an emulated device, and on a GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import pytest
+
+import scalana
+from scalana.runtime.record.format import SPAN_TYPE
+from tests.runtime.jobs import PROGRAMS, ROOT, run
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+
+def spans_of(folder, program, *arguments):
+    """All spans of one recorded rank, and the rows of those on streams."""
+    extra = {"RANK": "0", "WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
+    done = run([sys.executable, PROGRAMS / program, *arguments], folder / "run", extra)
+    assert done.returncode == 0, done.stderr
+    ppg = scalana.analyze(folder / "run").ppg
+    assert not [note for note in ppg.run.warnings if "device" in note or "torch:" in note]
+    spans = ppg.spans
+    return ppg, [row for row, on in enumerate(spans.device_lanes()[spans.table.lane].tolist()) if on]
+
+
+def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
+    ppg, rows = spans_of(tmp_path, "device_torch.py", tmp_path / "board")
+    spans, calls = ppg.spans, ppg.timeline.calls
+    modules = [row for row in rows if spans.attributes(row).get("kind") == "module"]
+    rows = [row for row in rows if row not in modules]
+    names = Counter((int(spans.table.step[row]), spans.names[spans.table.name[row]]) for row in rows)
+    # The broadcast of step 2 is launched while a graph is captured.
+    assert names == {
+        (1, "allreduce on the device"): 3, (1, "broadcast on the device"): 1, (2, "allreduce on the device"): 3
+    }  # fmt: skip
+    for row in rows:
+        assert spans.table.type[row] == SPAN_TYPE["kernel"]
+        call = int(spans.call[row])
+        assert call >= 0 and calls.enter_s[call] <= spans.start_s(row) <= calls.exit_s[call] + 0.1
+    told = Counter(
+        (int(spans.table.step[row]), spans.attributes(row)["class"], spans.attributes(row)["direction"])
+        for row in modules
+    )
+    assert told[1, "Linear", "forward"] == told[2, "Linear", "forward"] == told[1, "Linear", "backward"] == 1
+    lengths = sorted(float(spans.end_s(row) - spans.start_s(row)) for row in rows if spans.table.step[row] == 2)
+    # Of the bucket of DDP, which C++ waits for, only the beginning is known; the second goes over 3 ms of work.
+    assert lengths[0] == 0.0 and lengths[-1] > 0.0029
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_marks_on_a_gpu(tmp_path):
+    ppg, rows = spans_of(tmp_path, "device_gpu.py")
+    spans = ppg.spans
+    steps = spans.rows("step")
+    begin = dict(zip(spans.table.step[steps].tolist(), spans.start_s(steps).tolist(), strict=True))
+    end = dict(zip(spans.table.step[steps].tolist(), spans.end_s(steps).tolist(), strict=True))
+    assert {int(spans.table.step[row]) for row in rows} >= {1, 2}
+    for row in rows:  # every step ends when the device is done
+        step = int(spans.table.step[row])
+        assert begin[step] - 1e-4 <= spans.start_s(row) <= spans.end_s(row) <= end[step] + 1e-4
+    modules = [row for row in rows if spans.names[spans.table.name[row]] == "product"]
+    assert len(modules) >= 2
+    assert min(float(spans.end_s(row) - spans.start_s(row)) for row in modules) > 1e-4
+    assert sum(spans.table.type[row] == SPAN_TYPE["kernel"] for row in rows) == len(modules)
