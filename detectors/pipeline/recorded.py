@@ -58,8 +58,10 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
     None where no step is left in which the ranks train.
     """
     actions, runs = pipeline.training()
-    inside = _inside(runs, pipeline.ranks, timeline)
-    runs = runs.take(inside)
+    inside = lie_inside(runs.enter_s, runs.leave_s, pipeline.ranks, timeline)
+    # The first run of a schedule is no usual one: memory is asked for, shapes are told, kernels are made.
+    later = runs.number > pipeline.runs.number.min()
+    runs = runs.take(inside & later if (inside & later).any() else inside)
     actions = actions.take(np.isin(actions.step, runs.number))
     if not len(actions) or len(np.unique(actions.rank)) < len(pipeline.ranks):
         return None
@@ -92,13 +94,14 @@ def loading_windows(spans: Spans, ranks: tuple[int, ...]) -> tuple[FloatArray, .
     return tuple(found)
 
 
-def _inside(runs: ScheduleRuns, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:
-    """Which runs all ranks enter and leave while they are in the timeline ``[runs]``."""
+def lie_inside(enter_s: FloatArray, leave_s: FloatArray, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:
+    """Which runs all ranks enter and leave while they are in the timeline ``[runs]``; the moments are ``[runs,
+    ranks]``."""
     edges = np.full((2, max(timeline.ranks, *(rank + 1 for rank in ranks))), np.nan)
     main = np.flatnonzero(timeline.locations.is_main)
     edges[:, timeline.locations.rank[main]] = timeline.locations.start_s[main], timeline.locations.end_s[main]
     begin, end = edges[:, list(ranks)]
-    outside = (runs.enter_s < begin - _TOLERANCE_S) | (runs.leave_s > end + _TOLERANCE_S)
+    outside = (enter_s < begin - _TOLERANCE_S) | (leave_s > end + _TOLERANCE_S)
     return np.asarray(~outside.any(axis=1))
 
 
@@ -116,26 +119,34 @@ def _rows(actions: Actions, pipeline: Pipeline, spans: Spans) -> ActionRows:
         actions.joined,
         actions.send_wait_s,
         _sent(actions, pipeline, spans),
+        actions.load_s,
     )
 
 
 def _sent(actions: Actions, pipeline: Pipeline, spans: Spans) -> FloatArray:
-    """When what an action made was handed over, NaN where that was not seen ``[actions]``."""
-    sent = np.full(len(actions), np.nan)
-    world = np.asarray(pipeline.ranks)[actions.rank]
-    backward = np.minimum(actions.kind, 1)
+    """When what an action made was handed over, NaN where that was not seen ``[actions]``: at the end of the call that
+    posts it; where sending is one call that blocks, at its begin."""
+    every = pipeline.actions  # an evaluation sends messages of the same names, and so does another pipeline
+    left = pipeline.runs.leave_s[np.searchsorted(pipeline.runs.number, every.step), every.rank]
+    left = np.where(np.isnan(left), np.inf, left)
+    sent = np.full(len(every), np.nan)
+    world = np.asarray(pipeline.ranks)[every.rank]
+    backward = np.minimum(every.kind, 1)
     for code, name in enumerate(("SEND_F", "SEND_B")):
-        rows = spans.rows("transfer", name)
+        posts = spans.rows("transfer", name)
+        rows = posts if len(posts) else spans.rows("wait", name)
         rows = rows[spans.integers("stage")[rows] >= 0]
-        mine = np.flatnonzero((backward == code) & (actions.kind < 3))
-        columns = [world[mine], actions.stage[mine], actions.microbatch[mine]]
+        mine = np.flatnonzero((backward == code) & (every.kind < 3))
+        columns = [world[mine], every.stage[mine], every.microbatch[mine]]
         others = [spans.rank[rows], spans.integers("stage")[rows], np.maximum(spans.integers("microbatch")[rows], 0)]
         key = numbered_keys(*(np.concatenate(pair) for pair in zip(columns, others, strict=True)))
-        last = np.rint(actions.end_s[mine] * 1e9).astype(np.int64)
+        last = np.rint(every.end_s[mine] * 1e9).astype(np.int64)
         start = spans.table.start_ns[rows].astype(np.int64) + 1000
         of = latest(key[: len(mine)], last, key[len(mine) :], start)
-        sent[mine[of[of >= 0]]] = spans.end_s(rows)[of >= 0]
-    return sent
+        of = np.where((of >= 0) & (spans.start_s(rows) <= left[mine[of]]), of, -1) if len(mine) else of
+        sent[mine[of[of >= 0]]] = (spans.end_s(rows) if len(posts) else spans.start_s(rows))[of >= 0]
+    by_span = np.argsort(every.span, kind="stable")
+    return np.asarray(sent[by_span[np.searchsorted(every.span[by_span], actions.span)]])
 
 
 def _windows(runs: ScheduleRuns, actions: Actions) -> FloatArray:

@@ -24,6 +24,7 @@ from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.spans import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.steps.window import window
 from scalana.runtime.record.format import SPAN_TYPE
 from tests.attempts import attempts
 from tests.detectors.jobs import structure
@@ -218,6 +219,19 @@ def test_replicas_are_pipelines_of_their_own_and_a_slow_one_is_named() -> None:
     assert step_s == pytest.approx(9 * 0.08 + 0.0225, rel=0.01)
     assert one.diagnosis.attribution.shares["gradients"] * step_s == pytest.approx(9 * 0.02 + 0.02, abs=0.005)
     assert other.diagnosis.attribution.shares["gradients"] * step_s == pytest.approx(0.02, abs=0.005)
+
+
+def test_a_part_of_a_run_is_the_pipeline_that_the_whole_shows() -> None:
+    worked: list[tuple] = []
+    timeline, names = simulate(program("gpipe", work=slow(1, 1.75)), worked=worked)
+    ends = np.array([[end for name, rank, _, end in worked if name == "adapt" and rank == r] for r in range(4)])
+    part = window(timeline, ends[:, 1], ends[:, 2])
+    psg = structure(names)
+    run = RunInfo(seconds=1.0, ranks=4, calls_of_rank=[0] * 4, comm_s_of_rank=[0.0] * 4)
+    analysis = analyze(PPG(psg, part, timeline_metrics(part, len(psg)), run, spans_of(worked, 4)))
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert pipeline.diagnosis.measured.steps.tolist() == [2]
+    assert faults(analysis)[:1] == [("pipeline-imbalance", [1], "slow")]
 
 
 def test_evaluations_between_steps_are_set_aside() -> None:
