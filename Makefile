@@ -21,13 +21,14 @@ MEGATRON := build/pipeline/megatron
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
 
-.PHONY: help install mpi pipeline rl kernels test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline rl ray kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (145 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
+	@echo 'make ray         Ray in a folder of its own, likewise'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -79,6 +80,19 @@ $(RL_BUILD)/.installed: constraints.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch trl
 	@touch $@
 
+# Ray, whose processes a recorder knows, in a folder of its own: with it come many packages that nothing else needs.
+RAY := build/ray
+ray:
+	@$(MAKE) --no-print-directory $(RAY)/.installed && exit 0; \
+	if [ "$$CI" = true ]; then echo '*** Ray could not be installed, and CI=true' >&2; exit 1; fi; \
+	echo '*** warning: Ray could not be installed: the tests that need it will be skipped' >&2
+
+$(RAY)/.installed: constraints.txt | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --target $(@D)/site-packages ray
+	PYTHONPATH=$(@D)/site-packages $(BIN)/python -c 'import ray'
+	@touch $@
+
 # What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
 kernels: $(INSTALLED)
 	@rm -rf build/modelled && $(BIN)/python tests/tools/generate_run.py build/modelled 64 8 >/dev/null
@@ -110,7 +124,7 @@ mypy: $(INSTALLED)
 	@ln -s $(CURDIR)/scalana/* $(addprefix $(CURDIR)/,$(FOLDERS)) $(TREE)/
 	$(BIN)/mypy
 
-pytest: $(INSTALLED) mpi pipeline
+pytest: $(INSTALLED) mpi pipeline ray
 	@$(MAKE) --no-print-directory rl || echo '*** warning: TRL could not be installed: its tests will be skipped' >&2
 	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
 	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \

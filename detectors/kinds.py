@@ -266,6 +266,21 @@ KINDS = (
         unit=OF_IDLING,
     ),
     Kind(
+        "pipeline-replica",
+        "one replica of a pipeline takes longer for a step than the others, which wait for it in reducing gradients",
+        "A replica of a pipeline takes longer than the others.",
+        (
+            Claim(
+                "{Ranks} {holds|hold} stages of a replica of the pipeline that takes {seconds:here_s} for a step, "
+                "others {seconds:others_s}: these wait for its gradients",
+                ("here_s", "others_s"),
+            ),
+            Claim("{Ranks} {holds|hold} stages of a replica of the pipeline that takes longer than the others"),
+        ),
+        advice="Look at what these ranks do more than those of the same stages in other replicas, and at their cores.",
+        arrival="takes longer",
+    ),
+    Kind(
         "pipeline-schedule",
         "another schedule would leave ranks of a pipeline idle for less time, with no more memory. No rank is to "
         "blame: it comes after all faults, and in the text with the pipeline",

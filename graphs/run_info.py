@@ -86,7 +86,7 @@ def describe_run(
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
         cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
-    ended = _ended_by_others(data.records)
+    ended, idle = _ended_by_others(data.records), _idle_at_the_end(timeline)
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
@@ -101,6 +101,8 @@ def describe_run(
             rank
             for rank, record in zip(rank_of, own, strict=True)
             if not (record.ended or _stopped(record) or process_of(record) in ended)
+            # A framework starts and ends processes as it likes.
+            and not (record.meta.get("part_source") == "framework" and rank in idle)
         ],
         worlds=chosen.worlds,
         names=chosen.names,
@@ -131,6 +133,15 @@ def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
         for pid in record.meta.get("ended_processes", "").split(",")
         if pid
     }
+
+
+def _idle_at_the_end(timeline: Timeline) -> set[int]:
+    """Ranks that had done all that they were called for, or were never called."""
+    calls, locations = timeline.calls, timeline.locations
+    made = np.flatnonzero(np.diff(calls.first) > 0)
+    last = calls.operation[calls.first[made + 1] - 1]
+    busy = set(locations.rank[made[last != BY_NAME["reply"].code]].tolist())
+    return set(locations.rank.tolist()) - busy
 
 
 def _stopped(record: ProcessRecord) -> bool:

@@ -30,7 +30,7 @@ class Patches:
             return
         wrapper = make(original)
         functools.update_wrapper(wrapper, original)
-        _name_code(wrapper, original)
+        _call_alike(wrapper, original)
         setattr(owner, name, wrapper)
 
     def failed(self, what: str, failure: BaseException) -> None:
@@ -47,10 +47,9 @@ class Patches:
             self.failed(what, failure)
 
 
-def _name_code(wrapper: Function, original: Function) -> None:
-    """Give the code of a wrapper the name of what it wraps: that is what samples, and with them reports, call it."""
-    code, of = getattr(wrapper, "__code__", None), getattr(original, "__code__", None)
-    if code is None or of is None:
-        return
-    names = {name: getattr(of, name) for name in ("co_name", "co_qualname") if hasattr(of, name)}
-    wrapper.__code__ = code.replace(**names)  # type: ignore[attr-defined]
+def _call_alike(wrapper: Any, original: Any) -> None:
+    """Give the code of a wrapper the name of what it wraps, by which its frames are told in reports."""
+    code = getattr(wrapper, "__code__", None)
+    if code is not None and hasattr(original, "__qualname__"):
+        qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
+        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)

@@ -5,6 +5,7 @@ One record per process. A process is a
 * ``rank``: it has a rank in the job, from the launcher's environment or from ``init_process_group``;
 * ``member``: it has no rank, but a role of its own, such as a driver or an actor (:mod:`scalana.runtime.roles`);
 * ``child``: it descends from a rank (a loader worker, a helper), and its work counts for that rank;
+* ``spare``: it waits for something to do that never came, as workers of Ray do that are started ahead;
 * ``launcher``: it starts the ranks (torchrun's agent);
 * ``process``: anything else.
 
@@ -19,7 +20,7 @@ import atexit
 import os
 import sys
 
-from scalana.runtime import hooks, roles, session
+from scalana.runtime import bookkeeping, hooks, roles, session
 from scalana.runtime.record import launchers, layout
 
 TYPE_CHECKING = False
@@ -41,7 +42,10 @@ def start_from_environment() -> bool:
     """Start recording if ``SCALANA_RUN_DIR`` says so. Returns whether this process is recorded; never raises."""
     try:
         run_folder = os.environ.get(layout.RUN_VARIABLE)
-        if not run_folder or _is_bookkeeping_process():
+        if not run_folder:
+            return False
+        if bookkeeping.is_bookkeeping(sys.orig_argv):
+            bookkeeping.leave_alone(sys.orig_argv, layout.RUN_VARIABLE)
             return False
         return start(
             run_folder,
@@ -106,11 +110,6 @@ def _number(variable: str, default: float) -> float:
         return default
 
 
-def _is_bookkeeping_process() -> bool:
-    """multiprocessing's resource tracker does nothing but wait on a pipe."""
-    return any("multiprocessing.resource_tracker" in word for word in sys.orig_argv)
-
-
 def _load_native() -> None:
     global _native
     if _native is None:
@@ -128,7 +127,9 @@ def _who_am_i() -> None:
     parent = os.environ.get(session.PARENT_VARIABLE, "")
     # Only a descendant can have inherited the variable, except that a rank may replace itself by exec.
     inherited = bool(parent) and not parent.startswith(f"{os.getpid()}:")
-    if inherited:
+    if bookkeeping.is_ray_worker(sys.orig_argv):
+        session.process_role = "spare"
+    elif inherited:
         session.process_role = "child"
     elif launchers.rank_of(os.environ) is not None:
         session.process_role = "rank"
@@ -340,7 +341,7 @@ def _after_fork_in_child() -> None:
     try:
         # A child of a rank is its helper; what a driver forks may be a rank.
         session.process_role = "child" if parent_role in ("rank", "child") else "process"
-        session.forget_part()
+        roles.forget()
         _open(parent_record=os.path.basename(parent_path) if parent_role in ("rank", "member") else "")
     except Exception as failure:
         _write_note(f"forked process {os.getpid()} is not recorded: {failure!r}")

@@ -42,3 +42,10 @@ def tell_from_environment() -> None:
         session.become_member(name, source="environment")
     if _told[0] and kind != "child":
         session.become_member(*_told, source="program")
+
+
+def forget() -> None:
+    """This process was forked: what was told was of another one."""
+    global _told
+    _told = ("", -1)
+    session.forget_part()

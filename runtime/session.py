@@ -23,7 +23,7 @@ core: Any = None
 run_folder = ""
 record_path = ""
 process_role = "process"
-"""What this process is: ``rank``, ``member``, ``child``, ``launcher`` or ``process``."""
+"""What this process is: ``rank``, ``member``, ``spare``, ``child``, ``launcher`` or ``process``."""
 part = ""
 """The role of this process in the job, such as ``rollout``; empty while nothing tells."""
 rate_hz = layout.DEFAULT_RATE_HZ
@@ -33,6 +33,7 @@ something, launchers, and the program."""
 began_at = (0, 0)
 """When the record began, and what the CPU clock of the thread that began it showed, in ns."""
 _part_source = ""
+_made = 0
 on_start: list[Callable[[], None]] = []
 on_stop: list[Callable[[], None]] = []
 
@@ -103,9 +104,32 @@ def become_member(name: str, rank: int = -1, world: str = "", source: str = "rec
     tell_part(name, rank, source)
     if world:
         core.meta("world", world)
-    if process_role in ("process", "child"):
+    if process_role == "spare":
+        core.set_rate(rate_hz)
+    if process_role in ("process", "child", "spare"):
         process_role = "member"
         core.meta("role", "member")
+
+
+def made(what: int) -> None:
+    """This process had another one made, which knows itself by ``what``: by the order of this they are numbered."""
+    global _made
+    if core is not None:
+        core.meta(f"made {what}", str(_made))
+        _made += 1
+
+
+def made_as(what: int) -> None:
+    """Who had this process made knows it by ``what``."""
+    if core is not None:
+        core.meta("made_as", str(what))
+
+
+def become_spare() -> None:
+    """This process waits until it is given something to do, which may never come."""
+    if core is not None and process_role == "spare":
+        core.set_rate(min(rate_hz, LAUNCHER_RATE_HZ) or LAUNCHER_RATE_HZ)
+        core.flush()  # it may be ended at any time
 
 
 def become_rank(rank: int, world_size: int, world: str = "") -> None:
@@ -122,7 +146,9 @@ def become_rank(rank: int, world_size: int, world: str = "") -> None:
     parent = os.environ.get(PARENT_VARIABLE, "").split(":")
     if process_role == "child" and (len(parent) < 3 or parent[2] == "1"):
         return
-    if process_role == "member" and world:
+    if process_role == "spare":
+        core.set_rate(rate_hz)
+    if process_role in ("member", "spare") and world:
         core.meta("world", world)
     process_role = "rank"
     core.meta("role", "rank")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
+    from scalana.detectors.pipeline.plans.proposal import Proposal
     from scalana.frontend.cpp.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
 
@@ -91,6 +92,11 @@ class Report:
         from scalana.report.pipeline_timeline import timeline
 
         return timeline(self.analysis)
+
+    def plan(self) -> Proposal | None:
+        """A faster plan for the run's pipeline, found by a short search; None where nothing is predicted."""
+        pipelines = self.analysis.sections.get("pipeline")
+        return pipelines[0].proposal if isinstance(pipelines, list) and pipelines else None
 
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The report for people, in at most ``width`` columns, with ANSI colours if ``color``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
 from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.places import Places
+from scalana.detectors.pipeline.plans.in_report import with_plan
+from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
+from scalana.detectors.pipeline.replicas import MOST, find_awaited
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
@@ -30,19 +33,26 @@ class Pipeline:
     recorded: Recorded
     diagnosis: Diagnosis
     culprits: tuple[Culprit, ...]
+    proposal: Proposal | None = None
+    """A plan that is faster; None where nothing is predicted."""
+    awaits: tuple[int, ...] = ()
+    """The ranks of a replica for which it waits in reducing gradients."""
 
 
 class Pipelines:
     """See :mod:`scalana.detectors.pipeline`."""
 
-    kinds = tuple(BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "schedule"))
+    kinds = tuple(
+        BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "replica", "schedule")
+    )
     needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
         """Diagnose every pipeline. Where its replay reproduces what was measured, what ranks do within its steps is
         explained, whatever is found there."""
         outcome = Outcome()
-        found = []
+        found: list[Pipeline] = []
+        tellings: list[Telling] = []
         for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
@@ -55,10 +65,24 @@ class Pipelines:
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
             outcome.told += [telling.told(culprit) for culprit in culprits]
             outcome.told += telling.schedule()
-            found.append(Pipeline(recorded, diagnosis, tuple(culprits)))
+            planned, proposal = (diagnosis, None) if found else with_plan(diagnosis)  # replicas do the same
+            found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
+            tellings.append(telling)
+        pipelines = [(one.recorded, one.diagnosis.attribution) for one in found]
+        for awaited in find_awaited(pipelines, facts.timeline, facts.waits) if len(found) > 1 else ():
+            there = found[awaited.pipeline]
+            for p in awaited.waiting:
+                found[p] = replace(found[p], awaits=there.recorded.ranks)
+            if not explains(there.culprits, awaited.saving_s):
+                outcome.told.append(tellings[awaited.pipeline].replica(awaited, tellings[awaited.waiting[0]]))
         if found:
             outcome.sections[SECTION] = found
         return outcome
+
+
+def explains(culprits: tuple[Culprit, ...], longer_s: float) -> bool:
+    """Whether causes that were found in a pipeline explain most of what its steps are longer than others'."""
+    return sum(culprit.lost_s for culprit in culprits) >= MOST * longer_s
 
 
 def read_all(facts: Facts) -> list[Recorded]:

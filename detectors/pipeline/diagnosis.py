@@ -96,6 +96,7 @@ class Diagnosis:
                     "step_s": p.step_s,
                     "peak_activations": None if p.change == "bound" else p.peak_activations,
                 }
+                | ({"file": p.file} if p.file else {})
                 for p in self.predictions
             ],
         }
@@ -152,6 +153,11 @@ def _stage_usual(found: Attribution) -> FloatArray:
     return found.usual_s
 
 
+def planning_model(diagnosis: Diagnosis) -> Model:
+    """What a planner needs of a diagnosed pipeline."""
+    return _model(diagnosis.measured, diagnosis.attribution, diagnosis.layers)
+
+
 def _model(measured: Measured, found: Attribution, layers: Layers | None) -> Model:
     """What a planner needs; without layers, every stage is one that cannot be cut."""
     operations, ranks = measured.operations, measured.program.ranks
@@ -180,5 +186,6 @@ def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntA
     changes = [planner.repartition(program, cut)] if known else []
     changes += [one for one in planner.schedules(program.microbatches) if one.step_s < now_s]
     bound = planner.bound_s(program.microbatches)
-    changes.append(Prediction("bound", "no cut, placement or order is faster", bound, float("nan")))
+    words = "no cut, placement or order is faster" if known else "no order is faster with these stages"
+    changes.append(Prediction("bound", words, bound, float("nan")))
     return [replace(one, step_s=one.step_s + (beside_s if one.change != "bound" else 0.0)) for one in changes]

@@ -42,12 +42,13 @@ def _recorded(pipeline: HandWritten, messages: Messages, timeline: Timeline, spa
     gradients = after_steps_s(rows, reductions, np.arange(steps), len(pipeline.ranks))
     first = 1 if steps >= SET_ASIDE else 0
     between = read.between
+    rows = rows.take(rows.step >= first)
     rows = replace(rows, step=_numbers(read.windows_s, pipeline.beside)[rows.step])
     return Recorded(
         engine="messages",
         schedule="",
         ranks=pipeline.ranks,
-        rows=rows.take(rows.step >= first),
+        rows=rows,
         between=Between(
             between.enter_s[first:],
             between.data_s[first:],
@@ -59,6 +60,7 @@ def _recorded(pipeline: HandWritten, messages: Messages, timeline: Timeline, spa
         layers=None,
         sends=sending(messages),
         loading_s=loading_windows(spans, pipeline.ranks),
+        reductions=reductions.since(float(rows.begin_s.min())),
     )
 
 

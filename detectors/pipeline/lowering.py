@@ -6,7 +6,7 @@ for, and whether a message travels before its receiver asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numba
@@ -91,13 +91,15 @@ def variant(engine: Engine, program: Program) -> Engine:
     """The engine by which the makers of ``engine`` would run another program: several stages a rank need another
     one."""
     several = program.stages > program.ranks
+    sweeps = bool((program.kind[: program.first[1]][: program.microbatches] == Kind.F).all())
     if engine.name.startswith("torch"):
         if several or bool((program.kind == Kind.W).any()):
             return ENGINES["torch"]
-        forward = program.kind[: program.first[1]] == Kind.F
-        return ENGINES["torch-gpipe" if bool(forward[: program.microbatches].all()) else "torch-1f1b"]
+        return ENGINES["torch-gpipe" if sweeps else "torch-1f1b"]
     if engine.name.startswith("megatron"):
         return ENGINES["megatron-interleaved" if several else "megatron"]
+    if engine.send_wait is SendWait.BLOCKING and not sweeps:
+        engine = replace(engine, send_wait=SendWait.AT_ONCE)  # or two neighbours would send to each other for ever
     return ENGINES["ideal"] if several else engine
 
 

@@ -273,8 +273,11 @@ class _Reading:
         meets = np.flatnonzero(operations.code == Code.MEET)
         ends = np.full(operations.meetings, -np.inf)
         at = np.searchsorted(operations.enter, meets, side="right")
-        np.maximum.at(ends, operations.argument[meets], rows.end_s[at - 1])
+        sent_gradients = np.where(operations.outgoing >= 0, rows.gradients_s, 0.0)
+        np.maximum.at(ends, operations.argument[meets], (rows.end_s + sent_gradients)[at - 1])
         self.before[at] = ends[operations.argument[meets]]
+        self.follows = ~self.opens  # what a rank does before an action begins where the one before ended
+        self.follows[at] = False
 
     def measured(self, steps: IntArray, size: IntArray, notes: tuple[str, ...]) -> Measured:
         """All of it."""
@@ -388,7 +391,7 @@ class _Reading:
             host[sends[at]] += counted - reducing
             gradients[sends[at]] += reducing
             after = np.minimum(action[at] + 1, len(before) - 1)
-            follows = (after > action[at]) & ~self.starts[after]
+            follows = (after > action[at]) & self.follows[after]
             before[after[follows]] += counted[follows]
         return before
 

@@ -32,20 +32,28 @@ class Places:
     def work_in(self, windows: Mapping[int, FloatArray]) -> FloatArray:
         """Seconds of every activity in the windows of ranks, each in order without overlap ``[windows, 2]``.
 
-        Own work is known by the burst between two calls; of one that lies in a window in part, that part counts.
+        Own work is known by the burst between two calls; of one that lies in a window in part, that part counts. Where
+        it is known when in a burst an activity was seen, the part of that time does.
         """
         own = self.timeline.own
-        inside = np.zeros(len(self.begin_s))
+        inside, seen = np.zeros(len(self.begin_s)), np.zeros(len(own.seen_row))
+        rank_of_seen = self.rank[own.burst[own.seen_row]]
         for rank, of_rank in windows.items():
             here = np.flatnonzero(self.rank == rank)
             if not len(of_rank) or not len(here):
                 continue
             length = of_rank[:, 1] - of_rank[:, 0]
-            level = np.repeat(np.concatenate([[0.0], np.cumsum(length)]), 2)[1:-1]
-            covered = np.interp(self.end_s[here], of_rank.ravel(), level)
-            covered -= np.interp(self.begin_s[here], of_rank.ravel(), level)
-            inside[here] = covered / np.maximum(self.end_s[here] - self.begin_s[here], 1e-12)
-        return weighted_count(own.activity, own.seconds * inside[own.burst], len(self.timeline.activities))
+            edges, level = of_rank.ravel(), np.repeat(np.concatenate([[0.0], np.cumsum(length)]), 2)[1:-1]
+            mine = np.flatnonzero(rank_of_seen == rank)
+            for into, rows, begin, end in (
+                (inside, here, self.begin_s[here], self.end_s[here]),
+                (seen, mine, own.seen_s[mine, 0], own.seen_s[mine, 1]),
+            ):
+                covered = np.interp(end, edges, level) - np.interp(begin, edges, level)
+                into[rows] = covered / np.maximum(end - begin, 1e-12)
+        part = inside[own.burst]
+        part[own.seen_row] = seen
+        return weighted_count(own.activity, own.seconds * part, len(self.timeline.activities))
 
     def more(self, rank: int, here_s: FloatArray, usual_s: FloatArray) -> Place | None:
         """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none."""

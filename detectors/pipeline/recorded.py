@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from scalana.detectors.pipeline.lowering import Engine
 from scalana.detectors.pipeline.measured import ActionRows, Between
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.reconcile import joined
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import latest, numbered_keys
@@ -43,6 +43,8 @@ class Recorded:
     """How it sends and receives, where that was inferred."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
+    reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Calls in which its ranks reduce gradients over replicas: rows of the timeline's calls."""
 
     @property
     def inferred(self) -> bool:
@@ -76,6 +78,7 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
         vertex=int(np.bincount(vertex[vertex >= 0]).argmax()) if (vertex >= 0).any() else -1,
         layers=None if layers is None else Layers(layers.names, layers.cost_s, layers.cut),
         loading_s=loading_windows(spans, pipeline.ranks),
+        reductions=reductions.since(float(rows.begin_s.min())),
     )
 
 

@@ -31,6 +31,10 @@ class Reductions:
         """Some of them."""
         return Reductions(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
+    def since(self, begin_s: float) -> IntArray:
+        """The calls that begin from a time on: rows of the timeline's calls."""
+        return self.call[self.begin_s >= begin_s]
+
     def within_s(self, rank: int, since_s: FloatArray, until_s: FloatArray) -> FloatArray:
         """Seconds of those of a rank that lie in windows ``[windows]``."""
         mine = self.rank == rank

@@ -13,6 +13,7 @@ from scalana.detectors.pipeline.diagnosis import Diagnosis
 from scalana.detectors.pipeline.flags import in_words_of
 from scalana.detectors.pipeline.places import Place, Places, between, windows_of
 from scalana.detectors.pipeline.recorded import Recorded
+from scalana.detectors.pipeline.replicas import Awaited
 from scalana.detectors.reconcile import Extent, Told
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import CodeLocation
@@ -86,6 +87,23 @@ class Telling:
             )
         nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
         return [Told(finding, nobody)]
+
+    def replica(self, awaited: Awaited, other: Telling) -> Told:
+        """A whole pipeline that takes longer than its replicas, one of which is ``other``."""
+        program = self.diagnosis.measured.program
+        stages = awaited.stages or tuple(range(program.stages))
+        holders = [int(program.rank_of_stage[stage]) for stage in stages]
+        ranks = [self.recorded.ranks[holder] for holder in holders]
+        here, usual = (
+            one._work(one.diagnosis.measured.program.stage == stages[0]) / len(one.diagnosis.measured.steps)
+            for one in (self, other)
+        )
+        place = self.places.more(ranks[0], here, usual)
+        finding = self._finding("replica", ranks, place, awaited.lost_s / len(self.recorded.ranks))
+        finding.saving_s = awaited.saving_s * self.steps
+        finding.evidence.update({"here_s": awaited.here_s, "others_s": awaited.others_s})
+        finding.where = {"stage": stages[0], "module": self.module(stages[0])}
+        return Told(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
 
     def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float) -> Finding:
         psg, steps = self.places.psg, self.steps

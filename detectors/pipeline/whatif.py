@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.causes import EVERYTHING, Cause, Switches
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, lower, variant
 from scalana.detectors.pipeline.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.schedules import SCHEDULES, Schedule
-from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MOST_CUTS = 3000
@@ -48,7 +48,7 @@ class Prediction:
     """A change and what it brings."""
 
     change: str
-    """What kind: `repartition`, `schedule`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`,
+    """What kind: `repartition`, `schedule`, `plan`, `microbatches`, `no-straggler`, `equal-lengths`, `zero-latency`,
     `bound`."""
     text: str
     """What to do, short: `5/5/5/1`, `Interleaved1F1B, 2 chunks` ..."""
@@ -60,6 +60,8 @@ class Prediction:
     """The first layer of every stage, and the number of layers, where layers are cut anew."""
     program: Program | None = None
     """The order of the change, where it has one."""
+    file: str = ""
+    """Where the order lies in the run folder; "" for nowhere."""
 
 
 def split_backward(costs: FloatArray, ratio: float = 0.5) -> FloatArray:
@@ -176,7 +178,7 @@ class Planner:
             for count in (schedule.chunks,) if schedule.chunks else chunks:
                 try:
                     found.append(self.schedule(schedule, microbatches, count, most_held=most_held))
-                except OrderError:
+                except (OrderError, Deadlock):
                     continue
         return sorted(found, key=lambda one: one.step_s)
 
@@ -246,7 +248,7 @@ def more_microbatches(planner: Planner, schedule: Schedule, cut: IntArray, count
     for count in counts:
         try:
             one = planner.schedule(schedule, count, chunks, cut)
-        except OrderError:
+        except (OrderError, Deadlock):
             continue
         text = f"{count} microbatches, seconds of one"
         found.append(replace(one, change="microbatches", text=text, step_s=one.step_s / count))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.rl.charges import Charges
+from scalana.detectors.rl.charges import GENERATES, TRAINS, Charges
 from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
@@ -76,6 +76,8 @@ _OF_WAIT = {
     Doing.STARVATION: "starvation",
 }
 """Waiting that is its cause whatever else is known."""
+_OF_OTHERS = {Doing.GENERATION: ("starvation", GENERATES), Doing.TRAINING: ("pipeline", TRAINS)}
+"""The same of a process that never does this itself, as generating and training are stages in a row."""
 _OF_WORK = {**_OF_WAIT, Doing.GENERATION: "generation", Doing.TRAINING: "training", Doing.OTHER: "other"}
 _IN_PHASE = {**_OF_WORK, Doing.OTHER: "data-transfer"}
 """What calls take by themselves, by the phase that they are made in."""
@@ -133,13 +135,14 @@ def tokens_of(loop: Loop, rank: int | None, step: int) -> FloatArray:
 
 def simulated(loop: Loop, decoding: Decoding) -> Rollouts:
     """Generation of every step, by the model."""
-    ranks = len(loop.processes)
+    ranks, generate = len(loop.processes), loop.that_do(Doing.GENERATION)
     recorded, balanced, longest = np.zeros((ranks, loop.steps)), np.zeros((ranks, loop.steps)), np.zeros(loop.steps)
     for step in range(loop.steps):
         recorded[:, step] = [decoding.seconds(tokens_of(loop, rank, step).tolist()) for rank in range(ranks)]
         tokens = tokens_of(loop, None, step)
         if len(tokens):
-            balanced[:, step] = [decoding.seconds(tokens[given].tolist()) for given in longest_first(tokens, ranks)]
+            given = longest_first(tokens, len(generate))
+            balanced[generate, step] = [decoding.seconds(tokens[part].tolist()) for part in given]
             longest[step] = decoding.seconds([float(tokens.max())])
     return Rollouts(recorded, balanced, longest)
 
@@ -152,20 +155,29 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
         measured, model = decoding.factor, rollouts.recorded_s
         ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
         slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
-        factor[Doing.GENERATION] = np.where(slow, measured, 1.0)
+        factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_do(Doing.GENERATION))
         factor[Doing.LOG_PROB] = factor[Doing.GENERATION]
     costs = None
-    if not np.isnan(loop.tokens).any():
-        spent = loop.own_s[:, :, Doing.TRAINING]
-        work = np.stack((np.ones(loop.tokens.size), loop.tokens.reshape(-1)), axis=1)
-        rank = np.repeat(np.arange(ranks), loop.steps)
-        costs, training = fit_speeds(work, np.maximum(spent.reshape(-1), 1e-9), rank, ranks)
-        model = (work @ costs).reshape(ranks, loop.steps)
+    train = loop.that_do(Doing.TRAINING)
+    if len(train) and not np.isnan(loop.tokens[train]).any():
+        spent, tokens = loop.own_s[:, :, Doing.TRAINING], loop.tokens[train]
+        work = np.stack((np.ones(tokens.size), tokens.reshape(-1)), axis=1)
+        rank = np.repeat(train, loop.steps)
+        costs, training = fit_speeds(work, np.maximum(spent[train].reshape(-1), 1e-9), rank, ranks)
+        model = np.zeros_like(spent)
+        model[train] = (work @ costs).reshape(len(train), loop.steps)
         steadily = _persistent(spent / np.maximum(model, 1e-12), model > 0.0) & (training > SLOW)
         slow |= steadily
-        factor[Doing.TRAINING] = np.where(steadily, training, 1.0)
+        factor[Doing.TRAINING] = _beside_others(training, steadily, train)
         factor[Doing.LOG_PROB] = np.maximum(factor[Doing.LOG_PROB], factor[Doing.TRAINING])
     return Speeds(factor, slow, measured, costs)
+
+
+def _beside_others(factor: FloatArray, slow: BoolArray, some: IntArray) -> FloatArray:
+    """How many times as long slow processes take as others of ``some`` that are not slow; 1 for these ``[ranks]``."""
+    others = some[~slow[some]]
+    usual = float(np.median(factor[others])) if len(others) else 1.0
+    return np.where(slow, np.maximum(factor / max(usual, 1e-6), 1.0), 1.0)
 
 
 def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:
@@ -213,18 +225,28 @@ def split(
     some = waited > 0.0
     doing_of[some] = by_doing[some].argmax(axis=-1)
     seconds += waited.sum(axis=1)
-    # Waiting that was charged to nobody: the one that came last is no main thread, or is outside of the loop.
-    left = loop.own_s[:, :, IN_WAIT].sum(axis=0) - waited.sum(axis=(0, 1))
-    seconds[NUMBER["other"]] += np.maximum(left, 0.0)
+    seconds[NUMBER["other"]] += _left(loop.own_s[:, :, IN_WAIT].sum(axis=0) - waited.sum(axis=(0, 1)))
     return Split(seconds, waited, excess, doing_of, part)
+
+
+def _left(less_s: FloatArray) -> FloatArray:
+    """Waiting that was charged to nobody, as the one that came last is no main thread, or is outside of the loop
+    ``[steps]``. A wait that began in a step and was charged in the next is not among it."""
+    left, owed = np.zeros_like(less_s), 0.0
+    for step in range(len(less_s) - 1, -1, -1):
+        owed += float(less_s[step])
+        left[step], owed = max(owed, 0.0), min(owed, 0.0)
+    return left
 
 
 def _avoidable(rollouts: Rollouts) -> FloatArray:
     """Part of the idle time of each rollout that giving out the longest first would avoid ``[steps]``: at most what
     the rollout ends sooner by, for all processes. To idle less because work takes longer is no gain."""
-    longest, best = rollouts.recorded_s.max(axis=0), rollouts.balanced_s.max(axis=0)
-    idle = (longest - rollouts.recorded_s).sum(axis=0)
-    less = np.minimum(idle - (best - rollouts.balanced_s).sum(axis=0), (longest - best) * len(rollouts.recorded_s))
+    generate = rollouts.recorded_s.sum(axis=1) > 0.0
+    recorded_s, balanced_s = rollouts.recorded_s[generate], rollouts.balanced_s[generate]
+    longest, best = recorded_s.max(axis=0, initial=0.0), balanced_s.max(axis=0, initial=0.0)
+    idle = (longest - recorded_s).sum(axis=0)
+    less = np.minimum(idle - (best - balanced_s).sum(axis=0), (longest - best) * len(recorded_s))
     return np.clip(np.divide(less, idle, out=np.zeros_like(idle), where=idle > 0.0), 0.0, 1.0)
 
 
@@ -257,12 +279,20 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
     for doing, key in _OF_WAIT.items():
         give(key, charges.doing == doing, everything)
     generating, training = charges.doing == Doing.GENERATION, charges.doing == Doing.TRAINING
+    # One that does nothing of the kind waits for those that do: at least for as long as an average one of them takes.
+    for doing, (key, bit) in _OF_OTHERS.items():
+        those, alien = loop.that_do(doing), (charges.doing == doing) & (charges.stages & bit == 0)
+        if alien.any():
+            usual = loop.own_s[those, :, doing].mean(axis=0)[charges.step]
+            give(key, alien, np.minimum(usual / np.maximum(spent, 1e-12), 1.0) * excess)
     if rollouts is not None:
         give("assignment", generating, excess * _avoidable(rollouts)[charges.step])
         give("long-tail", generating, everything)
     give("pipeline", training & np.isin(timeline.calls.operation[charges.call], _MESSAGES), everything)
     if speeds.train_costs is not None:
-        more = (loop.tokens[charges.culprit, charges.step] - loop.tokens[charges.waiter, charges.step]) + 0.0
+        train, tokens = loop.that_do(Doing.TRAINING), loop.tokens.copy()
+        tokens[np.setdiff1d(np.arange(len(tokens)), train)] = tokens[train].mean(axis=0)
+        more = (tokens[charges.culprit, charges.step] - tokens[charges.waiter, charges.step]) + 0.0
         give("training-imbalance", training, more * speeds.train_costs[1])
     give("other", np.ones(len(charges), np.bool_), everything)
     return part

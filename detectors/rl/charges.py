@@ -14,8 +14,12 @@ import numpy as np
 from scalana.detectors.delays.blame import Shares, propagate
 from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
+from scalana.detectors.rl.phases import Doing
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
+
+GENERATES, TRAINS = 1, 2
+"""Bits of :func:`stages_of`."""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,8 @@ class Charges:
     """Of the loop ``[rows]``."""
     doing: IntArray
     """What the culprit did more of; ``DOINGS`` where nothing explains it ``[rows]``."""
+    stages: IntArray
+    """What those do whose waiting it is in the end, as waits are handed on, see :func:`stages_of` ``[rows]``."""
     seconds: FloatArray
     """Rank-seconds of waiting, those handed on by waits of others included ``[rows]``."""
     excess_s: FloatArray
@@ -66,28 +72,42 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     handed = _handed(culprit, begin[0], end[0], who, end[1], wait_s, share[:, IN_WAIT])
     kept = share.copy()
     kept[np.unique(handed.handed_from), IN_WAIT] = 0.0
-    flow, left = propagate(wait_s, handed)
-    kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     received = np.bincount(handed.handed_from, handed.handed_share, len(row))
+    kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     kept[:, IN_CALL] = np.maximum(kept[:, IN_CALL] - received, 0.0)
-    seconds = flow[:, None] * kept
-    seconds[:, IN_CALL] += left
-    seconds[:, DOINGS] = seconds[:, DOINGS:].sum(axis=1)
-    where, doing = np.nonzero(seconds[:, : DOINGS + 1] > 0.0)
+    inside_s = wait_s * _within(loop, who, end[1], wait_s)
     step = np.array([_step_of(loop, int(culprit[each]), float(end[0][each])) for each in range(len(row))], np.int64)
-    inside = np.flatnonzero(step[where] >= 0)
-    where, doing = where[inside], doing[inside]
+    stages = stages_of(loop)
+    found = []
+    for of in np.unique(stages[who]).tolist():
+        flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), handed)
+        seconds = flow[:, None] * kept
+        seconds[:, IN_CALL] += left
+        seconds[:, DOINGS] = seconds[:, DOINGS:].sum(axis=1)
+        where, doing = np.nonzero(seconds[:, : DOINGS + 1] > 0.0)
+        inside = np.flatnonzero(step[where] >= 0)
+        found.append((where[inside], doing[inside], np.full(len(inside), of), seconds[where[inside], doing[inside]]))
+    where, doing, stage, seconds = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Charges(
         waiter=who[where],
         culprit=culprit[where],
         step=step[where],
         doing=doing,
-        seconds=seconds[where, doing],
+        stages=stage,
+        seconds=seconds,
         excess_s=np.where(doing < DOINGS, excess[where, np.minimum(doing, DOINGS - 1)], 0.0),
         call=intervals.call[row][where].astype(np.int64),
         begin_s=begin[0][where],
         end_s=end[0][where],
     )
+
+
+def stages_of(loop: Loop) -> IntArray:
+    """What each process ever does, as bits: :data:`GENERATES` and :data:`TRAINS` ``[ranks]``."""
+    stages = np.zeros(len(loop.processes), np.int64)
+    for doing, bit in ((Doing.GENERATION, GENERATES), (Doing.TRAINING, TRAINS)):
+        stages[loop.that_do(doing)] |= bit
+    return stages
 
 
 def _intervals(
@@ -102,12 +122,21 @@ def _intervals(
 
     def begin(since: IntArray, call: IntArray) -> FloatArray:
         start = locations.start_s[calls.location[call]]
-        return np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start)
+        # What one of them waited in the last common operation for others, when both were there, comes after it.
+        return np.where(since >= 0, np.minimum(calls.exit_s[np.maximum(since, 0)], intervals.met_s[row]), start)
 
     culprit = intervals.culprit[late[row]]
     begins = begin(intervals.since_culprit[late[row]], culprit), begin(intervals.since_call[row], intervals.call[row])
     ends = calls.enter_s[culprit], calls.enter_s[intervals.call[row]]
     return row, intervals.wait_s[row], begins, ends
+
+
+def _within(loop: Loop, who: IntArray, since_s: FloatArray, wait_s: FloatArray) -> FloatArray:
+    """Which part of each wait lies in the steps of a process whose time counts ``[waits]``."""
+    counted = np.array([process.counted for process in loop.processes])
+    bounds = np.array([(process.bounds_s[0], process.bounds_s[-1]) for process in loop.processes])[who]
+    inside = np.minimum(since_s + wait_s, bounds[:, 1]) - np.maximum(since_s, bounds[:, 0])
+    return np.where(counted[who], np.clip(inside / np.maximum(wait_s, 1e-300), 0.0, 1.0), 0.0)
 
 
 def _handed(
@@ -125,14 +154,16 @@ def _handed(
     first = np.searchsorted(who[order], np.arange(int(max(who.max(initial=-1), culprit.max(initial=-1))) + 2))
     for row in np.flatnonzero(share > 1e-9).tolist():
         mine = order[first[culprit[row]] : first[culprit[row] + 1]]
-        at = np.searchsorted(enter_s[mine], [begin_s[row], end_s[row]])
-        inside = mine[at[0] : at[1]]
+        first_in, end = np.searchsorted(enter_s[mine], [begin_s[row], end_s[row]])
+        inside = mine[max(int(first_in) - 1, 0) : end]  # one may have begun before
         inside = inside[inside != row]
-        total = wait_s[inside].sum()
+        part = np.minimum(enter_s[inside] + wait_s[inside], end_s[row]) - np.maximum(enter_s[inside], begin_s[row])
+        inside, part = inside[part > 0.0], part[part > 0.0]
+        total = part.sum()
         if total > 0.0:
             sources.append(np.full(len(inside), row))
             targets.append(inside)
-            parts.append(share[row] * wait_s[inside] / total)
+            parts.append(share[row] * part / total)
     none = np.zeros(0, np.int64)
     return Shares(
         group=none,

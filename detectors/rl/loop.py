@@ -81,6 +81,8 @@ class Process:
     """Times, ascending ``[times]``."""
     done_s: FloatArray
     """Seconds spent so far, by :class:`Doing`, ``IN_WAIT`` and ``IN_CALL`` ``[times, columns]``."""
+    counted: bool = True
+    """Whether its time is part of the whole: that of a driver without phases of its own is not."""
 
     def spent_s(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds between some times, by what was done ``[intervals, columns]``."""
@@ -115,11 +117,15 @@ class Loop:
     @property
     def total_s(self) -> float:
         """Process time of all steps."""
-        return float(sum(process.bounds_s[-1] - process.bounds_s[0] for process in self.processes))
+        return float(sum(process.bounds_s[-1] - process.bounds_s[0] for process in self.processes if process.counted))
 
     def step_s(self) -> FloatArray:
         """Length of every step, of an average process ``[steps]``."""
-        return np.mean([np.diff(process.bounds_s) for process in self.processes], axis=0)
+        return np.mean([np.diff(process.bounds_s) for process in self.processes if process.counted], axis=0)
+
+    def that_do(self, doing: Doing) -> IntArray:
+        """Processes that ever do something ``[some ranks]``."""
+        return np.flatnonzero(self.own_s[:, :, doing].sum(axis=1) > 0.0)
 
 
 @dataclass(slots=True)
@@ -147,22 +153,24 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
         pieces[rank] = _innermost(spans, mine, meaning)
-    bounds = {rank: _steps_of(part) for rank, part in pieces.items()}
-    steps = min((len(each) for each in bounds.values()), default=0)
-    if not steps or len(main) < timeline.ranks:
+    bounds = _bounds(pieces)
+    steps = min((len(each) for each in bounds.values()), default=1) - 1
+    if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
         return None
-    end_s = max(part.end_s[-1] for part in pieces.values())
     processes = []
     for rank, part in pieces.items():
-        all_bounds = [*bounds[rank], end_s]
         location = int(main[timeline.locations.rank[main] == rank][0])
-        processes.append(_process(timeline, location, wait_s, part, np.array(all_bounds[: steps + 1])))
+        processes.append(_process(timeline, location, wait_s, part, np.array(bounds[rank][: steps + 1])))
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
+    counted = np.array([process.counted for process in processes])
+    own[~counted] = 0.0
     trajectories = _trajectories(spans, processes)
     phase_tokens = _phase_tokens(spans, rows, meaning, processes, steps)
     index = trajectories.with_tokens(len(processes))
     tokens = np.where(np.isnan(phase_tokens), _trained_tokens(trajectories, index, steps), phase_tokens)
+    tokens[own[:, :, Doing.TRAINING].sum(axis=1) == 0.0] = 0.0  # who trains on nothing
     called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
+    called[~counted] = 0.0
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
     size = spans.numbers("bytes")[rows]
     for doing in Doing:
@@ -174,6 +182,44 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
             moved[doing] = np.nansum(size[those])
     return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved)
+
+
+def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
+    """When the steps of every process begin, and the last one ends; nothing where there are none.
+
+    Where all processes do everything, each has steps of its own. Where some generate and others train, the steps of
+    one that knows both, or else of the first that trains, are those of all, by the clock.
+    """
+    own = {rank: _steps_of(part) for rank, part in pieces.items()}
+    known = [part for part in pieces.values() if part.doing]
+    end_s = max((part.end_s[-1] for part in known), default=0.0)
+    if all(own.values()) and all(Doing.TRAINING in part.doing for part in pieces.values()):
+        return {rank: [*each, end_s] for rank, each in own.items()}
+    whole = next((own[rank] for rank, part in pieces.items() if own[rank] and Doing.TRAINING in part.doing), None)
+    if whole is not None:
+        return dict.fromkeys(pieces, [*whole, end_s])
+    begins = [part.start_s[part.doing.index(Doing.GENERATION)] for part in known if Doing.GENERATION in part.doing]
+    trainer = next((part for part in known if Doing.TRAINING in part.doing), None)
+    if trainer is None or not begins:
+        return {}
+    ends = _steps_trained(trainer)
+    begin_s = min(min(begins), ends[0])
+    return dict.fromkeys(pieces, [begin_s, *(each for each in ends if each > begin_s)])
+
+
+def _steps_trained(pieces: _Pieces) -> list[float]:
+    """When the steps of a process end that trains and does not generate: when its new weights are away or, where it has
+    no such phase, with its training."""
+    last = Doing.WEIGHT_SYNC if Doing.WEIGHT_SYNC in pieces.doing else Doing.TRAINING
+    ends: list[float] = []
+    trained = False
+    for number, doing in enumerate(pieces.doing):
+        trained = trained or doing == Doing.TRAINING
+        following = pieces.doing[number + 1] if number + 1 < len(pieces.doing) else None
+        if trained and doing == last and (last == Doing.TRAINING or following != last):
+            ends.append(pieces.end_s[number])
+            trained = False
+    return ends or [pieces.end_s[-1]]
 
 
 def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:
@@ -235,7 +281,8 @@ def _made_of_training(start_s: FloatArray, end_s: FloatArray, training: BoolArra
 
 
 def _steps_of(pieces: _Pieces) -> list[float]:
-    """When the steps of a process begin: with the generation after training, or what of data comes right before."""
+    """When the steps of a process that generates begin: with the generation after training, or what of data comes right
+    before."""
     if Doing.GENERATION not in pieces.doing:
         return []
     bounds = [pieces.start_s[0]]
@@ -265,15 +312,18 @@ def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pie
     middle = (time[1:] + time[:-1]) / 2
     column = np.full(len(middle), int(Doing.OTHER))
     piece = np.searchsorted(pieces.start_s, middle, side="right") - 1
-    inside = (piece >= 0) & (middle < np.array(pieces.end_s)[np.maximum(piece, 0)])
-    column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
+    if pieces.doing:
+        inside = (piece >= 0) & (middle < np.array(pieces.end_s)[np.maximum(piece, 0)])
+        column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
     if len(enter):
         call = np.searchsorted(enter, middle, side="right") - 1
         there = (call >= 0) & (middle < leave[np.maximum(call, 0)])
         column[there] = np.where(middle[there] < released[call[there]], IN_WAIT, IN_CALL)
     spent = np.zeros((len(time), COLUMNS))
     spent[np.arange(len(middle)) + 1, column] = np.diff(time)
-    return Process(location, bounds_s, time, np.cumsum(spent, axis=0))
+    return Process(
+        location, bounds_s, time, np.cumsum(spent, axis=0), any(doing != Doing.OTHER for doing in pieces.doing)
+    )
 
 
 def _calls_by_phase(
@@ -287,6 +337,8 @@ def _calls_by_phase(
         enter, leave = calls.enter_s[at], calls.exit_s[at]
         released = np.minimum(enter + wait_s[at], leave)
         part = pieces[rank]
+        if not part.doing:
+            continue
         piece = np.searchsorted(part.start_s, enter, side="right") - 1
         inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
         doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))

@@ -96,9 +96,11 @@ def predict(
     tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
     if speeds.train_costs is not None and speeds.train_costs[1] > 0.0:
         less, factor = _nothing(loop), speeds.factor[Doing.TRAINING][:, None]
-        more = (loop.tokens - loop.tokens.mean(axis=0)) * speeds.train_costs[1]
-        less[:, :, Doing.TRAINING] = more * factor
-        model = (speeds.train_costs[0] + loop.tokens * speeds.train_costs[1]) * factor
+        train, model = loop.that_do(Doing.TRAINING), np.zeros(loop.tokens.shape)
+        tokens = loop.tokens[train]
+        more = (tokens - tokens.mean(axis=0)) * speeds.train_costs[1]
+        less[train, :, Doing.TRAINING] = more * factor[train]
+        model[train] = (speeds.train_costs[0] + tokens * speeds.train_costs[1]) * factor[train]
         error = _error(model, loop.own_s[:, :, Doing.TRAINING], loop)
         tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error))
     if speeds.slow.any():
@@ -126,7 +128,7 @@ def _error(model_s: FloatArray, recorded_s: FloatArray, loop: Loop) -> float:
 def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Speeds, spread: bool) -> list[_Try]:
     """Other assignments and other ends of the trajectories of each step; ``model`` is what the recorded ones take
     ``[ranks, steps]``."""
-    made, ranks = loop.trajectories, len(loop.processes)
+    made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_do(Doing.GENERATION)
     factor = speeds.factor[Doing.GENERATION]
     own = loop.own_s[:, :, Doing.GENERATION]
     error = _error(model * factor[:, None], own, loop)
@@ -135,15 +137,18 @@ def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Sp
         return []
 
     def lengths(given: list[list[int]], rows: IntArray) -> list[list[float]]:
-        return [made.tokens[rows[part]].tolist() for part in given]
+        result: list[list[float]] = [[] for _ in range(ranks)]
+        for rank, part in zip(generate.tolist(), given, strict=True):
+            result[rank] = made.tokens[rows[part]].tolist()
+        return result
 
     def balanced(step: int) -> list[list[float]]:
         rows = loop.index.rows(None, step)
-        return lengths(longest_first(made.tokens[rows], ranks), rows)
+        return lengths(longest_first(made.tokens[rows], len(generate)), rows)
 
     def spread_out(step: int) -> list[list[float]]:
         rows = loop.index.rows(None, step)
-        return lengths(dealt(made.group[rows], ranks), rows)
+        return lengths(dealt(made.group[rows], len(generate)), rows)
 
     def recorded(step: int) -> list[list[float]]:
         return [tokens_of(loop, rank, step).tolist() for rank in range(ranks)]

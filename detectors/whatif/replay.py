@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.wait_states import Dependencies, find_dependencies, last_arrivals_s
+from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
+from scalana.runtime.operations import TAKING
 
 _AT_ONCE = 4
 """Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
@@ -228,6 +229,8 @@ def prepare(
     goes, so that only the written calls wait in a replay. The ends are then to be compared with those of a replay
     without changes.
     """
+    dependencies = dependencies or find_dependencies(timeline)
+    timeline = _begun_by_calls(timeline, dependencies)
     calls, locations = timeline.calls, timeline.locations
     count, filled = len(calls), np.diff(calls.first) > 0
     burst_s = np.empty(count + len(locations))
@@ -238,7 +241,25 @@ def prepare(
     burst_s[count:][filled] = locations.end_s[filled] - calls.exit_s[last]
     if waiting_s is not None:
         burst_s = np.maximum(burst_s - waiting_s, 0.0)
-    return Replay(timeline, dependencies or find_dependencies(timeline), burst_s, waiting_s, last_arrivals_s(timeline))
+    return Replay(timeline, dependencies, burst_s, waiting_s, last_arrivals_s(timeline))
+
+
+def _begun_by_calls(timeline: Timeline, pairs: Dependencies) -> Timeline:
+    """A run in which processes that were started by calls of others are there from its start, and wait for these.
+
+    Such a process says so by a first call that takes no time; it begins as much later than the call that started it as
+    it did."""
+    calls, locations = timeline.calls, timeline.locations
+    place = np.flatnonzero(np.diff(calls.first) > 0)
+    first = calls.first[place]
+    begun = (calls.enter_s[first] == calls.exit_s[first]) & np.isin(calls.operation[first], TAKING)
+    begun &= calls.wait_first[first + 1] > calls.wait_first[first]
+    begun[begun] = pairs.rule[calls.wait_first[first[begun]]] == Rule.ONE
+    if not begun.any():
+        return timeline
+    enter_s, start_s = calls.enter_s.copy(), locations.start_s.copy()
+    enter_s[first[begun]] = start_s[place[begun]] = locations.start_s.min()
+    return replace(timeline, calls=replace(calls, enter_s=enter_s), locations=replace(locations, start_s=start_s))
 
 
 @numba.njit(cache=True, nogil=True)

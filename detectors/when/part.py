@@ -51,6 +51,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
         _run(ppg, timeline, calls_inside(ppg.timeline, start[low], end[high])),
         ppg.spans,
         ppg.models,
+        ppg.host,
     )
     return part, chosen
 

@@ -18,7 +18,7 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
 
     Where an id was given several times (a task that is done again), what was given last before the end of the call that
     takes it; where it was given only later (a wait that was given up, the end of a pool that one call tells and another
-    carries out), the first after that.
+    carries out), the first after that. But not for what takes no time, the start of a process: it was there before.
     """
     call = _calls_of(events, call_of_event)
     known = (call >= 0) & (events.seq > 0)
@@ -47,7 +47,7 @@ def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -
     after = np.minimum.accumulate(np.where(gives, here, len(rows))[::-1])[::-1]
     id_of = events.seq[rows]
     earlier = (before >= 0) & (id_of[np.maximum(before, 0)] == id_of)
-    later = after < len(rows)
+    later = (after < len(rows)) & (events.exit_ns[rows] > events.enter_ns[rows])
     later &= id_of[np.minimum(after, len(rows) - 1)] == id_of
     giver = np.where(earlier, before, np.where(later, after, -1))
     found = ~gives & (giver >= 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scalana.graphs.readers.launches import (
@@ -17,7 +17,7 @@ from scalana.graphs.readers.launches import (
     without_wrappers,
 )
 from scalana.graphs.readers.process_names import ProcessNames
-from scalana.graphs.readers.worlds import World, last, merged, names_of, role_of, together, worlds_of
+from scalana.graphs.readers.worlds import World, last, merged, names_of, order_made, role_of, together, worlds_of
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord
 
@@ -77,6 +77,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
         RecordError: there are not as many launches.
     """
     warnings: list[str] = []
+    records = list(records)
     by_kind = _sorted(records)
     members, launchers, others = by_kind.members, by_kind.launchers, by_kind.others
     side_by_side = together(launches_of(by_kind.with_rank))
@@ -86,7 +87,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
         warnings.append(told(launches, number, wanted is not None))
         launchers, others = _without_other_launches(launches, number, launchers, others)
         members = [record for record in members if launches[number].beside(record)]
-    worlds = worlds_of(side_by_side[number] if launches else [], members)
+    worlds = worlds_of(side_by_side[number] if launches else [], members, order_made(records) if members else {})
     if not worlds:
         main = _main_process(others) or _main_process(launchers)
         if main is not None:
@@ -120,7 +121,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
 
 
-def _sorted(records: Iterable[ProcessRecord]) -> _Sorted:
+def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:
     """Sort processes by what they say of themselves."""
     kinds = _Sorted([], [], [], [])
     for record in records:
@@ -132,6 +133,8 @@ def _sorted(records: Iterable[ProcessRecord]) -> _Sorted:
             kinds.with_rank.append(record)
         elif role == "member" and role_of(record):
             kinds.members.append(record)
+        elif role == "spare":
+            continue
         else:
             kinds.others.append(record)
     kinds.with_rank, wrappers = without_wrappers(kinds.with_rank)

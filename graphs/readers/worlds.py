@@ -7,7 +7,7 @@ driver or an actor, are worlds by their roles. All processes of a run are number
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -15,6 +15,8 @@ from scalana.graphs.readers.launches import Launch, communicates, program_of
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.runtime.record.format import ProcessRecord
 
+MADE = "made "
+"""What keys of a record begin with that say whom its process had made."""
 _TOGETHER = 0.5
 """Part of the time of launches that they must run side by side to be worlds of one job."""
 
@@ -68,12 +70,34 @@ def merged(launches: Sequence[Launch]) -> Launch:
     return whole
 
 
-def worlds_of(launches: Sequence[Launch], members: Sequence[ProcessRecord]) -> list[World]:
-    """The worlds of some launches and of processes without a rank that have a role (``members``), by role and start."""
+def order_made(records: Sequence[ProcessRecord]) -> dict[str, tuple[int, int]]:
+    """When processes were made that others had made, by what these know them: the start of their maker, and the
+    how-manieth they were for it."""
+    return {
+        key.removeprefix(MADE): (record.number("unix_ns", 0), int(value))
+        for record in records
+        for key, value in record.meta.items()
+        if key.startswith(MADE) and value.isdigit()
+    }
+
+
+def worlds_of(
+    launches: Sequence[Launch], members: Sequence[ProcessRecord], made: Mapping[str, tuple[int, int]]
+) -> list[World]:
+    """The worlds of some launches and of processes without a rank that have a role (``members``), by role.
+
+    Those without a number follow each other as they were made (:func:`order_made`), or else as they began.
+    """
     ranked = [(_role_of_launch(launch, len(launches) + len(members) > 1), launch) for launch in launches]
     worlds = [_of_launch(role, launch) for role, launch in ranked]
     by_role: dict[tuple[str, str], list[ProcessRecord]] = defaultdict(list)
-    for record in sorted(members, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name)):
+
+    def turn(record: ProcessRecord) -> tuple[bool, tuple[int, int], int, int, str]:
+        when = made.get(record.meta.get("made_as", ""))
+        start = record.number("unix_ns", 0), record.number("start_ns", 0)
+        return when is None, when or (0, 0), *start, record.file.name
+
+    for record in sorted(members, key=turn):
         by_role[role_of(record), record.meta.get("world", "")].append(record)
     worlds += [_of_members(role, records) for (role, _), records in by_role.items()]
     worlds.sort(key=lambda world: world.role)

@@ -69,7 +69,8 @@ def _start(here):
 
 _here = os.path.dirname(os.path.abspath(__file__))
 try:
-    _hand_over(_here)
+    if __name__ == "sitecustomize":  # workers of Ray run this later, by its file
+        _hand_over(_here)
 finally:
     if os.environ.get("SCALANA_RUN_DIR"):
         try:

@@ -84,6 +84,11 @@ def submitted(call: int, at: tuple[int, int]) -> None:
 def reply(call: int, nbytes: int = 0) -> None:
     """A call is done, and its result is handed over."""
     _hand(_REPLY, call, nbytes)
+    rest()
+
+
+def rest() -> None:
+    """This thread has nothing to do until it begins with a call."""
     at = moment()
     if at is not None:
         _idle.since = at
@@ -98,7 +103,7 @@ def idle(closed: int = 0) -> int:
     """This thread begins to wait for a call; ``closed`` is what it has waited for if there never comes one."""
     handle = _begin(_TAKE, closed)
     if handle:
-        _flush()
+        flush()
     return handle
 
 
@@ -131,6 +136,13 @@ def started(call: int, at: tuple[int, int]) -> None:
 def began(call: int, name: str) -> None:
     """This process began because another one started it, as a process of some name."""
     _start(_TAKE, call, _BLOCKING, session.began_at, name)
+
+
+def begun(call: int) -> None:
+    """This process began because a call was to be done, if that had been handed over by then."""
+    core = session.core
+    if core is not None:
+        _event(core, _TAKE, call, _BLOCKING, session.began_at, session.began_at)
 
 
 def ended(call: int) -> None:
@@ -205,7 +217,7 @@ def moment() -> tuple[int, int] | None:
         return None
 
 
-def _flush() -> None:
+def flush() -> None:
     """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
     that leaves no time for it."""
     core = session.core

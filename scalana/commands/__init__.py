@@ -38,6 +38,7 @@ COMMANDS = {
     "psg": "PsgCommand",
     "import": "ImportCommand",
     "rl": "RlCommand",
+    "pipeline": "PipelineCommand",
 }
 """Their names, which are those of their modules too, and their classes. A module is loaded when its command is named:
 a job waits for what ``scalana run`` loads."""

@@ -15,6 +15,10 @@ from scalana.errors import CommandError, UsageError
 from scalana.runtime.record import layout
 from scalana.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from scalana.api import Report
+
 
 class RunCommand:
     """Run a job, record it, and print the report when it ends."""
@@ -149,12 +153,25 @@ def _report(folder: str, form: str) -> None:
         if content is None:
             continue
         _or_complain(layout.report_file(folder, kept), partial(_write_text, content=content))
+    _write_plan(report, folder)
     if form == "json":
         console.write(data, sys.stdout)
     else:
         stream = sys.stderr
         shown_text = report.to_text(width=console.width(stream), color=console.wants_color(stream))
         console.write(f"\n{shown_text}\nrecorded in {shown(folder)}\n", stream)
+
+
+def _write_plan(report: Report, folder: str) -> None:
+    """Write the plan for the run's pipeline, if there is one."""
+    proposal = report.plan()
+    if proposal is not None:
+        from scalana import plans
+
+        try:
+            plans.write_proposal(proposal, os.path.join(folder, "plan"))
+        except CommandError as error:
+            console.complain(str(error))
 
 
 def _write_text(path: str, content: str) -> None:

@@ -110,9 +110,8 @@ def loading(finding: Finding) -> str:
         return ""
     of = f" of {known['dataset']}" if "dataset" in known else ""
     workers = known.get("workers")
-    who = {None: "", 0: ", which has no worker processes"}.get(
-        workers, f", which has {workers} worker processes" if workers != 1 else ", which has one worker process"
-    )
+    some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
+    who = some.get(workers, f", which has {workers} worker processes")
     return f"It lies in waiting for data from a loader{of}{who}."
 
 

@@ -89,6 +89,8 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
     """Where a step goes; all rows add up to it."""
     found = pipeline.diagnosis.attribution
     blamed = {culprit.cause: _blamed(pipeline, culprit.cause, processes) for culprit in pipeline.culprits}
+    if pipeline.awaits:
+        blamed["gradients"] = f"waits for {processes.many(pipeline.awaits)}"
     shown = {name: share for name, share in found.shares.items() if abs(share) >= _SMALL}
     rest = 1.0 - sum(shown.values())
     if abs(rest) >= _SMALL:
@@ -184,7 +186,8 @@ def _changes(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
         cells = f"  {_WORDS.get(one.change, one.change):<12} {names.seconds(one.step_s):>9}"
         cells += f" {f'{now_s / one.step_s:.2f} x':>7} {memory:>7}  "
         words = in_words_of(pipeline.recorded.engine, one, diagnosis.layers)
-        lines += wrap(one.text + (f": {words}" if words else ""), width, " " * len(cells), cells)
+        told = one.text + (f": {words}" if words else "") + (f" ({one.file})" if one.file else "")
+        lines += wrap(told, width, " " * len(cells), cells)
     says = "Memory is the most activations that a rank holds, in microbatches times layers (stages, without layers)."
     return [*lines, *(paint(line, "dim") for line in wrap(says, width, "  "))]
 

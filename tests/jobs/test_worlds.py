@@ -49,7 +49,7 @@ def test_two_launchers_are_two_worlds_of_one_run(tmp_path: Path) -> None:
         ),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(api.analyze(os.fspath(run)).to_json())

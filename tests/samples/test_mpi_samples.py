@@ -114,6 +114,7 @@ def compare(outcome: Outcome, name: str, fault: dict[str, Any], ranks: int, plan
     assert first is not None
     last = marked_line(text, f"end of {fault['marker']}") or first
     outcome.holds("there is a finding", bool(outcome.report.findings))
+    outcome.holds("there is no pipeline of training", "pipeline" not in outcome.report.analysis.sections)
     if not outcome.report.findings:
         return
     found = outcome.report.findings[0]

@@ -59,6 +59,27 @@ def test_a_planted_cause_is_told_with_its_rank_and_line(
     raise AssertionError("\n".join(told))
 
 
+def test_a_slow_replica_is_told_to_be_what_the_other_waits_for(tmp_path: Path) -> None:
+    """Two pipelines of two stages whose gradients DDP reduces in the last backward."""
+    pytest.importorskip("torch")
+    told: list[Any] = []
+    for number in attempts(2):
+        folder = tmp_path / str(number)
+        job = [str(ROOT / "tests" / "tools" / "forked.py"), "4", str(JOB), "--steps", "3", "--replicas", "2"]
+        command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", sys.executable, *job]
+        options = ["--sync", "ddp", "--slow-replica", "1:1.4"]
+        subprocess.run([*command, *options], check=True, capture_output=True, timeout=300, cwd=ROOT)
+        found = json.loads((folder / "report.json").read_text())
+        assert [one["ranks"] for one in found["pipeline"]] == [[0, 1], [2, 3]]
+        fast, slow = (one["shares"] for one in found["pipeline"])
+        causes = [(f["kind"], f["ranks"]) for f in found["findings"] if f["ranks"]]
+        # A step is 9 x 84 ms there, and 9 x 60 ms here: the rest is waiting for gradients.
+        told.append((causes, fast["gradients"], slow["gradients"]))
+        if causes == [("pipeline-replica", [2, 3])] and abs(fast["gradients"] - 0.286) < 0.06 > slow["gradients"]:
+            return
+    raise AssertionError(told)
+
+
 def wrong(found: dict[str, Any], kind: str, ranks: list[int], share: tuple[str, float] | None) -> list[str]:
     """What of a report is not as it was planted."""
     told = []

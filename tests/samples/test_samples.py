@@ -104,6 +104,7 @@ LOST_WITHOUT_CORE, SAVED_WITHOUT_CORE = (0.85, 1.15), (0.7, 1.25)
 
 def test_the_root_cause_comes_first(faulty: Sample, record: Record) -> None:
     def check(attempt: int) -> None:
+        assert "pipeline" not in record(faulty, attempt=attempt).report, "no sample trains by a pipeline"
         for fault, finding in match(faulty, record(faulty, attempt=attempt).findings):
             assert sorted(finding["ranks"]) == sorted(fault.ranks)
             assert finding["root"]["function"].rpartition(".")[2] == fault.function

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage, schedules
+from torch.nn.parallel import DistributedDataParallel
 
 WIDTH = 8
 TIME, MICROBATCH = 0, 1
@@ -48,6 +49,8 @@ class Costs:
         factor = 1.0
         for which, times in options.slow:
             factor *= times if which == stage else 1.0
+        for which, times in options.slow_replica:
+            factor *= times if which == options.replica else 1.0
         for rank, times, every in options.straggler:
             factor *= times if rank == self.rank and microbatch % int(every) == 0 else 1.0
         return factor * options.lengths[microbatch % len(options.lengths)]
@@ -271,7 +274,10 @@ def build(options: argparse.Namespace, costs: Costs, rank: int, ranks: int) -> t
         if name in V_SHAPED:
             held = [[r, count - 1 - r] for r in range(ranks)]
     device = torch.device("cpu")
-    stages = [PipelineStage(build_stage(costs, s, count), s, count, device) for s in held[rank]]
+    modules = {s: build_stage(costs, s, count) for s in held[rank]}
+    if options.sync == "ddp":
+        modules = {s: DistributedDataParallel(m, process_group=options.same_stage) for s, m in modules.items()}
+    stages = [PipelineStage(modules[s], s, count, device, group=options.pipeline) for s in held[rank]]
     if options.csv:
         runtime = schedules._PipelineScheduleRuntime(stages, options.nmb, loss_fn=loss)
         runtime._load_csv(options.csv)
@@ -316,6 +322,7 @@ def train(options: argparse.Namespace, rank: int, ranks: int) -> dict[str, Any]:
     first, last = any(stage.is_first for stage in stages), any(stage.is_last for stage in stages)
     loader = torch.utils.data.DataLoader(Batches(options, rank), batch_size=None)
     batches = iter(loader)
+    ballast = torch.zeros(int(options.ballast_mb * (1 << 18)))
     for step in range(options.steps + 1):
         asked_s = time.monotonic()
         batch = next(batches)
@@ -324,6 +331,9 @@ def train(options: argparse.Namespace, rank: int, ranks: int) -> dict[str, Any]:
         arguments = (batch,) if first else ()
         schedule.step(*arguments, **({"target": torch.zeros(options.nmb, 1)} if last else {}))
         truth.waits.clear()
+        computed_s = time.monotonic()
+        if options.sync == "explicit":
+            dist.all_reduce(ballast, group=options.same_stage)
         done_s = time.monotonic()
         time.sleep(options.optimizer_ms / 1000)
         optimizer.step()
@@ -332,6 +342,7 @@ def train(options: argparse.Namespace, rank: int, ranks: int) -> dict[str, Any]:
         if options.barrier:
             dist.barrier()
         truth.windows.append({"asked_s": asked_s, "enter_s": enter_s, "done_s": done_s, "left_s": left_s})
+        truth.windows[-1]["reduced_s"] = done_s - computed_s
     return {"rank": rank, "rows": truth.rows, "windows": truth.windows}
 
 
@@ -364,6 +375,10 @@ def parse() -> argparse.Namespace:
         "--host", type=numbers, action="append", default=[], help="rank:ms before every send and receive"
     )
     parser.add_argument("--data", type=numbers, action="append", default=[], help="rank:ms for loading a batch")
+    parser.add_argument("--replicas", type=int, default=1, help="so many pipelines, rank by rank")
+    parser.add_argument("--sync", choices=["", "explicit", "ddp"], default="", help="reduce gradients over replicas")
+    parser.add_argument("--ballast-mb", type=float, default=0.0, help="what is reduced by --sync explicit")
+    parser.add_argument("--slow-replica", type=numbers, action="append", default=[], help="replica:factor")
     parser.add_argument("--optimizer-ms", type=float, default=0.0)
     parser.add_argument("--barrier", action="store_true", help="ranks meet after every step")
     parser.add_argument("--slack-ms", type=float, default=15.0, help="lateness that is not kept")
@@ -380,10 +395,17 @@ def main() -> None:
     options = parse()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    seen = train(options, rank, ranks)
+    rank, world = dist.get_rank(), dist.get_world_size()
+    ranks = world // options.replicas
+    options.replica, place = divmod(rank, ranks)
+    options.pipeline = options.same_stage = None
+    if options.replicas > 1:
+        pipelines = [dist.new_group(list(range(r * ranks, (r + 1) * ranks))) for r in range(options.replicas)]
+        same_stage = [dist.new_group(list(range(s, world, ranks))) for s in range(ranks)]
+        options.pipeline, options.same_stage = pipelines[options.replica], same_stage[place]
+    seen = train(options, place, ranks)
     if options.truth:
-        everyone: list[Any] = [None] * ranks
+        everyone: list[Any] = [None] * world
         dist.gather_object(seen, everyone if rank == 0 else None)
         if rank == 0:
             names = ("schedule", "nmb", "chunks", "steps", "f_ms", "i_ms", "w_ms", "layers", "head")

@@ -200,6 +200,26 @@ def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
     assert shares(analysis)["data"] == pytest.approx(0.15 / (0.15 + 11 * 0.06 + 0.002), abs=0.02)
 
 
+def test_replicas_are_pipelines_of_their_own_and_a_slow_one_is_named() -> None:
+    def slower(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
+        return [*plain(stage, kind, microbatch, step), ("more", 10.0)]
+
+    both = [*program(stages=2), *program(stages=2, work=slower, ranks=[2, 3])[2:]]
+    for rank, actions in enumerate(both):
+        group = [rank % 2, rank % 2 + 2]
+        at = [n for n, action in enumerate(actions) if action[:2] == ("work", "adapt")]
+        for n in reversed(at):
+            actions.insert(n, ("coll", "allreduce", group, -1, 20.0))
+    analysis = analysed(both)
+    one, other = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert (one.recorded.ranks, other.recorded.ranks, one.awaits, other.awaits) == ((0, 1), (2, 3), (2, 3), ())
+    assert faults(analysis) == [("pipeline-replica", [2, 3], "more")]
+    step_s = other.diagnosis.attribution.step_s
+    assert step_s == pytest.approx(9 * 0.08 + 0.0225, rel=0.01)
+    assert one.diagnosis.attribution.shares["gradients"] * step_s == pytest.approx(9 * 0.02 + 0.02, abs=0.005)
+    assert other.diagnosis.attribution.shares["gradients"] * step_s == pytest.approx(0.02, abs=0.005)
+
+
 def test_evaluations_between_steps_are_set_aside() -> None:
     analysis = analysed(program(evaluate=True, steps=6))
     (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]

@@ -128,10 +128,12 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
         call=np.array([1, 0]),
         wait_s=np.array([7.0, 7.0]),
         since_call=np.array([-1, -1]),
+        met_s=np.full(2, np.inf),
     )
     generation, training = int(Doing.GENERATION), int(Doing.TRAINING)
     loop = SimpleNamespace(
         steps=1,
+        that_do=lambda doing: np.arange(3),
         processes=[
             process(0, (2.0, generation), (3.0, training), (10.0, IN_WAIT)),
             process(1, (2.0, generation), (9.0, IN_WAIT), (10.0, training)),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalana import api
-from scalana.graphs.readers.gather import gather
+from scalana.graphs.readers import blocks
+from scalana.graphs.readers.gather import gather, on_one_axis
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.run_folder import RunFolder
@@ -171,6 +173,20 @@ def test_members_are_numbered_by_start_or_as_they_are_told(tmp_path: Path) -> No
     assert chosen.missing == [4] and "no record of verifier 1" in chosen.warnings[0]
 
 
+def test_actors_are_numbered_as_they_were_made(tmp_path: Path) -> None:
+    member(tmp_path, "driver", 10, **{"made 701": "0", "made 702": "1"}).end()
+    member(tmp_path, "Rollout", 13, 1010.0, made_as="702").end()
+    member(tmp_path, "Rollout", 12, 1020.0, made_as="701").end()
+    assert [rank.record.meta["pid"] for rank in choose(tmp_path).ranks] == ["12", "13", "10"]
+
+
+def test_workers_that_nothing_was_given_to_are_left_out(tmp_path: Path) -> None:
+    member(tmp_path, "driver", 10).end()
+    Rank(tmp_path, 0, 1, meta={"pid": "11", "world_size": None}, name="host-11-0.rec", role="spare").end()
+    chosen = choose(tmp_path)
+    assert (called(chosen), chosen.warnings) == (["rank 0"], [])
+
+
 def test_process_groups_of_one_parent_are_worlds(tmp_path: Path) -> None:
     """Ray starts processes that learn their ranks late."""
     for number, (part, place) in enumerate((("Trainer", "a:1"), ("Engine", "a:2"), ("Engine", "a:3"))):
@@ -198,3 +214,19 @@ def test_names_of_many() -> None:
     assert names.many([0, 1, 2, 4]) == "the driver and rollout 0, 1, 3"
     assert names.many([1, 2, 3, 4, 6], 7) == "all 4 of rollout and trainer 1"
     assert names.many([]) == "no process" and ProcessNames().many([]) == "no rank"
+
+
+def test_blocks_of_records_give_the_same(tmp_path: Path) -> None:
+    two_worlds(tmp_path)
+    files = [str(file) for file in RunFolder(tmp_path).record_files()]
+    held = [blocks.read_block(files[::2]), blocks.read_block(files[1::2])]
+    outlines = [blocks.outline(each) for each in held]
+    chosen = choose_records(record for each in outlines for record in each.records)
+    parts = [
+        pickle.loads(pickle.dumps(blocks.collect_block(each, share, {})))
+        for each, share in zip(held, blocks.shares(chosen, outlines), strict=True)
+    ]
+    apart, whole = on_one_axis(blocks.merge(parts)), gather(choose(tmp_path))
+    assert apart.communicators == whole.communicators
+    for column in ("communicator", "peer", "seq", "enter_ns"):
+        assert getattr(apart.events, column).tolist() == getattr(whole.events, column).tolist(), column

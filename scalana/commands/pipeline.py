@@ -1,0 +1,140 @@
+"""``scalana pipeline``: costs of layers, plans that are faster, and plans carried out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scalana import console
+from scalana.errors import CommandError
+
+_UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def memory(text: str) -> float:
+    """A number with `k`, `M`, `G` or `T` behind it, or none.
+
+    Raises:
+        argparse.ArgumentTypeError: it is something else.
+
+    >>> memory("80G")
+    80000000000.0
+    """
+    number = text.rstrip("B").rstrip("kMGT")
+    try:
+        value = float(number) * _UNITS[text.rstrip("B")[len(number) :]]
+    except (KeyError, ValueError):
+        value = 0.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory: give a number, as in 80G, or 32")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is something else.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+class PipelineCommand:
+    """Plan pipeline parallelism: partition, placement and schedule together."""
+
+    example = """\
+examples:
+  scalana pipeline layers scalana-20250131-142233 -o layers.json
+  scalana pipeline plan scalana-20250131-142233 -o plan
+  scalana pipeline plan layers.json --memory 64G --budget 30 -o plan
+  scalana pipeline verify plan
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        actions = parser.add_subparsers(dest="action", required=True, metavar="layers|plan|verify")
+        layers = actions.add_parser("layers", help="write what the layers of a recorded pipeline cost")
+        layers.add_argument("source", metavar="RUN", help="run folder, or a file of layer costs in another format")
+        layers.add_argument("-o", "--output", metavar="FILE", required=True, help="where to write them, as JSON")
+        plan = actions.add_parser("plan", help="search a faster plan")
+        plan.add_argument("source", metavar="RUN|LAYERS", help="run folder, or a file of layer costs")
+        plan.add_argument("-o", "--output", metavar="DIR", help="folder for the plan and the settings of engines")
+        for one in (layers, plan):
+            one.add_argument("--ranks", type=int, metavar="N", help="ranks, where the file does not say")
+            one.add_argument("--microbatches", type=int, metavar="N", help="microbatches, where the file does not say")
+        plan.add_argument(
+            "--memory", type=memory, metavar="X", help="of a rank, in the unit of the file (default: what is used now)"
+        )
+        plan.add_argument("--any-memory", action="store_true", help="memory is no limit")
+        plan.add_argument("--budget", type=positive, default=30.0, metavar="S", help="seconds at most (default: 30)")
+        plan.add_argument("--seed", type=int, default=0, metavar="N", help="of the search's randomness (default: 0)")
+        plan.add_argument("--whole-backward", action="store_true", help="no backward is split")
+        plan.add_argument("--recompute", action="store_true", help="backwards compute activations anew")
+        plan.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
+        verify = actions.add_parser("verify", help="carry a plan out on torch's runtime, with layers that sleep")
+        verify.add_argument("source", metavar="PLAN", help="folder of a plan, or its plan.json")
+        verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
+        verify.add_argument(
+            "--stretch", type=positive, metavar="X", help="times as long (default: a usual action takes 20 ms)"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do what was asked for."""
+        {"layers": _layers, "plan": _plan, "verify": _verify}[args.action](args)
+        return 0
+
+
+def _layers(args: argparse.Namespace) -> None:
+    from scalana import plans
+
+    profile = plans.read_profile(args.source, args.ranks, args.microbatches)
+    plans.write_profile(profile, args.output)
+    console.deliver(f"{args.output}: {profile.layers} layers\n", None)
+
+
+def _plan(args: argparse.Namespace) -> None:
+    import json
+
+    from scalana import plans
+    from scalana.detectors.pipeline.plans.document import to_json
+    from scalana.detectors.pipeline.plans.profile import ProfileError, recompute
+    from scalana.detectors.pipeline.plans.proposal import Asked, propose
+    from scalana.detectors.pipeline.plans.search import Effort
+    from scalana.report import plan_text
+    from scalana.report.paint import Paint
+
+    if args.memory is not None and args.any_memory:
+        raise CommandError("--memory and --any-memory contradict each other", 2)
+    profile = plans.read_profile(args.source, args.ranks, args.microbatches)
+    if args.recompute:
+        if profile.unit != "bytes":
+            raise CommandError("--recompute needs bytes of activations and outputs: give them in a file of layer costs")
+        profile = recompute(profile)
+    if args.memory is not None or args.any_memory:
+        profile = profile.within(args.memory)
+    asked = Asked(splits=not args.whole_backward, same_memory=not args.any_memory)
+    try:
+        proposal = propose(profile, asked, Effort(budget_s=args.budget, seed=args.seed))
+    except ProfileError as error:
+        raise CommandError(f"{args.source}: {error}") from error
+    files = plans.write_proposal(proposal, args.output) if args.output else []
+    if args.format == "json":
+        console.deliver(json.dumps(to_json(proposal), indent=2, allow_nan=False) + "\n", None)
+        return
+    paint = Paint(console.wants_color(sys.stdout))
+    console.deliver(plan_text.text(proposal, files, console.width(sys.stdout), paint), None)
+
+
+def _verify(args: argparse.Namespace) -> None:
+    from scalana import plans
+    from scalana.report import plan_text
+    from scalana.verify.run import check_plan
+
+    checked = check_plan(plans.read_written(args.source), max(args.steps, 1), args.stretch)
+    console.deliver(plan_text.checked_text(checked), None)

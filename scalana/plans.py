@@ -1,0 +1,173 @@
+"""Plans for pipelines, at the edges: from a run folder or a file of layer costs to a folder with a plan."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalana.errors import CommandError, RunDataError
+
+if TYPE_CHECKING:
+    from scalana.detectors.pipeline.detector import Pipeline
+    from scalana.detectors.pipeline.plans.document import Written
+    from scalana.detectors.pipeline.plans.profile import LayerProfile
+    from scalana.detectors.pipeline.plans.proposal import Proposal
+
+SUFFIXES = {"torchtitan": "toml", "Megatron": "args", "DeepSpeed": "py"}
+"""Of the files with settings of engines."""
+
+
+def read_profile(source: str, ranks: int | None = None, microbatches: int | None = None) -> LayerProfile:
+    """Layer costs of a run folder, or of a file.
+
+    Raises:
+        CommandError: where there are none, saying what to try.
+    """
+    if os.path.isdir(source):
+        if ranks is not None or microbatches is not None:
+            raise CommandError(
+                "--ranks and --microbatches are for files of layer costs: write one by `scalana pipeline layers` first"
+            )
+        return profile_of_run(source)
+    from scalana.detectors.pipeline.plans.profile import ProfileError
+    from scalana.detectors.pipeline.plans.profile_file import read_document
+
+    data = read_json(source)
+    try:
+        return read_document(data, source, ranks, microbatches)
+    except ProfileError as error:
+        raise CommandError(str(error)) from error
+
+
+def read_json(path: str) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        CommandError: where it cannot be read.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(f"{path} is neither a run folder nor JSON: {error}") from error
+
+
+def profile_of_run(folder: str) -> LayerProfile:
+    """Layer costs of the first pipeline of a run.
+
+    Raises:
+        CommandError: where no pipeline was recorded, or its replay is not to be trusted.
+    """
+    from scalana.detectors.pipeline.plans.from_run import profile_of
+
+    pipeline = first_pipeline(folder)
+    found = pipeline.diagnosis.attribution
+    if not found.trusted:
+        raise CommandError(
+            f"{folder}: the replay of the recorded steps is {found.replay_error:+.1%} off what was measured, too far to"
+            " plan with; record more steps on a quieter machine"
+        )
+    return profile_of(pipeline.diagnosis)
+
+
+def first_pipeline(folder: str) -> Pipeline:
+    """The first pipeline of a run.
+
+    Raises:
+        CommandError: where there is none.
+    """
+    from scalana import api
+    from scalana.detectors.pipeline.detector import SECTION
+
+    try:
+        analysis = api.analyze(folder).analysis
+    except RunDataError as error:
+        raise CommandError(str(error)) from error
+    except Exception as error:
+        if os.environ.get("SCALANA_DEBUG"):
+            raise
+        raise CommandError(f"could not analyse {folder}: {str(error) or type(error).__name__}") from error
+    pipelines = analysis.sections.get(SECTION)
+    if not isinstance(pipelines, list) or not pipelines:
+        raise CommandError(f"{folder}: no pipeline was recorded on all ranks (docs/pipelines.md says what is)")
+    first: Pipeline = pipelines[0]
+    return first
+
+
+def write_profile(profile: LayerProfile, path: str) -> None:
+    """Write a file of layer costs.
+
+    Raises:
+        CommandError: where it cannot be written.
+    """
+    from scalana.detectors.pipeline.plans.profile_file import to_document
+
+    _write(Path(path), json.dumps(to_document(profile), indent=1) + "\n")
+
+
+def write_proposal(proposal: Proposal, folder: str) -> list[str]:
+    """Write a plan into a folder; the names of its files.
+
+    Raises:
+        CommandError: where it cannot be written.
+    """
+    where = Path(folder)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder}: {error.strerror or error}") from error
+    written = []
+    for name, content in contents(proposal):
+        _write(where / name, content)
+        written.append(str(where / name))
+    return written
+
+
+def contents(proposal: Proposal) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files of a plan."""
+    from scalana.detectors.pipeline.plans.document import ORDER, to_json
+    from scalana.detectors.pipeline.torch_csv import write_torch_csv
+
+    yield "plan.json", json.dumps(to_json(proposal), indent=1, allow_nan=False) + "\n"
+    yield ORDER, write_torch_csv(proposal.plan.program)
+    for means in proposal.means:
+        if means.plan is None:
+            continue
+        if means.file:
+            yield means.file, write_torch_csv(means.plan.program)
+        suffix = SUFFIXES[means.engine]
+        yield f"{means.engine.lower()}.{suffix}", "\n".join(means.settings) + "\n"
+
+
+def read_written(path: str) -> Written:
+    """A plan that was written: its folder, or its `plan.json`.
+
+    Raises:
+        CommandError: where there is none.
+    """
+    from scalana.detectors.pipeline.actions import OrderError
+    from scalana.detectors.pipeline.plans.document import read_plan
+    from scalana.detectors.pipeline.plans.profile import ProfileError
+
+    file = Path(path) / "plan.json" if os.path.isdir(path) else Path(path)
+    data = read_json(str(file))
+    if not isinstance(data, dict) or "order" not in data:
+        raise CommandError(f"{file} is no plan; `scalana pipeline plan` writes one")
+    order = file.parent / str(data["order"])
+    try:
+        return read_plan(data, order.read_text(encoding="utf-8"), str(file))
+    except (ProfileError, OrderError) as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{order}: {error.strerror or error}; it belongs to {file}") from error
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from error
