@@ -206,12 +206,18 @@ class ModuleTimes:
     # ---- spans ----
 
     def _passed(self, known: Known, began: int, ended: int, elements: int, mark: int) -> None:
-        self._spent += CALL_NS
+        since = session.core.now()
         self._write(known, BACKWARD, began, ended, elements, mark)
+        self._spent += CALL_NS + session.core.now() - since
 
     def _mark(self) -> int:
         """A mark on the device, -1 where there is none."""
-        return self._device.mark() if self._device is not None else -1
+        if self._device is None:
+            return -1
+        began = session.core.now()
+        number: int = self._device.mark()
+        self._spent += session.core.now() - began
+        return number
 
     def _write(self, known: Known, direction: int, began: int, ended: int, elements: int, mark: int) -> None:
         if not known.attributes:
