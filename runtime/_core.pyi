@@ -153,3 +153,32 @@ class Span:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def __call__(self, function: _F, /) -> _F: ...
+
+class StagedCall:
+    """A function of an engine of pipelines, recorded in the span that ``spans`` has for its stage.
+
+    Args:
+        way: ``action`` for ``stage.method(microbatch, ...)``; ``operations`` for the same where it returns messages,
+            which are marked as what they are; ``batch`` for a function that posts these, ``wait`` for one that waits.
+        function: what is called.
+        otherwise: what is called instead where ``spans`` is None, or something is not as usual.
+        name: of messages.
+        flag: keyword that chooses between ``spans`` and ``others``.
+        works: the type of what is waited for.
+        failed: called with the exception when messages cannot be marked.
+    """
+
+    spans: dict[int, object] | None
+    others: dict[int, object] | None
+    def __init__(
+        self,
+        way: str,
+        function: Callable[..., object],
+        otherwise: Callable[..., object],
+        *,
+        name: str = ...,
+        flag: str = ...,
+        works: type = ...,
+        failed: Callable[[BaseException], object] = ...,
+    ) -> None: ...
+    def __call__(self, *args: Any, **named: Any) -> Any: ...

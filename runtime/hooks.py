@@ -29,6 +29,7 @@ HOOKS = (
     ("megatron.core.pipeline_parallel.schedules", "scalana.runtime.pipeline.megatron", "patch_schedules"),
     ("megatron.core.pipeline_parallel.p2p_communication", "scalana.runtime.pipeline.megatron", "patch_messages"),
     ("megatron.core.distributed.finalize_model_grads", "scalana.runtime.pipeline.megatron", "patch_gradients"),
+    ("deepspeed.runtime.pipe.engine", "scalana.runtime.pipeline.deepspeed", "patch_engine"),
     ("trl.extras.profiling", "scalana.runtime.rl.timers", "mark_timers"),
     ("trl.trainer.grpo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),

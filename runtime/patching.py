@@ -33,6 +33,18 @@ class Patches:
         _call_alike(wrapper, original)
         setattr(owner, name, wrapper)
 
+    def wrap_item(
+        self, table: dict[Any, Any], key: Any, name: str, make: Callable[[Function], Function], recorded: str
+    ) -> None:
+        """The same with a function in a table; ``name`` is what the function is there."""
+        original = table.get(key)
+        if not callable(original):
+            session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
+            return
+        wrapper = make(original)
+        functools.update_wrapper(wrapper, original)
+        table[key] = wrapper
+
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
         if what not in self._noted:

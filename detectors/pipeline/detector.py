@@ -97,7 +97,7 @@ def engine_of(recorded: Recorded) -> Engine:
     """How the engine of a pipeline sends and receives."""
     if recorded.sends is not None:
         return recorded.sends
-    if recorded.engine == "torch":
+    if recorded.engine in ("torch", "torchtitan"):
         return torch_engine(recorded.schedule)
     if recorded.engine == "megatron" and len(np.unique(recorded.rows.stage)) > len(recorded.ranks):
         return ENGINES["megatron-interleaved"]

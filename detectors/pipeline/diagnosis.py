@@ -6,14 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.actions import Kind, Program
 from scalana.detectors.pipeline.attribution import Attribution, attribute
 from scalana.detectors.pipeline.causes import Switches
 from scalana.detectors.pipeline.lowering import Engine
 from scalana.detectors.pipeline.measured import ActionRows, Between, Measured, read_rows
 from scalana.detectors.pipeline.partition import stage_costs
-from scalana.detectors.pipeline.schedules import recognise
-from scalana.detectors.pipeline.whatif import Model, Planner, Prediction, avoidable_by_schedule, held, without_causes
+from scalana.detectors.pipeline.schedules import BY_NAME, recognise
+from scalana.detectors.pipeline.whatif import (
+    Model,
+    Planner,
+    Prediction,
+    avoidable_by_schedule,
+    held,
+    more_microbatches,
+    without_causes,
+)
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -118,13 +126,13 @@ def diagnose(
     wall, most_held = "", float("nan")
     avoidable: tuple[float, Prediction | None] = (0.0, None)
     if found.trusted:
-        predictions = without_causes(Switches(measured))
         planner = Planner(_model(measured, found, scaled), engine)
         cut = np.arange(first.stages + 1) if scaled is None else scaled.cut
+        most_held = held(first, cut)
+        predictions = [replace(one, peak_activations=most_held) for one in without_causes(Switches(measured))]
         predictions += _changes(planner, measured, found, cut, known=scaled is not None)
         if scaled is not None:  # then a new cut says what there is to gain
             predictions = [one for one in predictions if one.change != "equal-load"]
-        most_held = held(first, cut)
         avoidable = avoidable_by_schedule(planner, first, cut)
         heaviest = planner.wall()
         wall = "" if heaviest is None or scaled is None else scaled.names[heaviest]
@@ -178,14 +186,24 @@ def _starts(measured: Measured) -> IntArray:
     return np.flatnonzero(np.concatenate([[True], (rank[1:] != rank[:-1]) | (step[1:] != step[:-1])]))
 
 
+def _is_same(prediction: Prediction, name: str, program: Program) -> bool:
+    """Whether another schedule is the one that there is, which then only needs its new cut."""
+    other = prediction.program
+    return other is not None and other.stages == program.stages and prediction.text.split(",")[0] == name
+
+
 def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntArray, known: bool) -> list[Prediction]:
     """A new cut, other schedules, and the bound. What a step has beside the model of costs stays as it is."""
     program = measured.first_step()
     now_s = planner.evaluator(program)(cut)
     beside_s = found.step_s - now_s
+    name = recognise(program)
     changes = [planner.repartition(program, cut)] if known else []
-    changes += [one for one in planner.schedules(program.microbatches) if one.step_s < now_s]
+    others = [one for one in planner.schedules(program.microbatches) if not known or not _is_same(one, name, program)]
+    changes += [one for one in others if one.step_s < now_s]
     bound = planner.bound_s(program.microbatches)
+    changes = [replace(one, step_s=one.step_s + beside_s) for one in changes]
+    if name:
+        changes += more_microbatches(planner, BY_NAME[name], cut, program.microbatches, beside_s=beside_s)
     words = "no cut, placement or order is faster" if known else "no order is faster with these stages"
-    changes.append(Prediction("bound", words, bound, float("nan")))
-    return [replace(one, step_s=one.step_s + (beside_s if one.change != "bound" else 0.0)) for one in changes]
+    return [*changes, Prediction("bound", words, bound, float("nan"))]

@@ -65,7 +65,17 @@ class Engine:
     send_wait: SendWait = SendWait.NEVER
     split_first: bool = False
     """Whether stage 0 computes its I together with W (torch: its I is empty)."""
+    gradient_first: bool = False
+    """Whether a rank that goes on to a backward sends what its forward made only when the gradient has come
+    (DeepSpeed)."""
+    batched: bool = False
+    """Whether all that is sent and received between two actions is one batch that is waited for, a forward and the
+    backward after it in the steady state being one action (Megatron's interleaved schedule)."""
+    schedules: tuple[str, ...] = ()
+    """The standard schedules that it has; empty where it runs any."""
 
+
+_OF_MEGATRON = ("1F1B", "Interleaved1F1B")
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -74,9 +84,9 @@ ENGINES: dict[str, Engine] = {
         Engine("torch-gpipe", rendezvous=True, send_wait=SendWait.TURN),
         Engine("torch-1f1b", rendezvous=True, send_wait=SendWait.NEXT_SEND),
         Engine("torch", rendezvous=True, early=True, split_first=True),
-        Engine("megatron", rendezvous=True, send_wait=SendWait.AT_ONCE),
-        Engine("megatron-interleaved"),  # sends and receives of both directions in one batch: nobody waits for a send
-        Engine("deepspeed", rendezvous=True, send_wait=SendWait.AT_ONCE),
+        Engine("megatron", rendezvous=True, send_wait=SendWait.AT_ONCE, schedules=_OF_MEGATRON),
+        Engine("megatron-interleaved", rendezvous=True, batched=True, schedules=_OF_MEGATRON),
+        Engine("deepspeed", rendezvous=True, send_wait=SendWait.BLOCKING, gradient_first=True, schedules=("1F1B",)),
     )
 }
 """Engines by name. `ideal` posts sends and goes on; `torch` is torch's runtime of all schedules with several stages."""
@@ -158,18 +168,23 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
     outgoing = np.full(program.size, -1, np.int64)
     incoming[receiver] = np.arange(len(receiver))
     outgoing[sender] = np.arange(len(sender))
+    meet = np.full(program.size, -1, np.int64) if meet is None else meet
     posts = _early_posts(program, incoming, outgoing) if engine.early and engine.rendezvous else (_NONE, _NONE)
-    first, code, argument, enter = _emit(
-        program.first,
-        program.kind,
-        program.joined,
-        incoming,
-        outgoing,
-        int(engine.send_wait),
-        engine.rendezvous,
-        *posts,
-        np.full(program.size, -1, np.int64) if meet is None else meet,
-    )
+    if engine.batched:
+        first, code, argument, enter = _emit_batched(program.first, *_units(program), incoming, outgoing, meet)
+    else:
+        first, code, argument, enter = _emit(
+            program.first,
+            program.kind,
+            program.joined,
+            incoming,
+            outgoing,
+            int(engine.send_wait),
+            engine.rendezvous,
+            _held_back(program) if engine.gradient_first else np.zeros(program.size, bool),
+            *posts,
+            meet,
+        )
     operations = np.arange(len(code))
     run = np.full(program.size, -1, np.int64)
     receive = np.full(program.size, -1, np.int64)
@@ -201,6 +216,95 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
 _NONE = np.zeros(0, np.int64)
 
 
+def _held_back(program: Program) -> BoolArray:
+    """Forwards that a backward follows in the next slot of the schedule: rank s has stages - s under way by then.
+
+    With fewer microbatches the slots between are empty, and what was made is sent in one of these.
+    """
+    held = np.zeros(program.size, bool)
+    under_way = program.microbatch[:-1] - program.microbatch[1:] + 1
+    turns = (program.kind[:-1] == Kind.F) & ((program.kind[1:] == Kind.B) | (program.kind[1:] == Kind.I))
+    turns &= program.rank[:-1] == program.rank[1:]
+    held[:-1] = turns & (under_way == program.stages - program.stage[:-1])
+    return held
+
+
+def _units(program: Program) -> tuple[BoolArray, BoolArray]:
+    """Whether a forward and the backward after it are one to Megatron's interleaved schedule, and whether a step ends
+    with an action ``[actions]`` each.
+
+    A rank begins with so many forwards alone (Narayanan et al., SC 2021: twice the ranks after it, and all chunks but
+    one of as many microbatches as there are ranks); then each comes with a backward, until only backwards are left.
+    """
+    forward = (program.kind == Kind.F).astype(np.int64)
+    alone = 2 * (program.ranks - 1 - program.stage % program.ranks)
+    alone += (program.stages // program.ranks - 1) * program.ranks
+    under_way = np.cumsum(2 * forward - 1)
+    start = np.concatenate([[0], under_way])[program.first[:-1]]
+    under_way -= np.repeat(start, np.diff(program.first))
+    paired = np.zeros(program.size, bool)
+    paired[:-1] = (forward[:-1] == 1) & (forward[1:] == 0) & (program.rank[:-1] == program.rank[1:])
+    paired &= under_way == alone + 1
+    return paired, under_way == 0
+
+
+@numba.njit(cache=True)
+def _emit_batched(
+    first: IntArray,
+    paired: BoolArray,
+    ends: BoolArray,
+    incoming: IntArray,
+    outgoing: IntArray,
+    meet: IntArray,
+) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
+    """As :func:`_emit`: after each action or pair its messages and those that the next one needs in one batch."""
+    size = len(paired)
+    code = np.empty(9 * size + 8, np.int8)
+    argument = np.empty(9 * size + 8, np.int32)
+    enter = np.empty(size, np.int64)
+    firsts = np.zeros(len(first), np.int64)
+    n = 0
+    for rank in range(len(first) - 1):
+        at, end = first[rank], first[rank + 1]
+        over = at
+        while True:
+            # The actions from `over` to `at` were run; those from `at` to `stop` are the next.
+            stop = at if at == end else at + 1 + int(paired[at])
+            begins = at == end or at == first[rank] or ends[at - 1]
+            n = _each(over, at, outgoing, 1, code, argument, n)
+            if not begins:
+                enter[at] = n
+                n = _each(at, stop, incoming, 2, code, argument, n)
+            n = _each(over, at, outgoing, 4, code, argument, n)
+            if at == end:
+                break
+            if begins:
+                if meet[at] >= 0:
+                    code[n], argument[n] = 5, meet[at]
+                    n += 1
+                enter[at] = n
+                n = _each(at, stop, incoming, 2, code, argument, n)
+            n = _each(at, stop, incoming, 3, code, argument, n)
+            for action in range(at, stop):
+                if action > at:
+                    enter[action] = n
+                code[n], argument[n] = 0, action
+                n += 1
+            over, at = at, stop
+        firsts[rank + 1] = n
+    return firsts, code[:n].copy(), argument[:n].copy(), enter
+
+
+@numba.njit(cache=True)
+def _each(begin: int, end: int, message_of: IntArray, what: int, code: CodeArray, argument: RowArray, n: int) -> int:
+    """Write an operation for each message of some actions; the number of operations by then."""
+    for action in range(begin, end):
+        if message_of[action] >= 0:
+            code[n], argument[n] = what, message_of[action]
+            n += 1
+    return n
+
+
 def _messages(program: Program) -> tuple[IntArray, IntArray]:
     """Sender and receiver (actions) of every message: between neighbouring stages on different ranks."""
     apart = program.rank_of_stage[1:] != program.rank_of_stage[:-1]
@@ -220,13 +324,15 @@ def _emit(
     outgoing: IntArray,
     send_wait: int,
     rendezvous: bool,
+    held_back: BoolArray,
     post_first: IntArray,
     post_message: IntArray,
     meet: IntArray,
 ) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
     """Operations of all ranks: first, code, argument, and the first operation of each action.
 
-    ``post_first`` is empty where receives are posted just before use.
+    ``held_back`` are actions whose message is sent when the input of the next one is there; ``post_first`` is empty
+    where receives are posted just before use.
     """
     size = len(kind)
     code = np.empty(9 * size + 8, np.int8)
@@ -237,7 +343,7 @@ def _emit(
     n = 0
     held = np.empty(2, np.int64)  # messages of an overlapped pair, sent after the second
     for rank in range(len(first) - 1):
-        open_message, open_forward, held_count = -1, False, 0
+        open_message, open_forward, held_count, kept = -1, False, 0, -1
         for action in range(first[rank], first[rank + 1]):
             if meet[action] >= 0:
                 if open_message >= 0:
@@ -269,6 +375,11 @@ def _emit(
             if message >= 0:
                 code[n], argument[n] = 3, message
                 n += 1
+            if kept >= 0:
+                code[n], argument[n] = 1, kept
+                code[n + 1], argument[n + 1] = 4, kept
+                n += 2
+                kept = -1
             code[n], argument[n] = 0, action
             n += 1
             if outgoing[action] >= 0:
@@ -276,6 +387,8 @@ def _emit(
                 held_count += 1
             if joined[action]:
                 continue
+            if held_back[action] and held_count == 1:
+                kept, held_count = held[0], 0
             for i in range(held_count):
                 if open_message >= 0 and send_wait == 2:
                     code[n], argument[n] = 4, open_message

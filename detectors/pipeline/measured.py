@@ -15,6 +15,7 @@ from scalana.detectors.pipeline.lowering import ENGINES, Code, Engine, Operation
 from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
+_TOLERANCE_S = 1e-6
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -45,8 +46,8 @@ class ActionRows:
     sent_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """When what the action made was handed over to be sent, NaN where that was not seen; empty for nowhere."""
     data_s: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """Seconds between the end of the action before and the wait or begin of this one in which the rank waited for input
-    data, besides what :class:`Between` has; empty for none."""
+    """Seconds between the end of the action before and the begin of this one in which the rank waited for input data,
+    besides what :class:`Between` has; empty for none."""
     gradients_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Seconds right after the end in which gradients were reduced over replicas, besides what :class:`Between` has;
     empty for none."""
@@ -264,6 +265,7 @@ class _Reading:
         self.opens[program.first[:-1]] = True
         self.before = np.concatenate([[0.0], rows.end_s[:-1]])
         entered = between.enter_s[kept][step, rows.rank]
+        self.enters = ~np.isnan(entered)
         # A rank's first action: from where it entered the step, or from its wait, or from itself.
         own = np.where(np.isnan(rows.wait_begin_s), rows.begin_s, rows.wait_begin_s)
         entered = np.where(np.isnan(entered) | ~self.starts, own, np.minimum(entered, own))
@@ -278,6 +280,19 @@ class _Reading:
         self.before[at] = ends[operations.argument[meets]]
         self.follows = ~self.opens  # what a rank does before an action begins where the one before ended
         self.follows[at] = False
+        self.there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)
+        self.held_back = self._held_back()
+
+    def _held_back(self) -> IntArray:
+        """The action before which, once its own input is there, a message is sent; -1 for one that is sent right after
+        what made it ``[messages]``."""
+        operations = self.operations
+        sends = np.flatnonzero(operations.code == Code.SEND)
+        following = np.searchsorted(operations.run, sends)
+        inside = np.append(operations.enter, operations.size)[following] <= sends
+        action = np.full(len(operations.sender), -1, np.int64)
+        action[operations.argument[sends]] = np.where(inside, following, -1)
+        return action
 
     def measured(self, steps: IntArray, size: IntArray, notes: tuple[str, ...]) -> Measured:
         """All of it."""
@@ -290,18 +305,23 @@ class _Reading:
         self.before[opened] = np.maximum(self.before[opened], origin)
         data[opened] = np.minimum(data[opened], self.before[opened] - origin)
         outside = data + gradients + optimizer
-        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + rows.send_wait_s + outside, rows.wait_begin_s)
+        late = np.isin(np.arange(len(rows.step)), self.held_back)
+        send_late, send_early = np.where(late, rows.send_wait_s, 0.0), np.where(late, 0.0, rows.send_wait_s)
+        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + send_early + outside, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
         arrival, latency = self._arrivals(wait_begin)
-        ready = np.where(operations.incoming >= 0, np.maximum(wait_begin, arrival), wait_begin)
+        ready = np.maximum(wait_begin, arrival)
         host = np.zeros(operations.size)
         reducing = np.zeros(operations.size)
-        handing = self._handing_over(host, reducing)
-        lead = np.maximum(wait_begin - self.before - rows.send_wait_s - outside - handing, 0.0)
+        handing, handing_late = self._handing_over(host, reducing)
+        lead = np.maximum(wait_begin - self.before - send_early - outside - handing, 0.0)
+        after = np.maximum(rows.begin_s - np.maximum(ready, wait_begin) - send_late - handing_late, 0.0)
+        # What was loaded when the wait for another rank was over.
+        loaded = np.minimum(self.loaded_late, after)
         np.add.at(host, operations.enter, lead)
-        np.add.at(host, operations.run, np.maximum(rows.begin_s - np.maximum(ready, wait_begin), 0.0))
-        late = np.zeros(operations.program.ranks)
-        late[rows.rank[opened]] = (self.before - data)[opened] - origin
+        np.add.at(host, operations.run, after - loaded)
+        begins = np.zeros(operations.program.ranks)
+        begins[rows.rank[opened]] = (self.before - data)[opened] - origin
         last = len(steps) - 1
         tail = np.stack([self.between.gradients_s[self.kept[last]], self.between.optimizer_s[self.kept[last]]])
         closes = operations.program.first[1:] - 1
@@ -311,6 +331,7 @@ class _Reading:
         spread = [np.zeros(operations.size), reducing, np.zeros(operations.size)]
         for into, seconds in zip(spread, (data, gradients, optimizer), strict=True):
             np.add.at(into, operations.enter, seconds)
+        np.add.at(spread[0], operations.run, loaded)
         return Measured(
             operations=operations,
             steps=steps,
@@ -322,7 +343,7 @@ class _Reading:
             data_s=spread[0],
             gradients_s=spread[1],
             optimizer_s=spread[2],
-            late_s=late,
+            late_s=begins,
             tail_s=tail,
             begin_s=rows.begin_s - origin,
             total_s=float((ends + tail.sum(axis=0)).max()) - origin,
@@ -338,7 +359,9 @@ class _Reading:
         at = np.flatnonzero(self.starts)
         row, rank = self.kept[self.step[at]], self.rows.rank[at]
         data[at] = self.between.data_s[row, rank]
-        data += self.rows.data_s
+        # Where it is known when the first step was entered, its first input was loaded after that.
+        within = np.where(self.opens & self.enters, 0.0, self.rows.data_s)
+        data += within
         inner = at[~self.opens[at]]
         earlier = self.kept[self.step[inner] - 1]
         gradients[inner] = self.between.gradients_s[earlier, self.rows.rank[inner]]
@@ -350,37 +373,45 @@ class _Reading:
         gradients[inner] = np.minimum(gradients[inner], room_left[inner])
         asked = data + gradients + optimizer
         fits = np.where(self.opens | (asked <= room), 1.0, room / np.where(asked > 0, asked, 1.0))
+        self.loaded_late = self.rows.data_s - within * fits
         return data * fits, gradients * fits, optimizer * fits
 
     def _sent(self) -> tuple[IntArray, FloatArray]:
         """The action after which a message is sent, and when it was, ``[messages]`` each."""
         operations, rows = self.operations, self.rows
-        sent_by = operations.sender.copy()
-        sent_by[operations.program.joined[sent_by]] += 1  # an overlapped pair sends after its second action
+        sends = np.flatnonzero(operations.code == Code.SEND)
+        sent_by = np.empty(len(operations.sender), np.int64)  # an overlapped pair sends after its second action
+        sent_by[operations.argument[sends]] = np.searchsorted(operations.run, sends) - 1
         end = rows.end_s[sent_by] + rows.gradients_s[sent_by]
-        return sent_by, np.fmax(rows.sent_s[operations.sender], end)
+        sent = np.fmax(rows.sent_s[operations.sender], end)
+        return sent_by, np.where(self.held_back >= 0, np.maximum(sent, self.there[self.held_back]), sent)
 
     def _unsent_gradients(self) -> FloatArray:
         """Reducing gradients after an action that sends nothing ``[actions]``."""
         return np.where(self.operations.outgoing < 0, self.rows.gradients_s, 0.0)
 
-    def _handing_over(self, host: FloatArray, gradients: FloatArray) -> FloatArray:
+    def _handing_over(self, host: FloatArray, gradients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Count what lies between an action and the sending of what it made: reducing in ``gradients``, what the host
-        does in ``host``.
+        does in ``host``; of a message that is held back, from when the input of the next action is there.
 
-        Returns how much of that lies before an action ``[actions]``.
+        Returns how much of that lies before an action: before the wait for its input, and after it ``[actions]`` each.
         """
         operations, rows = self.operations, self.rows
         sent_by, sent = self._sent()
         sends = np.flatnonzero(operations.code == Code.SEND)
         message = operations.argument[sends]
-        took = sent[message] - rows.end_s[sent_by[message]]
-        before = np.zeros(len(rows.step))
         # Where a rank goes on to its next action at once, it is in nobody's way; two messages go one after the other.
         room = np.full(len(rows.step), np.inf)
         room[:-1] = np.where(self.starts[1:], np.inf, rows.begin_s[1:] - rows.end_s[:-1])
-        action = sent_by[message]
+        held_back = self.held_back[message]
+        late = held_back >= 0
+        took = sent[message] - np.where(late, self.there[held_back], rows.end_s[sent_by[message]])
         took = np.where(np.isfinite(took), np.maximum(took, 0.0), 0.0)
+        before, after = np.zeros(len(rows.step)), np.zeros(len(rows.step))
+        host[sends[late]] += took[late]
+        after[held_back[late]] += took[late]
+        sends, message, took = sends[~late], message[~late], took[~late]
+        action = sent_by[message]
         reduced = rows.gradients_s[action]
         # Sends stand in the order of actions; only an overlapped pair has two after one of them.
         again = np.concatenate(([False], action[1:] == action[:-1]))[: len(action)]
@@ -390,10 +421,10 @@ class _Reading:
             reducing = np.where(again[at], 0.0, np.minimum(reduced[at], counted))
             host[sends[at]] += counted - reducing
             gradients[sends[at]] += reducing
-            after = np.minimum(action[at] + 1, len(before) - 1)
-            follows = (after > action[at]) & self.follows[after]
-            before[after[follows]] += counted[follows]
-        return before
+            following = np.minimum(action[at] + 1, len(before) - 1)
+            follows = (following > action[at]) & self.follows[following]
+            before[following[follows]] += counted[follows]
+        return before, after
 
     def _arrivals(self, wait_begin: FloatArray) -> tuple[FloatArray, FloatArray]:
         """When the message of an action came ``[actions]``, and the latency of every message ``[messages]``.
@@ -402,15 +433,19 @@ class _Reading:
         (of all links, where nobody ever waited for this one), if it could be that long.
         Where a message travels only once its receive is posted, it is counted from there.
         """
-        operations, rows = self.operations, self.rows
+        operations = self.operations
         _, sent = self._sent()
-        there = np.where(np.isnan(rows.wait_end_s), rows.begin_s, rows.wait_end_s)[operations.receiver]
-        asked = wait_begin[operations.receiver]
+        there = self.there[operations.receiver]
+        # Before which action there was the wait: that of a pair is before its first.
+        before = np.searchsorted(operations.run, operations.receive[operations.receiver])
+        asked = wait_begin[before]
         start = sent
         if operations.engine.rendezvous:
             start = np.maximum(sent, self._posted() if operations.engine.early else asked)
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
+        if operations.engine.batched:
+            shown &= start >= self._last_of_batch(start, before) - _TOLERANCE_S
         usual = np.zeros(operations.program.ranks**2)
         elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
@@ -419,8 +454,23 @@ class _Reading:
             usual[link] = np.median(known) if len(known) else elsewhere
         latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
         arrival = np.full(operations.program.size, -np.inf)
-        arrival[operations.receiver] = start + latency
+        np.maximum.at(arrival, before, start + latency)
+        if operations.engine.batched:  # what is left until the end of a wait was for one's own messages
+            waited = ~np.isnan(self.rows.wait_end_s) & (arrival > -np.inf)
+            arrival[waited] = np.maximum(arrival, self.rows.wait_end_s)[waited]
         return arrival, latency
+
+    def _last_of_batch(self, start_s: FloatArray, before: IntArray) -> FloatArray:
+        """When the last message of the batch of each began to travel, own ones that are taken among them
+        ``[messages]``."""
+        operations = self.operations
+        last = np.full(operations.program.size + 1, -np.inf)
+        np.maximum.at(last, before, start_s)
+        completes = np.flatnonzero(operations.code == Code.COMPLETE)
+        owner = np.searchsorted(operations.run, completes)
+        inside = np.append(operations.enter, operations.size)[owner] <= completes
+        np.maximum.at(last, owner[inside], start_s[operations.argument[completes[inside]]])
+        return np.asarray(last[before])
 
     def _posted(self) -> FloatArray:
         """About when the receive of a message was posted: at the end of the action before that ``[messages]``."""

@@ -11,7 +11,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
@@ -28,6 +28,7 @@ class Places:
         self.timeline, self.psg, self.table = timeline, psg, table
         self.rank = timeline.locations.rank[burst_locations(timeline)]
         self.begin_s, self.end_s = gap_edges(timeline)
+        self.source = _sources(timeline, psg)
 
     def work_in(self, windows: Mapping[int, FloatArray]) -> FloatArray:
         """Seconds of every activity in the windows of ranks, each in order without overlap ``[windows, 2]``.
@@ -56,8 +57,16 @@ class Places:
         return weighted_count(own.activity, own.seconds * part, len(self.timeline.activities))
 
     def more(self, rank: int, here_s: FloatArray, usual_s: FloatArray) -> Place | None:
-        """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none."""
+        """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none.
+
+        What is usual at a line of the source counts in all the ways that lead to it: the last stage of an engine may
+        come to its layers by another one.
+        """
         over = np.maximum(here_s - usual_s, 0.0)
+        lines = int(self.source.max(initial=-1)) + 1
+        here, usual, sides = (weighted_count(self.source, each, lines) for each in (here_s, usual_s, over))
+        more = np.maximum(here - usual, 0.0) / np.where(sides > 0, sides, 1.0)
+        over = over * more[self.source]
         target = np.flatnonzero(over > 0.0)
         if not len(target):
             return None
@@ -69,6 +78,16 @@ class Places:
         for candidate in join_entries(blamed, self.timeline, self.psg):
             return candidate, leaf_of(candidate, blamed, self.timeline, self.psg)
         return None
+
+
+def _sources(timeline: Timeline, psg: PSG) -> IntArray:
+    """A number for the line of the source of every activity ``[activities]``."""
+    numbers: dict[tuple[str, int], int] = {}
+    found = []
+    for vertex, line in zip(timeline.activities.vertex.tolist(), timeline.activities.line.tolist(), strict=True):
+        place = psg[vertex].place
+        found.append(numbers.setdefault((place.file, line or place.line), len(numbers)))
+    return np.array(found, np.int64)
 
 
 def windows_of(begin_s: FloatArray, end_s: FloatArray, chosen: BoolArray) -> FloatArray:

@@ -59,7 +59,9 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
     """
     actions, runs = pipeline.training()
     inside = _inside(runs, pipeline.ranks, timeline)
-    runs = runs.take(inside)
+    # The first run of a schedule is no usual one: memory is asked for, shapes are told, kernels are made.
+    later = runs.number > pipeline.runs.number.min()
+    runs = runs.take(inside & later if (inside & later).any() else inside)
     actions = actions.take(np.isin(actions.step, runs.number))
     if not len(actions) or len(np.unique(actions.rank)) < len(pipeline.ranks):
         return None
@@ -116,26 +118,34 @@ def _rows(actions: Actions, pipeline: Pipeline, spans: Spans) -> ActionRows:
         actions.joined,
         actions.send_wait_s,
         _sent(actions, pipeline, spans),
+        actions.load_s,
     )
 
 
 def _sent(actions: Actions, pipeline: Pipeline, spans: Spans) -> FloatArray:
-    """When what an action made was handed over, NaN where that was not seen ``[actions]``."""
-    sent = np.full(len(actions), np.nan)
-    world = np.asarray(pipeline.ranks)[actions.rank]
-    backward = np.minimum(actions.kind, 1)
+    """When what an action made was handed over, NaN where that was not seen ``[actions]``: at the end of the call that
+    posts it; where sending is one call that blocks, at its begin."""
+    every = pipeline.actions  # an evaluation sends messages of the same names, and so does another pipeline
+    left = pipeline.runs.leave_s[np.searchsorted(pipeline.runs.number, every.step), every.rank]
+    left = np.where(np.isnan(left), np.inf, left)
+    sent = np.full(len(every), np.nan)
+    world = np.asarray(pipeline.ranks)[every.rank]
+    backward = np.minimum(every.kind, 1)
     for code, name in enumerate(("SEND_F", "SEND_B")):
-        rows = spans.rows("transfer", name)
+        posts = spans.rows("transfer", name)
+        rows = posts if len(posts) else spans.rows("wait", name)
         rows = rows[spans.integers("stage")[rows] >= 0]
-        mine = np.flatnonzero((backward == code) & (actions.kind < 3))
-        columns = [world[mine], actions.stage[mine], actions.microbatch[mine]]
+        mine = np.flatnonzero((backward == code) & (every.kind < 3))
+        columns = [world[mine], every.stage[mine], every.microbatch[mine]]
         others = [spans.rank[rows], spans.integers("stage")[rows], np.maximum(spans.integers("microbatch")[rows], 0)]
         key = numbered_keys(*(np.concatenate(pair) for pair in zip(columns, others, strict=True)))
-        last = np.rint(actions.end_s[mine] * 1e9).astype(np.int64)
+        last = np.rint(every.end_s[mine] * 1e9).astype(np.int64)
         start = spans.table.start_ns[rows].astype(np.int64) + 1000
         of = latest(key[: len(mine)], last, key[len(mine) :], start)
-        sent[mine[of[of >= 0]]] = spans.end_s(rows)[of >= 0]
-    return sent
+        of = np.where((of >= 0) & (spans.start_s(rows) <= left[mine[of]]), of, -1) if len(mine) else of
+        sent[mine[of[of >= 0]]] = (spans.end_s(rows) if len(posts) else spans.start_s(rows))[of >= 0]
+    by_span = np.argsort(every.span, kind="stable")
+    return np.asarray(sent[by_span[np.searchsorted(every.span[by_span], actions.span)]])
 
 
 def _windows(runs: ScheduleRuns, actions: Actions) -> FloatArray:

@@ -100,6 +100,10 @@ class Planner:
         """Step time of a program as a function of the cut, on the engine's variant for it."""
         engine = variant(self.engine, program)
         operations = lower(program, engine)
+        try:
+            replay(operations, Setting.plain(operations, np.zeros(program.size)))
+        except Deadlock:  # as when it was read
+            operations = lower(program)
         links = Links.by_ranks(operations, self.model.latency_s)
         plain = Setting.plain(operations, np.zeros(program.size), links)
         plain.lead_s[operations.enter] = self.model.host_s
@@ -172,9 +176,11 @@ class Planner:
     def schedules(
         self, microbatches: int, chunks: tuple[int, ...] = (2,), most_held: float = np.inf
     ) -> list[Prediction]:
-        """All standard schedules that can be run, the fastest first."""
+        """All standard schedules that the engine has and that can be run, the fastest first."""
         found = []
         for schedule in SCHEDULES:
+            if self.engine.schedules and schedule.name not in self.engine.schedules:
+                continue
             for count in (schedule.chunks,) if schedule.chunks else chunks:
                 try:
                     found.append(self.schedule(schedule, microbatches, count, most_held=most_held))
@@ -241,17 +247,23 @@ def without_causes(switches: Switches) -> list[Prediction]:
     return found
 
 
-def more_microbatches(planner: Planner, schedule: Schedule, cut: IntArray, counts: tuple[int, ...]) -> list[Prediction]:
-    """Other numbers of microbatches of the same size; ``step_s`` is per microbatch of them, for comparison."""
+def more_microbatches(
+    planner: Planner, schedule: Schedule, cut: IntArray, now: int, times: tuple[int, ...] = (2,), beside_s: float = 0.0
+) -> list[Prediction]:
+    """So many times the microbatches of now, of the same size: batches that are so many times as large.
+
+    ``step_s`` is that of as many microbatches as there are now, for comparison; ``beside_s`` is what a step has once,
+    however many microbatches there are.
+    """
     chunks = (len(cut) - 1) // planner.model.ranks
     found = []
-    for count in counts:
+    for factor in times:
         try:
-            one = planner.schedule(schedule, count, chunks, cut)
+            one = planner.schedule(schedule, now * factor, chunks, cut)
         except (OrderError, Deadlock):
             continue
-        text = f"{count} microbatches, seconds of one"
-        found.append(replace(one, change="microbatches", text=text, step_s=one.step_s / count))
+        text = f"{now * factor} microbatches of this size a step, in the time of {now}"
+        found.append(replace(one, change="microbatches", text=text, step_s=(one.step_s + beside_s) / factor))
     return found
 
 

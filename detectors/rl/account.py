@@ -17,14 +17,15 @@ class Prediction:
     """What a step would take with a change."""
 
     change: str
-    """``balance``, ``spread-groups``, ``cap``, ``partial``, ``faster-verifier``, ``balanced-rows`` or
-    ``no-slow-process``."""
+    """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``faster-verifier``,
+    ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
     text: str
     """What is changed, in words."""
     step_s: float
     """Seconds of an average step, from a replay of the recorded ones."""
     error: float
-    """How far the model behind it is off on the steps that were recorded, relative to a step, on average."""
+    """How far off the model behind it is on the steps that were recorded, relative to a step, on average; and the
+    replay of the run as it was, relative to the run."""
 
 
 @dataclass(slots=True)
@@ -92,6 +93,8 @@ class RLAccount:
     what_if: list[Prediction] = field(default_factory=list)
     picture: StepPicture | None = None
     """The step in which most was waited."""
+    first_step: int = 0
+    """Number of the first step."""
 
     @property
     def shares(self) -> dict[str, float]:

@@ -29,24 +29,36 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
             if "spread-groups" in predicted
             else ""
         )
+        known = (
+            f" Where lengths are guessed by other answers to the same prompt:{bring('expected-first')}."
+            if bring("expected-first")
+            else ""
+        )
         return (
             "Give trajectories out by expected length, the longest first, or let processes fetch the next when they "
-            f"are free{bring('balance')}.{deal}"
+            f"are free{bring('balance')}.{known}{deal}"
         )
     if cause.key == "verifier":
         return (
-            "Score answers as they are finished, while others are still generated; use more workers, and a limit of "
-            f"time for each answer. A verifier twice as fast: {_step(predicted, 'faster-verifier', now_s)}."
+            f"Score answers as they are finished, while others are still generated{bring('overlapped-verifier')}; use "
+            "more workers, and a limit of time for each answer. A verifier twice as fast: "
+            f"{_step(predicted, 'faster-verifier', now_s)}."
         )
     if cause.key == "weight-sync":
         return (
-            "Send weights in few large pieces, from all processes that hold a part of them rather than from one, and "
-            "let generation begin with the first layers."
+            "Send weights in few large pieces, from all processes that hold a part of them rather than from one"
+            f"{bring('sharded-sync')}, and let generation begin with the first layers."
         )
     if cause.key == "data-transfer":
         return (
             "Let every process prepare its own part, ahead of the step that needs it, and send references or packed "
             "tensors rather than objects."
+        )
+    if cause.key == "starvation":
+        return (
+            "Give more of the devices to generation, or shorten its longest answers: trajectories come more slowly "
+            f"than they are trained on. Twice as many that generate: {_step(predicted, 'more-rollouts', now_s)}. Let "
+            "training run more versions behind, where it may."
         )
     if cause.key == "training-imbalance":
         return (

@@ -38,6 +38,8 @@ class Cause:
     """What it speaks for that it is one and the same process."""
     change: str = ""
     """The prediction that tells what mending it brings, where its work has to be done by others."""
+    own: bool = False
+    """Whether all of what is done is lost, not only the waiting of others for it."""
 
 
 _ITS_PART = "its part in the program"
@@ -60,7 +62,15 @@ CAUSES = (
         change="balanced-rows",
     ),
     Cause("pipeline", "waiting between pipeline stages", doing=Doing.TRAINING),
-    Cause("starvation", "waiting for trajectories", doing=Doing.STARVATION),
+    Cause(
+        "starvation",
+        "waiting for trajectories",
+        "rl-starvation",
+        Doing.STARVATION,
+        "it has too few that generate for it",
+        change="more-rollouts",
+        own=True,
+    ),
     Cause("slow-hardware", "waiting: slow process", "rl-slow-hardware", Doing.GENERATION, "its machine"),
     Cause("other", "other, and waiting for it"),
 )
@@ -288,7 +298,9 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
     if rollouts is not None:
         give("assignment", generating, excess * _avoidable(rollouts)[charges.step])
         give("long-tail", generating, everything)
-    give("pipeline", training & np.isin(timeline.calls.operation[charges.call], _MESSAGES), everything)
+    # Between stages: in a message, and for one that began with a message of the one that waits.
+    by_message = np.isin(timeline.calls.operation[charges.call], _MESSAGES) | np.isin(charges.met, _MESSAGES)
+    give("pipeline", training & by_message, everything)
     if speeds.train_costs is not None:
         train, tokens = loop.that_do(Doing.TRAINING), loop.tokens.copy()
         tokens[np.setdiff1d(np.arange(len(tokens)), train)] = tokens[train].mean(axis=0)

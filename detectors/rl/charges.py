@@ -46,6 +46,8 @@ class Charges:
     """Since when the culprit is compared: when both last met ``[rows]``."""
     end_s: FloatArray
     """When the culprit came ``[rows]``."""
+    met: IntArray
+    """Code of the operation in which the culprit last met the one that waits, -1 for none ``[rows]``."""
 
     def __len__(self) -> int:
         return len(self.waiter)
@@ -99,6 +101,7 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
         call=intervals.call[row][where].astype(np.int64),
         begin_s=begin[0][where],
         end_s=end[0][where],
+        met=_met(timeline, intervals, late)[where],
     )
 
 
@@ -137,6 +140,13 @@ def _within(loop: Loop, who: IntArray, since_s: FloatArray, wait_s: FloatArray) 
     bounds = np.array([(process.bounds_s[0], process.bounds_s[-1]) for process in loop.processes])[who]
     inside = np.minimum(since_s + wait_s, bounds[:, 1]) - np.maximum(since_s, bounds[:, 0])
     return np.where(counted[who], np.clip(inside / np.maximum(wait_s, 1e-300), 0.0, 1.0), 0.0)
+
+
+def _met(timeline: Timeline, intervals: SyncIntervals, late: IntArray) -> IntArray:
+    """Operation of the call that some intervals of culprits begin with, -1 for none ``[late]``."""
+    since = intervals.since_culprit[late]
+    operation = timeline.calls.operation[np.maximum(since, 0)].astype(np.int64)
+    return np.where(since >= 0, operation, -1)
 
 
 def _handed(

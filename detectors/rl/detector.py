@@ -72,6 +72,7 @@ def _account(
         sequence_s=decoding.sequence_s if decoding is not None else np.nan,
         tail=tail,
         picture=picture_of(loop, charges, parts, spans),
+        first_step=loop.first,
     )
 
 

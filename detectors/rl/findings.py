@@ -50,7 +50,7 @@ class Known:
 
 def find(known: Known) -> list[tuple[Cause, Finding]]:
     """One finding for each cause that costs enough, with its cause."""
-    lost = known.parts.waited_s.sum(axis=(1, 2))
+    lost = np.array([_lost(known, number).sum() for number in range(len(CAUSES))])
     told = [
         number
         for number, cause in enumerate(CAUSES)
@@ -67,6 +67,17 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
     return found
 
 
+def _lost(known: Known, number: int) -> FloatArray:
+    """Seconds that a cause costs, by who makes them ``[ranks, steps]``."""
+    cause, waited = CAUSES[number], known.parts.waited_s[number]
+    return waited + known.loop.own_s[:, :, cause.doing] if cause.own else waited
+
+
+def _own_s(known: Known) -> float:
+    """Seconds of phases that are waiting, but no calls: in queues."""
+    return sum(float(known.loop.own_s[:, :, cause.doing].sum()) for cause in CAUSES if cause.own)
+
+
 def _excess(known: Known, number: int) -> FloatArray:
     """What a cause is in excess, by process, step and what is done ``[ranks, steps, doings]``."""
     parts = known.parts
@@ -79,7 +90,7 @@ def _excess(known: Known, number: int) -> FloatArray:
 def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Finding:
     """The finding about a cause."""
     cause, loop, parts = CAUSES[number], known.loop, known.parts
-    waited = parts.waited_s[number]
+    waited = _lost(known, number)
     ranks = culprits(waited.sum(axis=1))
     kinds = parts.doing[number][ranks]
     kinds = kinds[(kinds >= 0) & (kinds < DOINGS)]
@@ -98,7 +109,7 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         psg[max(vertex, 0)].kind.value,
         ranks,
         lost_s,
-        lost_s / max(known.waiting_s, 1e-300),
+        lost_s / max(known.waiting_s + _own_s(known), 1e-300),
         saving_s,
     )
     finding.evidence = _evidence(known, number, doing, ranks)
@@ -123,7 +134,7 @@ def culprits(waited_s: FloatArray) -> list[int]:
 
 def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict[str, object]:
     """What speaks for a cause."""
-    loop, waited = known.loop, known.parts.waited_s[number]
+    loop, waited = known.loop, _lost(known, number)
     own = loop.own_s[:, :, doing]
     by_step = waited.sum(axis=0)
     steps = np.flatnonzero(by_step >= LEAST * loop.step_s() * len(loop.processes))
@@ -139,7 +150,8 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         "of_steps": loop.steps,
         "phase_s_here": float(here.mean()),
         "phase_s_others": float(others.mean()),
-        "recurrence": _recurrence(CAUSES[number], int(most.max()), int(most.argmax()), len(steps), known),
+        "lost_s_a_step": float(waited.sum() / max(waited.size, 1)),
+        "recurrence": _recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
     }
     if known.decoding is not None and doing == Doing.GENERATION:
         found |= _of_trajectories(known, steps[np.argsort(-by_step[steps])].tolist(), waited)
@@ -156,9 +168,11 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
     return found
 
 
-def _recurrence(cause: Cause, most: int, rank: int, told: int, known: Known) -> str:
+def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known: Known) -> str:
     """Whether it is always the same process, and what that speaks for."""
     steps, name = known.loop.steps, known.ppg.run.names.one(rank)
+    if cause.own and ranks > 1:
+        return f"{ranks} processes, in {told} of {steps} steps: generation does not keep up"
     if told == 1:
         return f"{name}, in one step of {steps}" if steps > 1 else "one step was recorded"
     if most < SAME * told:
@@ -209,8 +223,8 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
         if other != rank:
-            name = known.ppg.run.names.one
-            found.append(f"sums of tokens: {name(rank)} has {here} in step {steps[worst]}, {name(other)} has {most}")
+            name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
+            found.append(f"sums of tokens: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
         found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")
@@ -225,7 +239,9 @@ def _path(known: Known, number: int, finding: Finding) -> list[Hop]:
     timeline, psg = known.ppg.timeline, known.ppg.psg
     amount = known.charges.seconds * known.parts.part[:, number]
     vertex = timeline.calls.vertex[known.charges.call]
-    path = []
+    path: list[Hop] = []
+    if CAUSES[number].own and not amount.any():
+        return path  # nobody waits for those that wait in their own phase
     if amount.sum() > 0.0:
         where = int(np.bincount(vertex, amount).argmax())
         here = vertex == where

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
@@ -113,6 +114,8 @@ class Loop:
     """Line of the program at which they do, 0 for none ``[doings]``."""
     bytes: FloatArray
     """Bytes that phases say they move ``[doings]``."""
+    first: int = 0
+    """Number of the first step: another than 0 where only a part of a run is looked at."""
 
     @property
     def total_s(self) -> float:
@@ -157,10 +160,16 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     steps = min((len(each) for each in bounds.values()), default=1) - 1
     if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
         return None
-    processes = []
-    for rank, part in pieces.items():
-        location = int(main[timeline.locations.rank[main] == rank][0])
-        processes.append(_process(timeline, location, wait_s, part, np.array(bounds[rank][: steps + 1])))
+    locations = np.array([int(main[timeline.locations.rank[main] == rank][0]) for rank in pieces])
+    kept = part_of_loop(
+        np.array([bounds[rank][: steps + 1] for rank in pieces]),
+        timeline.locations.start_s[locations],
+        timeline.locations.end_s[locations],
+    )
+    steps = kept.bounds_s.shape[1] - 1
+    processes = [
+        _process(timeline, int(locations[rank]), wait_s, part, kept.bounds_s[rank]) for rank, part in pieces.items()
+    ]
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
     counted = np.array([process.counted for process in processes])
     own[~counted] = 0.0
@@ -181,7 +190,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             lines = spans.line[rows[those]][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
             moved[doing] = np.nansum(size[those])
-    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved)
+    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved, kept.first)
 
 
 def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
@@ -281,8 +290,8 @@ def _made_of_training(start_s: FloatArray, end_s: FloatArray, training: BoolArra
 
 
 def _steps_of(pieces: _Pieces) -> list[float]:
-    """When the steps of a process that generates begin: with the generation after training, or what of data comes right
-    before."""
+    """When the steps of a process that generates begin: with the generation after training, or what comes right before
+    of data and of waiting for trajectories."""
     if Doing.GENERATION not in pieces.doing:
         return []
     bounds = [pieces.start_s[0]]
@@ -291,7 +300,7 @@ def _steps_of(pieces: _Pieces) -> list[float]:
         if doing == Doing.GENERATION:
             if generated and trained:
                 first = number
-                while first and pieces.doing[first - 1] in (Doing.DATA, Doing.OTHER):
+                while first and pieces.doing[first - 1] in (Doing.DATA, Doing.STARVATION, Doing.OTHER):
                     first -= 1
                 bounds.append(pieces.start_s[first])
                 trained = False

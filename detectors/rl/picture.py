@@ -20,7 +20,7 @@ def picture_of(loop: Loop, charges: Charges, parts: Split, spans: Spans) -> Step
     step = int(loop.own_s[:, :, IN_WAIT].sum(axis=0).argmax())
     zero_s = min(float(process.bounds_s[step]) for process in loop.processes)
     end_s = max(float(process.bounds_s[step + 1]) for process in loop.processes)
-    picture = StepPicture(step, end_s - zero_s)
+    picture = StepPicture(loop.first + step, end_s - zero_s)
     for rank, process in enumerate(loop.processes):
         bounds = process.bounds_s[step : step + 2]
         at = np.flatnonzero((process.time_s[1:] > bounds[0]) & (process.time_s[:-1] < bounds[1]))

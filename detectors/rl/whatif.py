@@ -12,6 +12,7 @@ from scalana.detectors.rl.causes import Rollouts, Speeds, tokens_of
 from scalana.detectors.rl.decode import Decoding, dealt, longest_first
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.rl.remedies import remedies
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
@@ -74,6 +75,13 @@ class Replayer:
         measured, changed = self.replay.run_ends_s([self.without(less) for less in less_s])
         return [measured - each for each in changed]
 
+    def error(self) -> float:
+        """How far a replay of the recorded run, with nothing changed, is off: when it ends, relative to its length."""
+        locations = self.replay.timeline.locations
+        begin_s, end_s = float(locations.start_s.min()), float(locations.end_s.max())
+        (again,) = self.replay.ends_s([self.without(_nothing(self.loop))])
+        return abs(float(again.max()) - end_s) / max(end_s - begin_s, 1e-12)
+
 
 @dataclass(slots=True)
 class _Try:
@@ -106,11 +114,17 @@ def predict(
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
         tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0))
+    modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
+    recorded_s = rollouts.recorded_s if rollouts is not None else None
+    tries += [
+        _Try(each.change, each.text, each.less_s, modelled if each.modelled else 0.0)
+        for each in remedies(loop, decoding, recorded_s, speeds)
+    ]
     tries = [each for each in tries if np.abs(each.less_s).any()]
-    saved = replayer.saved_s([each.less_s for each in tries])
+    saved, off = replayer.saved_s([each.less_s for each in tries]), replayer.error()
     step_s = float(loop.step_s().mean())
     return [
-        Prediction(each.change, each.text, step_s - save / loop.steps, each.error)
+        Prediction(each.change, each.text, step_s - save / loop.steps, each.error + off)
         for each, save in zip(tries, saved, strict=True)
     ]
 

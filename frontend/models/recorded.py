@@ -31,6 +31,8 @@ Source = Callable[[str], str]
 _BACKWARD = DIRECTIONS.index("backward")
 _MOST_NAMES = 3
 """Modules that one line calls whose names a vertex has."""
+_MOST_OPERATORS = 4
+"""Operators that are named for a finding."""
 _COMPILED = "OptimizedModule"
 
 
@@ -62,12 +64,12 @@ def add_models(ppg: PPG, source: Source = read_source) -> bool:
 
 
 def operators_at(psg: PSG, file: str, first: int, last: int) -> str:
-    """The operators of modules that some lines call, by their names; "" where there are none, or too many to tell."""
+    """The operators of modules that some lines call, by their names, the first of many; "" where there are none."""
     names: dict[str, None] = {}
     for one in psg.vertices:
         if one.kind is VertexKind.OP and one.place.file == file and first <= one.place.line <= max(first, last):
             names.update(dict.fromkeys(one.place.name.split(", ")))
-    return ", ".join(names) if len(names) <= _MOST_NAMES else ""
+    return ", ".join(list(names)[:_MOST_OPERATORS]) + (", ..." if len(names) > _MOST_OPERATORS else "")
 
 
 class _Graph:

@@ -4,7 +4,7 @@ Nothing is run and no types are known: a method counts if tensors have one of th
 ``torch`` or ``torch.nn.functional``.
 
 >>> operators_by_line("import torch\\ny = torch.softmax(q @ k.transpose(-1, -2) / 8, -1)\\n")
-{2: ('matmul', 'div', 'transpose', 'softmax')}
+{2: ('transpose', 'matmul', 'div', 'softmax')}
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _METHODS = frozenset(
     """.split()
 )
 _FUNCTIONS = ("torch.", "F.", "functional.", "nn.functional.")
+_OTHERS = ("torch.cuda.", "torch.distributed.", "torch.utils.", "torch.autograd.", "torch.profiler.", "torch.no_grad")
 _BINARY = {
     ast.MatMult: "matmul",
     ast.Add: "add",
@@ -66,13 +67,10 @@ def _called(function: ast.expr) -> str:
     if not isinstance(function, ast.Attribute):
         return ""
     whole = ast.unparse(function)
-    prefix = next((prefix for prefix in _FUNCTIONS if whole.startswith(prefix)), None)
-    if prefix is not None:
-        return (
-            ""
-            if whole.startswith(("torch.cuda.", "torch.distributed."))
-            else whole[len("torch.") :]
-            if (prefix == "torch.")
-            else function.attr
-        )
+    if whole.replace(".", "").isidentifier():  # a chain of names, and no method of what something else returns
+        if whole.startswith(_OTHERS):
+            return ""
+        prefix = next((prefix for prefix in _FUNCTIONS if whole.startswith(prefix)), "")
+        if prefix:
+            return whole[len(prefix) :].removeprefix("nn.functional.")
     return function.attr if function.attr in _METHODS else ""

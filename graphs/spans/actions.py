@@ -49,6 +49,8 @@ class Actions:
     """Whether the next action of the rank belongs to this one."""
     send_wait_s: FloatArray
     """Seconds before the action, since the one before, in which the rank waited for its own messages alone."""
+    load_s: FloatArray
+    """Seconds before the action, since the one before, in which its run loaded data."""
     span: IntArray
     """Row in the spans of the run."""
 
@@ -152,6 +154,21 @@ def _codes(spans: Spans) -> IntArray:
     return code
 
 
+def _before(run: IntArray, start: IntArray, end: IntArray, others: tuple[IntArray, IntArray, IntArray]) -> FloatArray:
+    """Seconds of other spans of a run that lie between two actions, at the second of these ``[actions]``.
+
+    Run, begin and end of the actions and of the others, ns; what lies within an action counts for none.
+    """
+    of_run, begins, ends = others
+    following = latest(run, -start, of_run, -begins)
+    under_way = latest(run, start, of_run, begins)
+    counts = following >= 0
+    counts &= (under_way < 0) | (end[under_way] <= begins) if len(end) else counts
+    seconds = np.zeros(len(run))
+    np.add.at(seconds, following[counts], to_seconds(ends - begins)[counts])
+    return seconds
+
+
 Beside = tuple[tuple[FloatArray, IntArray], ...]
 """Seconds beside the actions, and their rows in the table of runs: data, gradients, optimizer."""
 
@@ -205,9 +222,8 @@ class _Columns:
             into[seen] = to_seconds(moments[received[wait[seen]]])
 
         sends = np.flatnonzero(self.code >= _FIRST_SEND)
-        following = latest(run[chosen], -start[chosen], run[sends], -start[sends])
-        sent = np.zeros(len(chosen))
-        np.add.at(sent, following[following >= 0], to_seconds(end[sends] - start[sends])[following >= 0])
+        sent = _before(run[chosen], start[chosen], end[chosen], (run[sends], start[sends], end[sends]))
+        loads = _before(run[chosen], start[chosen], end[chosen], self._loads())
         return Actions(
             step=self.runs.number[run[chosen]],
             rank=self.runs.rank[run[chosen]],
@@ -222,6 +238,7 @@ class _Columns:
             wait_end_s=waits[1],
             joined=spans.integers("joined")[row] == 1,
             send_wait_s=sent,
+            load_s=loads,
             span=row,
         )
 
@@ -306,6 +323,15 @@ class _Columns:
         np.maximum.at(last, self.placed.run[compute], self.end_ns()[compute])
         chosen = (self.code == _REDUCE_GRAD) & (self.start_ns() >= last[self.placed.run])
         return self._seconds(self.placed.row[chosen]), self.placed.run[chosen]
+
+    def _loads(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Loadings of data within runs: run, begin and end. One within another (a loader in an engine) is none."""
+        rows = self.spans.rows("data")
+        start, end = (column[rows].astype(np.int64) for column in (self.spans.table.start_ns, self.spans.table.end_ns))
+        run = containing(self.runs, self.spans.process[rows], start)
+        around = latest(run, start, run, start, strictly=True)
+        outer = (run >= 0) & ~((around >= 0) & (end[around] >= end)) if len(rows) else run >= 0
+        return run[outer], start[outer], end[outer]
 
     def _outside(self, kind: str) -> tuple[IntArray, IntArray, IntArray]:
         rows = self.spans.rows(kind)

@@ -7,6 +7,7 @@
 #include "span_type.h"
 #include "span_types.h"
 #include "span_values.h"
+#include "staged_call.h"
 #include "thread_notes.h"
 
 /* ---- what our own recorders call, with ids ---- */
@@ -218,8 +219,9 @@ bool add_spans(PyObject *module)
         PyTuple_SET_ITEM(names, i, name);
     }
     bool good = names && PyModule_AddObjectRef(module, "span_types", names) == 0;
-    good = good && PyType_Ready(&span_python_type) == 0;
+    good = good && PyType_Ready(&span_python_type) == 0 && staged_call_ready();
     Py_XDECREF(names);
     return good && PyModule_AddObjectRef(module, "Span", (PyObject *)&span_python_type) == 0 &&
+           PyModule_AddObjectRef(module, "StagedCall", (PyObject *)&staged_call_type) == 0 &&
            PyModule_AddFunctions(module, methods) == 0;
 }

@@ -317,22 +317,31 @@ static void leave(span_object *s, PyObject *keys, PyObject *values)
     recorder_unlock();
 }
 
+void span_begin_again(PyObject *span)
+{
+    BEGIN_ALONE(span);
+    enter((span_object *)span);
+    END_ALONE();
+}
+
+void span_leave(PyObject *span, PyObject *keys, PyObject *values)
+{
+    BEGIN_ALONE(span);
+    leave((span_object *)span, keys, values);
+    END_ALONE();
+}
+
 static PyObject *span_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    BEGIN_ALONE(self);
-    enter((span_object *)self);
-    END_ALONE();
-    Py_INCREF(self);
-    return self;
+    span_begin_again(self);
+    return Py_NewRef(self);
 }
 
 static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)args, (void)count;
-    BEGIN_ALONE(self);
-    leave((span_object *)self, NULL, NULL);
-    END_ALONE();
+    span_leave(self, NULL, NULL);
     Py_RETURN_NONE;
 }
 
@@ -356,9 +365,7 @@ static PyObject *span_end(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (names && recorder_is_on() && !take_attributes(args, names, &keys, &values, NULL)) {
         return NULL;
     }
-    BEGIN_ALONE(self);
-    leave((span_object *)self, keys, values);
-    END_ALONE();
+    span_leave(self, keys, values);
     Py_XDECREF(keys);
     Py_XDECREF(values);
     Py_RETURN_NONE;

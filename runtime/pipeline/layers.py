@@ -17,7 +17,7 @@ from scalana.runtime import session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
@@ -40,7 +40,7 @@ class Pass:
 class Layers:
     """The timing of the layers of some stages, during one run."""
 
-    def __init__(self, stages: Any) -> None:
+    def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
         core = session.core
         self.core = core
         self.type = core.span_types.index("module")
@@ -55,10 +55,9 @@ class Layers:
         """The same of the one that has just ended."""
         self.handles: list[Any] = []
         try:
-            for stage in stages:
-                for name, layer in layers_of(stage.submod):
-                    self.handles.append(layer.register_forward_pre_hook(self._entering()))
-                    self.handles.append(layer.register_forward_hook(self._leaving(name), with_kwargs=True))
+            for name, layer in layers:
+                self.handles.append(layer.register_forward_pre_hook(self._entering()))
+                self.handles.append(layer.register_forward_hook(self._leaving(name), with_kwargs=True))
         except BaseException:
             self.detach()
             raise
@@ -136,6 +135,12 @@ class Layers:
         for tensor in tensors_in(outputs):
             if tensor.requires_grad and not tensor.is_leaf:
                 tensor.register_hook(begins)
+
+
+def layers_in(stages: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """The layers of several modules, each by its name in its own."""
+    for stage in stages:
+        yield from layers_of(stage)
 
 
 def layers_of(module: Any) -> Iterator[tuple[str, Any]]:

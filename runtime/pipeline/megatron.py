@@ -9,11 +9,12 @@ tensor that it brought.
 from __future__ import annotations
 
 import sys
+import weakref
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.patching import Patches
-from scalana.runtime.pipeline.layers import Layers
+from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
 
@@ -28,7 +29,7 @@ _patches = Patches("megatron.core.pipeline_parallel")
 
 
 class Schedule:
-    """Stands for a schedule, which has no object of its own: one for each function, group and number of chunks."""
+    """Stands for a schedule, which has no object of its own: one for each model and function."""
 
     def __init__(self, size: int, place: int) -> None:
         self.size, self.place = size, place
@@ -45,14 +46,8 @@ class Schedule:
         self.received.clear()
 
 
-class _Stage:
-    """A chunk of the model, as :class:`Layers` asks for it."""
-
-    def __init__(self, submod: Any) -> None:
-        self.submod = submod
-
-
-_schedules: dict[tuple[str, tuple[int, ...], int], Schedule] = {}
+_schedules: weakref.WeakKeyDictionary[Any, dict[str, Schedule]] = weakref.WeakKeyDictionary()
+"""By the first chunk of a model on this rank, and the name of the schedule."""
 
 
 def patch_schedules(module: Any) -> None:
@@ -103,10 +98,11 @@ def _enter(name: str, named: dict[str, Any]) -> Run | None:
         distributed = sys.modules["torch.distributed"].distributed_c10d
         group = _group(named)
         ranks = tuple(int(rank) for rank in distributed.get_process_group_ranks(group))
-        schedule = _schedules.get((name, ranks, len(chunks)))
+        of_model = _schedules.setdefault(chunks[0], {})
+        schedule = of_model.get(name)
         if schedule is None:
             size, place = len(ranks), distributed.get_rank(group)
-            schedule = _schedules[name, ranks, len(chunks)] = Schedule(size, place)
+            schedule = of_model[name] = Schedule(size, place)
             held = [chunk * size + place for chunk in range(len(chunks))]
             plan = Plan((), {stage: chunk for chunk, stage in enumerate(held)}, list(ranks))
             plan.attributes.update(
@@ -126,7 +122,7 @@ def _enter(name: str, named: dict[str, Any]) -> Run | None:
 
 
 def _time_layers(run: Run, chunks: list[Any]) -> None:
-    run.timed = Layers([_Stage(chunk) for chunk in chunks])
+    run.timed = Layers(layers_in(chunks))
 
 
 def _leave(run: Run) -> None:

@@ -15,6 +15,7 @@ name                   type      attributes
 ``RECV_F RECV_B``      wait      stage, microbatch: what it waited for; sends: what it also waited for
 ``SEND_F SEND_B``      wait      stage, microbatch: until its own messages were taken
 the same               transfer  stage, microbatch: the call that posts them
+``LOAD``               data      stage, microbatch: loading of its input, where the engine does that
 name of a layer        module    stage, microbatch, action: F, or B, I, W for its part of that backward
 =====================  ========  ==================================================================================
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MESSAGES = ("RECV_F", "RECV_B", "SEND_F", "SEND_B")
+LOAD = "LOAD"
 
 
 def action(
@@ -40,7 +42,7 @@ def action(
     Args:
         name: ``F`` a forward, ``B`` a whole backward, ``I`` and ``W`` the gradients of its input and of its weights;
             ``RECV_F``, ``RECV_B`` a wait for what the stage's forward or backward needs, ``SEND_F``, ``SEND_B`` a wait
-            until what they made is taken; ``LOSS`` and ``REDUCE_GRAD``.
+            until what they made is taken; ``LOAD`` loading of its input; ``LOSS`` and ``REDUCE_GRAD``.
         stage: number of the stage in the whole pipeline, from 0.
         microbatch: from 0 in every step.
         chunk: the stage's place among those of this rank.
@@ -57,7 +59,7 @@ def begin(name: str, stage: int, microbatch: int | None = None, *, chunk: int = 
 
 def kind_of(name: str) -> str:
     """The type of span by which an action is recorded."""
-    return "wait" if name in MESSAGES else "action"
+    return "wait" if name in MESSAGES else "data" if name == LOAD else "action"
 
 
 def rank_list(ranks: Sequence[int]) -> str:

@@ -8,12 +8,14 @@ attribute on each ``P2POp``, which says what the message is for.
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
-from scalana.runtime.pipeline.layers import Layers
+from scalana.runtime.pipeline.layers import Layers, layers_in
+from scalana.runtime.pipeline.quick import Quick
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
 from scalana.runtime.spans import span
 
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
 
 _patches = Patches("torch.distributed.pipelining")
+_quick = Quick()
 _begin = span.begin
 
-Tag = tuple[str, int, int]
-"""Of a message: what it is (``RECV_F``), and the stage and microbatch that it is for."""
+Tag = tuple[str, int, int, span, span]
+"""Of a message: what it is (``RECV_F``), and the stage and microbatch that it is for; spans of its post and of the wait
+for it."""
 
 
 class _Works(list):  # type: ignore[type-arg]
@@ -48,14 +52,17 @@ def patch_stage(module: Any) -> None:
         session.note(f"{_patches.library}: _PipelineStageBase is not where it was: actions are not recorded")
         return
     wrap = _patches.wrap
-    wrap(owner, "forward_one_chunk", _action("F"), "actions of kind F")
-    wrap(owner, "backward_one_chunk", _action("B"), "actions of kinds B and I")
-    wrap(owner, "backward_weight_one_chunk", _action("W"), "actions of kind W")
+    wrap(owner, "forward_one_chunk", _quick.action("F", _action("F")), "actions of kind F")
+    backward = _quick.action("B", _action("B"), flag="full_backward")
+    wrap(owner, "backward_one_chunk", backward, "actions of kinds B and I")
+    wrap(owner, "backward_weight_one_chunk", _quick.action("W", _action("W")), "actions of kind W")
     wrap(owner, "perform_reduce_grad", _reduce_grad, "reductions of gradients")
     for direction in ("RECV", "SEND"):
         for letter, word in (("F", "fwd"), ("B", "bwd")):
             method = f"get_{word}_{direction.lower()}_ops"
-            wrap(owner, method, _tagging(f"{direction}_{letter}"), f"messages of kind {direction}_{letter}")
+            name = f"{direction}_{letter}"
+            make = _quick.operations(name, _tagging(name), partial(_not_told_apart, name))
+            wrap(owner, method, make, f"messages of kind {name}")
 
 
 def _by_name(named: dict[str, Any]) -> int:
@@ -130,16 +137,22 @@ def _tagging(name: str) -> Callable[[Function], Function]:
             ops = original(self, *args, **named)
             if ops and session.core is not None:
                 try:
-                    tag = (name, self.stage_index, args[0] if args else _by_name(named))
+                    stage, run = self.stage_index, runs.current
+                    microbatch = args[0] if args else _by_name(named)
+                    tag = (name, stage, microbatch, run.posts[name, stage], run.marks[name, stage])
                     for op in ops:
                         op._scalana_tag = tag
                 except Exception as failure:
-                    _patches.failed(f"messages of kind {name} are not told apart", failure)
+                    _not_told_apart(name, failure)
             return ops
 
         return get_ops
 
     return make
+
+
+def _not_told_apart(name: str, failure: BaseException) -> None:
+    _patches.failed(f"messages of kind {name} are not told apart", failure)
 
 
 def _tags(ops: Any) -> list[Tag]:
@@ -159,14 +172,13 @@ def _batch(original: Function) -> Function:
         tags = _tags(p2p_ops) if p2p_ops and session.core is not None else ()
         if not tags:
             return original(p2p_ops, *args, **named)
-        posts = runs.current.posts
-        for name, stage, _ in tags:
-            posts[name, stage].__enter__()
+        for tag in tags:
+            tag[3].__enter__()
         try:
             works = original(p2p_ops, *args, **named)
         finally:
-            for name, stage, microbatch in tags:
-                posts[name, stage].end(microbatch=microbatch)
+            for tag in tags:
+                tag[3].end(microbatch=tag[2])
         if type(works) is list and works:
             works = _Works(works)
             works.tags = tags
@@ -180,13 +192,11 @@ def _wait(original: Function) -> Function:
         tags = getattr(work, "tags", None)
         if not tags or session.core is None:
             return original(work, *args, **named)
-        name, stage, microbatch = tags[0]
-        sends = 0
+        chosen, sends = tags[0], len(tags) - 1
         for tag in tags[1:]:  # sends and receives in one batch: what the next action needs is what is received
-            if tag[0][0] == "R" != name[0]:
-                name, stage, microbatch = tag
-            sends += 1
-        wait = runs.current.marks[name, stage]
+            if tag[0][0] == "R" != chosen[0][0]:
+                chosen = tag
+        _, _, microbatch, _, wait = chosen
         wait.__enter__()
         try:
             return original(work, *args, **named)
@@ -206,8 +216,8 @@ def patch_schedules(module: Any) -> None:
     """Wrap the classes of schedules and their functions for messages; ``module`` is
     ``torch.distributed.pipelining.schedules``."""
     wrap = _patches.wrap
-    wrap(module, "_batch_p2p", _batch, "posts of messages, and waits for them,")
-    wrap(module, "_wait_batch_p2p", _wait, "waits for messages")
+    wrap(module, "_batch_p2p", _quick.batch(_batch, _Works), "posts of messages, and waits for them,")
+    wrap(module, "_wait_batch_p2p", _quick.wait(_wait, _Works), "waits for messages")
     base = getattr(module, "_PipelineSchedule", None)
     if base is None:
         session.note(f"{_patches.library}: _PipelineSchedule is not where it was: runs of schedules are not recorded")
@@ -256,14 +266,16 @@ def _enter(schedule: Any) -> Any:
         return None
     if is_chosen(run.number):
         try:
-            run.timed = Layers(plan.stages)
+            run.timed = Layers(layers_in(stage.submod for stage in plan.stages))
         except Exception as failure:
             _patches.failed("layers are not timed", failure)
+    _patches.tried("a run is recorded the slow way", lambda: _quick.begin(run))
     return run
 
 
 def _leave(run: Any) -> None:
     try:
+        _quick.end()
         if run.timed is not None:
             run.timed.detach()
         runs.leave(run)
@@ -323,7 +335,7 @@ def _plan(schedule: Any) -> Plan:
     # Schedules of one stage a rank don't run by their order, and torch 2.13 has a wrong one for 1F1B.
     plan.order = text if len(stages) > 1 and len(text) <= LONGEST_ORDER else ""
     plan.attributes.update(
-        engine="torch",
+        engine="torchtitan" if "torchtitan" in sys.modules else "torch",
         schedule=type(schedule).__name__.removeprefix("Schedule"),
         stages=stages[0].num_stages,
         microbatches=getattr(schedule, "_n_microbatches", None),

@@ -2,8 +2,9 @@
 
 It begins when the node that made an output runs, and ends when the node that made the newest input does: the engine
 runs what is newer first, so that nothing of the module is left by then. Hooks on nodes change no graph and no tensor,
-as hooks around the backward of modules would. Where no input has a gradient (an embedding, the model itself) it ends
-with the next module that is not inside of it, or with the whole backward.
+as hooks around the backward of modules would. Where another module made that input, it ends as that one begins; and
+where no input has a gradient (an embedding, the model itself), with the next module that is not inside of it, or with
+the whole backward.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Pass:
         self.began = 0
         """ns; 0 while it has not begun, or is over."""
         self.mark = -1
-        """Where it begins on the stream of the device, -1 where there is none."""
+        """On the device, when it began."""
         self.ends_by_itself = False
         """Whether it is seen when the gradients of its inputs are there."""
 
@@ -48,8 +49,7 @@ class Backward:
     Args:
         torch: the module ``torch``.
         now: the clock, ns.
-        mark: makes a mark on the device, -1 where there is none.
-        write: told of a pass that is over: its module, begin and end, elements of its input, mark where it began.
+        write: told of a pass that is over, and when it ended.
         failed: told of anything that went wrong.
     """
 
@@ -57,20 +57,24 @@ class Backward:
         self,
         torch: Any,
         now: Callable[[], int],
-        mark: Callable[[], int],
-        write: Callable[[Known, int, int, int, int], None],
+        write: Callable[[Pass, int], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        self.now, self._mark, self._write, self._failed = now, mark, write, failed
+        self.now, self._write, self._failed = now, write, failed
         self._tensor = torch.Tensor
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
         self._task = torch._C._current_graph_task_id
         self._open: dict[int, list[Pass]] = {}
         """By the number of the backward."""
+        self.pool: Any = None
+        """Marks on the device, where there is one."""
+        self._made: set[int] = set()
+        """Numbers of the nodes that made outputs of modules."""
 
     def forget(self) -> None:
         """Nothing is under way."""
         self._open.clear()
+        self._made.clear()
 
     def follow(self, known: Known, node: Any, elements: int, outputs: Any) -> None:
         """Watch the backward of a call that has just returned; ``node`` made its newest input, None for none."""
@@ -79,8 +83,9 @@ class Backward:
             if output is node or number >= MOST_OUTPUTS:
                 continue  # it hands on what it was given
             followed = followed or Pass(self, known, elements)
+            self._made.add(output._sequence_nr())
             output.register_prehook(followed.begins)
-        if followed is not None and node is not None:
+        if followed is not None and node is not None and node._sequence_nr() not in self._made:
             followed.ends_by_itself = True
             node.register_prehook(followed.ends)
 
@@ -99,7 +104,8 @@ class Backward:
                 if not other.ends_by_itself and not other.known.holds(one.known):
                     there.remove(other)
                     self._done(other, now)
-            one.began, one.mark = now, self._mark()
+            one.began = now
+            one.mark = self.pool.mark() if self.pool is not None else -1
             there.append(one)
         except Exception as failure:
             self._failed(failure)
@@ -127,8 +133,8 @@ class Backward:
             self._failed(failure)
 
     def _done(self, one: Pass, now: int) -> None:
-        began, one.began = one.began, 0
-        self._write(one.known, began, now, one.elements, one.mark)
+        self._write(one, now)
+        one.began = 0
 
 
 def nodes_of(values: Any, tensor: type[Any], depth: int = 2) -> Iterable[Any]:

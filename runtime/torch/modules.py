@@ -14,7 +14,7 @@ from _thread import get_ident
 from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
-from scalana.runtime.torch.module_backward import Backward, newest
+from scalana.runtime.torch.module_backward import Backward, Pass, newest
 from scalana.runtime.torch.module_tree import Known, Tree
 
 TYPE_CHECKING = False
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside a backward, of a checkpoint."""
-CALL_NS = 2000
-"""What a hooked call of a module takes beside our own code."""
+CALL_NS, PASS_NS = 6000, 16000
+"""What a call of a module takes by its hooks, and a backward of one, beside what is measured: about as much."""
 
 
 class Entered:
@@ -37,7 +37,7 @@ class Entered:
         self.module, self.known, self.node, self.elements = module, known, node, elements
         self.began = 0
         self.mark = -1
-        """On the stream of the device, -1 where there is none."""
+        """On the device, when it began."""
 
 
 class ModuleTimes:
@@ -56,12 +56,12 @@ class ModuleTimes:
         self._calls: dict[int, list[Entered]] = {}
         """Of every thread, from the outermost inwards."""
         self._backward: Any = None
-        self._device: Any = None
-        """Marks on the device that the program uses, None for none."""
+        self._pool: Any = None
+        """Marks on the device, where there is one."""
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
-        self._began = self._spent = 0
+        self._began = self.spent_ns = 0
         self._broken = False
 
     def new_record(self) -> None:
@@ -81,7 +81,7 @@ class ModuleTimes:
             self._step = number
             if self._handles:
                 self.off()
-                self.chosen.cost(self._spent, session.core.now() - self._began)
+                self.chosen.cost(self.spent_ns, session.core.now() - self._began)
             if number in self.chosen and not _is_pipeline():
                 self.on()
         except Exception as failure:
@@ -95,11 +95,11 @@ class ModuleTimes:
         if not self._keys:
             self._type = core.span_types.index("module")
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
-        self._backward = self._backward or Backward(self._torch, core.now, self._mark, self._passed, self.failed)
+        self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
         self._backward.forget()
+        self._pool = self._backward.pool = marks.pool()
         self._calls.clear()
-        self._device = marks.pool()
-        self._spent, self._began = 0, core.now()
+        self.spent_ns, self._began = 0, core.now()
         self._attach()
 
     def off(self) -> None:
@@ -159,14 +159,17 @@ class ModuleTimes:
                 known = self._tree.learn(module, calls[-1].known if calls else None)
             node, elements = None, -1
             if args:
-                with torch._C.DisableTorchFunction():
-                    if torch.is_grad_enabled():
+                first = args[0]
+                if type(first) is torch.Tensor and len(args) == 1 and not torch._C._len_torch_function_stack():
+                    node, elements = first.grad_fn, first.numel()
+                else:
+                    with torch._C.DisableTorchFunction():
                         node = newest(args, torch.Tensor)
-                    if type(args[0]) is torch.Tensor:
-                        elements = args[0].numel()
+                        elements = first.numel() if type(first) is torch.Tensor else -1
             entered = Entered(module, known, node, elements)
             calls.append(entered)
-            entered.mark = self._mark()
+            if self._pool is not None:
+                entered.mark = self._pool.mark()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)
@@ -182,14 +185,14 @@ class ModuleTimes:
                 return
             known, torch = entered.known, self._torch
             direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
-            self._write(known, direction, entered.began, now, entered.elements, entered.mark)
+            self._write(entered, direction, now)
             if torch.is_grad_enabled() and not _compiled_autograd():
                 node = entered.node
                 with torch._C.DisableTorchFunction():
                     if node is None and len(rest) > 1 and rest[0]:
                         node = newest(rest[0], torch.Tensor)
                     self._backward.follow(known, node, entered.elements, rest[-1])
-            self._spent += CALL_NS + session.core.now() - now
+            self.spent_ns += CALL_NS + session.core.now() - now
         except Exception as failure:
             self.failed(failure)
 
@@ -205,32 +208,25 @@ class ModuleTimes:
 
     # ---- spans ----
 
-    def _passed(self, known: Known, began: int, ended: int, elements: int, mark: int) -> None:
-        since = session.core.now()
-        self._write(known, BACKWARD, began, ended, elements, mark)
-        self._spent += CALL_NS + session.core.now() - since
+    def _passed(self, one: Pass, now: int) -> None:
+        self.spent_ns += PASS_NS
+        self._write(one, BACKWARD, now)
 
-    def _mark(self) -> int:
-        """A mark on the device, -1 where there is none."""
-        if self._device is None:
-            return -1
-        began = session.core.now()
-        number: int = self._device.mark()
-        self._spent += session.core.now() - began
-        return number
-
-    def _write(self, known: Known, direction: int, began: int, ended: int, elements: int, mark: int) -> None:
+    def _write(self, one: Entered | Pass, direction: int, ended: int) -> None:
+        known = one.known
         if not known.attributes:
             known.name_id = session.core.intern(known.name)
             keys = self._keys
             known.attributes = tuple(
                 (keys[0], word, keys[1], known.kind, keys[2], known.root, keys[3]) for word in DIRECTIONS
             )
-        attributes = known.attributes[direction] + (elements,)
-        session.core.span(self._type, 0, known.name_id, began, ended, -1, 0, attributes)
-        if mark >= 0:
+        attributes = known.attributes[direction] + (one.elements,)
+        session.core.span(self._type, 0, known.name_id, one.began, ended, -1, 0, attributes)
+        if one.mark >= 0:
             told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
-            self._device.span(mark, self._device.mark(), "module", known.name, told)
+            since = session.core.now()
+            self._pool.span(one.mark, self._pool.mark(), "module", known.name, told)
+            self.spent_ns += 2 * (session.core.now() - since)  # the mark where it began took about as long
 
 
 def _is_pipeline() -> bool:

@@ -71,7 +71,9 @@ def _steps(account: RLAccount, width: int, paint: Paint) -> list[str]:
             for number in most.tolist()
             if parts[number] > 0.0
         )
-        lines.append(clip(f"  {step:>6} {names.seconds(float(account.step_s[step])):>10}  {told}", width))
+        lines.append(
+            clip(f"  {account.first_step + step:>6} {names.seconds(float(account.step_s[step])):>10}  {told}", width)
+        )
     return lines
 
 
@@ -116,7 +118,7 @@ def document(account: RLAccount, analysis: Analysis) -> dict[str, Any]:
         ],
         "by_step": [
             {
-                "step": step,
+                "step": account.first_step + step,
                 "step_s": plain(seconds),
                 "shares": {
                     key: plain(float(part / max(whole[step], 1e-300)))

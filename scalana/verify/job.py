@@ -1,6 +1,6 @@
 """The job that carries a plan out: a rank of torch's pipeline runtime on gloo, whose layers sleep.
 
-    torchrun --nproc-per-node 4 -m scalana.verify.job JOB.json
+    python -m scalana.verify.job JOB.json RANK
 
 Sleeping is by deadline: the first number of an activation or a gradient carries when it was made, on a clock on which
 nothing is late; an action sleeps until the later of its own and its producer's time plus what it costs. So a few cores
@@ -151,8 +151,8 @@ def main() -> None:
     """Run the steps of this rank; rank 0 writes what they took."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank = dist.get_rank()
+    rank = int(sys.argv[2])
+    dist.init_process_group("gloo", init_method=f"file://{job['meeting']}", rank=rank, world_size=job["ranks"])
     clock = Clock(job["slack_s"])
     if any(any(row) for row in job["latency_s"]):
         delay_messages(job["latency_s"], rank)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ ACTION_S = 0.02
 """What a usual action is stretched to: far above what a message on this machine takes."""
 SLACK = 0.75
 """Of a usual action: lateness below this is taken back."""
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 """For starting and ending processes."""
 
 
@@ -72,6 +72,8 @@ def job_of(written: Written, stretch: float, steps: int, folder: Path) -> dict[s
         "latency_s": ((profile.latency_s + travel) * stretch).tolist(),
         "slack_s": SLACK * usual_action_s(profile, written) * stretch,
         "steps": steps,
+        "ranks": profile.ranks,
+        "meeting": str(folder / "meeting"),
         "result": str(folder / "result.json"),
     }
 
@@ -109,26 +111,33 @@ def check_plan(written: Written, steps: int = 3, stretch: float | None = None) -
 
 
 def _run(ranks: int, job: Path, patience_s: float) -> None:
-    """Start the job, and end it where it takes too long."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    command = [*launcher, "-m", "scalana.verify.job", str(job)]
+    """Start all ranks, and end them where one fails or it takes too long."""
     env = os.environ | {"OMP_NUM_THREADS": "1"}
+    logs = [job.parent / f"rank-{rank}.log" for rank in range(ranks)]
+    processes: list[subprocess.Popen[bytes]] = []
     try:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
-        )
+        for rank, log in enumerate(logs):
+            command = [sys.executable, "-m", "scalana.verify.job", str(job), str(rank)]
+            with log.open("wb") as file:
+                processes.append(subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env))
+        until = time.monotonic() + patience_s
+        while any(process.poll() is None for process in processes):
+            if any(process.poll() for process in processes):
+                break
+            if time.monotonic() > until:
+                raise CommandError(f"the job that carries the plan out was not done after {patience_s:.0f} s")
+            time.sleep(0.05)
     except OSError as error:
         raise CommandError(f"the job that carries the plan out cannot be started: {error}") from error
-    try:
-        said, _ = process.communicate(timeout=patience_s)
-    except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise CommandError(f"the job that carries the plan out was not done after {patience_s:.0f} s") from error
-        raise
-    if process.returncode:
-        if "No module named torch" in said:
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+    failed = [log for log, process in zip(logs, processes, strict=True) if process.returncode > 0]
+    if failed:
+        said = failed[0].read_text(encoding="utf-8", errors="replace")
+        if "No module named 'torch'" in said:
             raise CommandError("verifying a plan needs PyTorch: pip install torch")
         lines = [line for line in said.splitlines() if line.strip()]
         raise CommandError("the job that carries the plan out failed:\n" + "\n".join(lines[-15:]))

@@ -3,7 +3,7 @@
     python tests/benchmarks/module_cost.py
 
 With and without take turns in one process. A call is one of 200 small layers in a row; the model that is trained is a
-transformer of 4 layers, in blocks of 64 steps that are timed as by default. CPU time of the process is compared.
+transformer of 4 layers. CPU time of the process is compared. How many steps are timed is chosen as in a job.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch  # noqa: E402
 
-from scalana.runtime import _core, session, steps  # noqa: E402
+from scalana.runtime import _core, session  # noqa: E402
 from scalana.runtime.torch.modules import ModuleTimes  # noqa: E402
 from tests.benchmarks.ratios import interval  # noqa: E402
 
 LAYERS = 200
-ROUNDS = 60
-BLOCKS = 16
-BLOCK = 64
+ROUNDS = 40
+PAIRS = 150
 
 
 def in_turns(times: ModuleTimes, run: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -78,22 +77,21 @@ def transformer() -> Callable[[], None]:
     return step
 
 
-def training(times: ModuleTimes) -> tuple[list[float], float]:
-    """How many times as much CPU time a block of steps takes with timing, and ms of a step."""
+def training(times: ModuleTimes) -> tuple[list[float], float, int]:
+    """How many times as much CPU time a timed step takes as the one before, ms of a step, and one of how many is
+    timed by default."""
     step = transformer()
     seconds: list[list[float]] = [[], []]
-    number = 0
-    for block in range(2 * BLOCKS + 2):
+    for number in range(2 * PAIRS + 4):
         start = time.process_time_ns()
-        for _ in range(BLOCK):
-            number += 1
-            if block % 2:
-                times.marked(number)
-            step()
-        seconds[block % 2].append((time.process_time_ns() - start) * 1e-9)
+        if number % 2:
+            times.on()
+        step()
         times.off()
-    ratios = [with_it / without for without, with_it in zip(*seconds, strict=True)][1:]
-    return ratios, 1e3 * statistics.median(seconds[0]) / BLOCK
+        seconds[number % 2].append((time.process_time_ns() - start) * 1e-9)
+    times.chosen.cost(times.spent_ns, round(1e9 * statistics.median(seconds[1])))
+    ratios = [with_it / without for without, with_it in zip(*seconds, strict=True)][2:]
+    return ratios, 1e3 * statistics.median(seconds[0]), times.chosen.one_of
 
 
 def main() -> None:
@@ -103,17 +101,15 @@ def main() -> None:
         _core.start(f"{folder}/r.rec", 0, 1 << 36)
         session.core, session.record_path = _core, f"{folder}/r.rec"
         times = ModuleTimes(sys.modules["torch.nn.modules.module"])
-        steps.when_marked(times.marked)
         for name, cost in calls(times).items():
             print(f"a call in a timed step, {name}: {cost:.1f} us")
-        ratios, step_ms = training(times)
+        ratios, step_ms, one_of = training(times)
         session.core = None
         _core.stop(0)
-    low, high, confidence = interval(ratios)
-    print(f"steps of {step_ms:.1f} ms, {len(ratios)} blocks of {BLOCK}: CPU time x {statistics.median(ratios):.4f}")
-    print(
-        f"  [{low:.4f}, {high:.4f}] with a confidence of {confidence:.2f}; 1 of {times.chosen.one_of} steps in the end"
-    )
+    middle, (low, high, confidence) = statistics.median(ratios), interval(ratios)
+    print(f"a timed step of {step_ms:.1f} ms, {len(ratios)} pairs: CPU time x {middle:.4f}")
+    print(f"  [{low:.4f}, {high:.4f}], confidence {confidence:.2f}")
+    print(f"all steps, one of {one_of} timed: x {1 + (middle - 1) / one_of:.5f}, at most {1 + (high - 1) / one_of:.5f}")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ import torch.distributed
 LARGE = {
     "DistributedDataParallel": "torch._dynamo",
     "torch.compile": "torch._dynamo.backends.debugging",
+    "megatron.core": "torch._dynamo.backends.debugging",
+    "torchtitan": "torch._dynamo.backends.debugging",
+    "deepspeed": "deepspeed.pipe",
     "_functional_collectives": "torch.distributed._functional_collectives",
     "init_device_mesh": "torch.distributed.tensor",
     "fsdp": "torch.distributed.fsdp",

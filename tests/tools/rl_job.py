@@ -41,6 +41,14 @@ class Plan:
     """Rank 0 alone, before it sends new weights."""
     outside_s: list[list[float]] = field(default_factory=list)
     """Outside of all phases, between the verifier's answers and the log-probabilities ``[steps][ranks]``."""
+    starve_s: list[list[float]] = field(default_factory=list)
+    """Waiting for a queue of trajectories to fill, before the step's rollout ``[steps][ranks]``."""
+    stage_s: float = 0.0
+    """What each process takes as a stage of a pipeline, before it trains: each begins when the one before has ended."""
+    overlapped: bool = False
+    """Whether answers are scored one by one while others are generated."""
+    shared: bool = False
+    """Whether all send their part of the weights, rather than rank 0 the whole."""
     slow: list[float] = field(default_factory=list)
     """By which factor each process is slower in all that a GPU does ``[ranks]``."""
 
@@ -67,6 +75,21 @@ class Plan:
         tokens = self.train_tokens[step][rank] if self.train_tokens else 0
         return (self.train_s + tokens * self.train_token_s) * self.factor(rank)
 
+    def verifier_of(self, step: int, rank: int) -> float:
+        """Seconds of the verifier of a process after its rollout."""
+        whole = self.of(self.verifier_s, step, rank)
+        if not self.overlapped:
+            return whole
+        ends = sorted(self.finish_s(step, rank))
+        done = 0.0
+        for end in ends:
+            done = max(done, end) + whole / len(ends)
+        return done - ends[-1]
+
+    def sync_of(self, rank: int) -> float:
+        """Seconds of a process before it sends new weights."""
+        return self.sync_s / self.ranks if self.shared else self.sync_s if rank == 0 else 0.0
+
     def of(self, table: list[list[float]], step: int, rank: int) -> float:
         """An entry of a table that may be empty."""
         return table[step][rank] if table else 0.0
@@ -79,11 +102,17 @@ class Plan:
         """Seconds of a step without what collectives take: its three meetings are behind the data, the verifier and
         training."""
         ranks = range(self.ranks)
-        made = max(max(self.finish_s(step, r)) + self.of(self.verifier_s, step, r) for r in ranks)
+        made = max(
+            self.of(self.starve_s, step, r) + max(self.finish_s(step, r)) + self.verifier_of(step, r) for r in ranks
+        )
         log_prob = [
             self.of(self.outside_s, step, r) + self.of(self.log_prob_s, step, r) * self.factor(r) for r in ranks
         ]
-        return self.data_s + made + max(log_prob[r] + self.train_of(step, r) for r in ranks) + self.sync_s
+        trained, stage_end = 0.0, 0.0
+        for r in ranks:
+            stage_end = max(stage_end, log_prob[r]) + self.stage_s
+            trained = max(trained, (stage_end if self.stage_s else log_prob[r]) + self.train_of(step, r))
+        return self.data_s + made + trained + max(self.sync_of(r) for r in ranks)
 
 
 def until(deadline: float) -> None:
@@ -127,21 +156,29 @@ def loop(plan: Plan, rank: int, ranks: int) -> None:
             if rank == 0:
                 pause(plan.data_s)
             dist.broadcast(batch, 0)
+        if plan.starve_s:
+            with scalana.rl.phase("buffer_starvation"):
+                pause(plan.starve_s[step][rank])
         with scalana.rl.phase("rollout", role="rollout"):
             rollout(plan, step, rank)
         with scalana.rl.phase("reward"):
-            pause(plan.of(plan.verifier_s, step, rank))
+            pause(plan.verifier_of(step, rank))
         dist.all_gather(rewards, torch.ones(8))
         pause(plan.of(plan.outside_s, step, rank))
         with scalana.rl.phase("old_log_prob"):
             pause(plan.of(plan.log_prob_s, step, rank) * plan.factor(rank))
         tokens = plan.train_tokens[step][rank] if plan.train_tokens else None
         with scalana.rl.phase("update_actor", role="trainer", tokens=tokens):
+            if plan.stage_s:
+                if rank:
+                    dist.recv(batch, rank - 1)
+                pause(plan.stage_s)
+                if rank + 1 < ranks:
+                    dist.send(batch, rank + 1)
             pause(plan.train_of(step, rank))
             dist.all_reduce(gradient)
         with scalana.rl.weights(version=step):
-            if rank == 0:
-                pause(plan.sync_s)
+            pause(plan.sync_of(rank))
             dist.broadcast(weights, 0)
 
 

@@ -21,8 +21,26 @@ class _Process:
 
     def __init__(self, record: RecordWriter, rank: int, ranks: int) -> None:
         self.record, self.rank, self.now_s, self.calls = record, rank, 0.0, 0
+        self.identity, self.messages = 0, dict[str, int]()
         record.thread(0, 1)
         record.group(1, "world", rank, range(ranks))
+
+    def message(self, operation: str, peer: int, leaves_s: float) -> None:
+        """A message to or from another, from now on."""
+        self.messages[operation] = self.messages.get(operation, 0) + 1
+        enter_ns = _START_NS + round(self.now_s * 1e9)
+        self.identity += 1
+        self.record.event(
+            self.identity,
+            BY_NAME[operation].code,
+            enter_ns,
+            round((leaves_s - self.now_s) * 1e9),
+            group=1,
+            seq=self.messages[operation],
+            peer=peer,
+            nbytes=4000,
+        )
+        self.now_s = leaves_s
 
     def span(self, kind: str, name: str, begin_s: float, **attributes: int | str) -> None:
         self.put(kind, name, begin_s, self.now_s, self.record.lane(thread=0), attributes)
@@ -32,6 +50,18 @@ class _Process:
     ) -> None:
         begin, end = (_START_NS + round(each * 1e9) for each in (begin_s, end_s))
         self.record.span(SPAN_TYPE[kind], name, begin, end - begin, lane=lane, attributes=attributes)
+
+
+def pass_on(processes: list[_Process], stage_s: float) -> None:
+    """Each works when the one before it has, and says so to the next."""
+    arrives_s = 0.0
+    for each in processes:
+        if each.rank:
+            each.message("recv", each.rank - 1, max(arrives_s, each.now_s) + _CALL_S)
+        each.now_s += stage_s
+        if each.rank + 1 < len(processes):
+            arrives_s = each.now_s
+            each.message("send", each.rank + 1, each.now_s + _CALL_S)
 
 
 def write(plan: Plan, folder: Path) -> None:
@@ -52,8 +82,9 @@ def write(plan: Plan, folder: Path) -> None:
             leaves = max(each.now_s, processes[root].now_s if root >= 0 else last) + _CALL_S
             each.calls += 1
             enter_ns = _START_NS + round(each.now_s * 1e9)
+            each.identity += 1
             each.record.event(
-                each.calls,
+                each.identity,
                 BY_NAME[operation].code,
                 enter_ns,
                 round((leaves - each.now_s) * 1e9),
@@ -71,6 +102,10 @@ def write(plan: Plan, folder: Path) -> None:
         for each, start in zip(processes, begin, strict=True):
             each.span("phase", "data", start)
             start, rank = each.now_s, each.rank
+            if plan.starve_s:
+                each.now_s += plan.starve_s[step][rank]
+                each.span("phase", "buffer_starvation", start)
+                start = each.now_s
             for number, end_s in enumerate(plan.finish_s(step, rank)):
                 told = {"id": f"{step}.{rank}.{number}", "tokens": plan.lengths[step][rank][number]}
                 group = {"group": plan.groups[step][rank][number]} if plan.groups else {}
@@ -79,7 +114,7 @@ def write(plan: Plan, folder: Path) -> None:
             each.now_s += max(plan.finish_s(step, rank))
             each.span("phase", "rollout", start, role="rollout")
             start = each.now_s
-            each.now_s += plan.of(plan.verifier_s, step, rank)
+            each.now_s += plan.verifier_of(step, rank)
             each.span("phase", "reward", start)
         meet("allgather")
         for each in processes:
@@ -88,6 +123,8 @@ def write(plan: Plan, folder: Path) -> None:
             each.now_s += plan.of(plan.log_prob_s, step, each.rank) * plan.factor(each.rank)
             each.span("phase", "old_log_prob", start)
         begin = [each.now_s for each in processes]
+        if plan.stage_s:
+            pass_on(processes, plan.stage_s)
         for each in processes:
             each.now_s += plan.train_of(step, each.rank)
         meet("allreduce")
@@ -95,7 +132,8 @@ def write(plan: Plan, folder: Path) -> None:
             told = {"tokens": plan.train_tokens[step][each.rank]} if plan.train_tokens else {}
             each.span("phase", "update_actor", start, role="trainer", **told)
         begin = [each.now_s for each in processes]
-        processes[0].now_s += plan.sync_s
+        for each in processes:
+            each.now_s += plan.sync_of(each.rank)
         meet("broadcast", 0)
         for each, start in zip(processes, begin, strict=True):
             each.span("phase", "weight_sync", start, version=step)

@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.plans.profile import LayerProfile
+from scalana.graphs.arrays.types import FloatArray
 
 WALL = 0.9
 """Of the bound: from here on a single layer decides it."""
@@ -19,6 +20,8 @@ class Bound:
 
     share_s: float
     """All work spread evenly, and the time before the first microbatch has come to each rank."""
+    packed_s: float
+    """All microbatches on the rank with most to do, were layers dealt out as evenly as whole ones can be."""
     journey_s: float
     """One microbatch there and back."""
     wall_s: float
@@ -29,7 +32,7 @@ class Bound:
     @property
     def step_s(self) -> float:
         """The largest of them."""
-        return max(self.share_s, self.journey_s, self.wall_s)
+        return max(self.share_s, self.packed_s, self.journey_s, self.wall_s)
 
     @property
     def by_wall(self) -> bool:
@@ -53,4 +56,12 @@ def lower_bound(profile: LayerProfile) -> Bound:
     before, before_back = upto[:-1], np.cumsum(back) - back
     wall = before + np.maximum(work * count, (forward + back) * count + before_back)
     heaviest = int(wall.argmax())
-    return Bound(share, float((forward + back).sum()), float(wall[heaviest]), heaviest)
+    packed = count * _packed(work, profile.ranks)
+    return Bound(share, packed, float((forward + back).sum()), float(wall[heaviest]), heaviest)
+
+
+def _packed(work: FloatArray, ranks: int) -> float:
+    """A rank has at least this much of a microbatch: of the ``k ranks + 1`` largest layers, one rank has ``k + 1``."""
+    largest = np.sort(work)[::-1]
+    counts = range(1, (len(work) - 1) // ranks + 1)
+    return max((float(largest[k * ranks - k : k * ranks + 1].sum()) for k in counts), default=0.0)

@@ -23,7 +23,7 @@ from scalana.detectors.pipeline.plans.list_schedule import Listing, Policy, Spli
 from scalana.detectors.pipeline.plans.moves import change_policy, change_stages
 from scalana.detectors.pipeline.plans.plan import Plan, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
-from scalana.detectors.pipeline.plans.seeds import even_loads, heavy_alone, seeds
+from scalana.detectors.pipeline.plans.seeds import even_loads, heavy_alone, largest_first, seeds
 from scalana.detectors.pipeline.simulate import Deadlock
 
 
@@ -31,7 +31,7 @@ from scalana.detectors.pipeline.simulate import Deadlock
 class Effort:
     """How long a search goes on."""
 
-    actions: float = 1.5e8
+    actions: float = 6e7
     """Actions that are scheduled in all, which bounds the work and not the seconds."""
     budget_s: float = np.inf
     """Seconds after which the best so far is taken."""
@@ -132,6 +132,8 @@ BASIC = (
 """Policies under which every seed is tried."""
 ROUNDS = ((8, 0.1), (6, 0.25), (3, 0.35), (1, 0.3))
 """Annealing: how many candidates, and their share of the actions."""
+LEAST = 20
+"""Turns of an annealing at least."""
 FINALISTS = 12
 BESIDE = 1500.0
 """Actions that could be scheduled in the time that a candidate takes otherwise."""
@@ -155,7 +157,7 @@ def search(
     """
     profile.check()
     state = Search(profile, engine, Effort() if effort is None else effort, splits, fixed)
-    first = list(begin) + ([] if fixed else seeds(profile) + heavy_alone(profile))
+    first = list(begin) + ([] if fixed else seeds(profile) + heavy_alone(profile) + largest_first(profile))
     for stages in first:
         for policy in BASIC:
             if state.best and state.over:
@@ -168,7 +170,7 @@ def search(
         turns = state.turns(share, share / rest)
         rest -= share
         for one in state.leaders(count):
-            anneal(state, one, max(turns // count, 50))
+            anneal(state, one, max(turns // count, LEAST))
     return _finish(state), state
 
 

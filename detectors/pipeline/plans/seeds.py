@@ -87,3 +87,26 @@ def heavy_alone(profile: LayerProfile) -> list[Stages]:
             held[others] = even_loads(Stages(cut, rank), work[others], ranks).rank_of_layer
             found.append(Stages.of_layers(held))
     return found
+
+
+def largest_first(profile: LayerProfile) -> list[Stages]:
+    """Stages of one size each to the rank with least to do, the most expensive first (Graham, 1969).
+
+    Where layers are few and uneven, no ring or V is as even.
+    """
+    work = profile.work_s
+    found: dict[bytes, Stages] = {}
+    for count in (1, 2, 3, 4):
+        begins = np.arange(0, profile.layers, count)
+        if len(begins) < profile.ranks:
+            break
+        cost = np.add.reduceat(work, begins)
+        load, rank = np.zeros(profile.ranks), np.zeros(len(begins), np.int64)
+        for stage in np.argsort(-cost, kind="stable"):
+            rank[stage] = load.argmin()
+            load[rank[stage]] += cost[stage]
+        held = np.repeat(rank, np.diff(np.append(begins, profile.layers)))
+        if len(np.unique(held)) == profile.ranks:
+            one = Stages.of_layers(held)
+            found.setdefault(one.key, one)
+    return list(found.values())

@@ -53,6 +53,9 @@ def _send_waits(program: Program, timeline) -> FloatArray:
     for at in np.flatnonzero(operations.code == Code.COMPLETE):
         after = int(np.searchsorted(operations.run, at))
         sender = program.rank[operations.sender[operations.argument[at]]]
-        if after < program.size and program.rank[after] == sender and at < operations.enter[after]:
+        if after == program.size or program.rank[after] != sender:
+            continue
+        receive = operations.receive[after]
+        if at < operations.enter[after] or 0 <= receive < at:
             seconds[after] += timeline.end_s[at] - timeline.begin_s[at]
     return seconds

@@ -180,6 +180,29 @@ def megatron_1f1b(world: World, rank: int) -> Iterator[Any]:
     yield ("done", now)
 
 
+def deepspeed_1f1b(world: World, rank: int) -> Iterator[Any]:
+    """`TrainSchedule` of DeepSpeed, slot by slot: forwards in the even slots of even stages and the odd ones of odd
+    stages, backwards in the others; every send and receive blocks."""
+    order, now, before = {}, 0.0, None
+    stages = len(world.orders)
+    for action in world.orders[rank]:
+        way = 2 * action.microbatch
+        order[way + rank if action.kind is Kind.F else way + 2 * stages - 1 - rank] = action
+    for slot in range(max(order) + 2):
+        action = order.get(slot)
+        need = world.needs(action) if action else None
+        give = world.gives(before) if before else None
+        forward = (slot - rank) % 2 == 0
+        for what, key in (("taken", give), ("receive", need)) if forward else (("receive", need), ("taken", give)):
+            if key:
+                (world.sent if what == "taken" else world.posted)[key] = now
+                now = max(now, (yield (what, key)))
+        if action:
+            now = compute(world, action, now)
+        before = action
+    yield ("done", now)
+
+
 def torch_runtime(lowered: dict[int, list[Any]]) -> Callable[[World, int], Iterator[Any]]:
     """`_PipelineScheduleRuntime`: ``lowered`` is torch's own order with communication."""
 

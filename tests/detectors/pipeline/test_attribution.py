@@ -108,6 +108,28 @@ def test_gaps_are_of_the_host() -> None:
     assert found.shares["host"] == pytest.approx(42 / 702)
 
 
+@pytest.mark.parametrize("engine", ["ideal", "torch-1f1b", "megatron", "deepspeed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_an_engine_does_around_its_actions_is_read_as_it_was(engine: str, seed: int) -> None:
+    costs = np.random.default_rng(seed).uniform(5 * MS, 50 * MS, (4, 4, 8))
+    found = of(costs, engine=engine, steps=2, latency_s=3 * MS, host_s=1 * MS, between_s=20 * MS, meet=True)
+    assert found.replay_error == pytest.approx(0, abs=2e-3)
+    assert found.shares["unexplained"] == pytest.approx(0, abs=2e-3)
+
+
+def test_loading_within_a_step_is_data() -> None:
+    rows = rows_of(BY_NAME["1F1B"].program(4, 8), BALANCED, "deepspeed", 1, host_s=2 * MS)
+    loads = np.where((rows.kind == 0) & np.isin(rows.stage, (0, 3)), 2 * MS, 0.0)
+    entered = replace(Between.nothing(1, 4), enter_s=np.zeros((1, 4)))
+    host, data = (
+        attribute(read_rows(each, ENGINES["deepspeed"], entered)).seconds
+        for each in (rows, replace(rows, data_s=loads))
+    )
+    assert host["data"] == 0 and data["data"] > 5 * MS
+    assert data["host"] + data["data"] == pytest.approx(host["host"])
+    assert data["schedule"] == pytest.approx(host["schedule"])
+
+
 def test_ranks_that_enter_early_wait_for_the_step_before() -> None:
     # The last rank of 1F1B is done first and enters the next step first; a record that begins there is no longer for
     # it.

@@ -221,15 +221,14 @@ def test_a_uniform_cut_leaves_the_head_outside() -> None:
         uniform_cut(one, 9)
 
 
-@pytest.mark.parametrize("engine", ["ideal", "torch"])
-def test_engines_say_what_they_can_express(engine: str) -> None:
+def test_engines_say_what_they_can_express() -> None:
     one = profile(17, 4, 8, head=3.0, outside=(16,)).within(24.0)
-    plan, _ = search(one, ENGINES[engine], SMALL)
+    plan, _ = search(one, ENGINES["torch"], replace(SMALL, actions=2e6))
     for of in means.ENGINES_WITH_MEANS:
         found = of(one, SMALL)
         assert found.plan is not None, found
         assert found.plan.peak <= 24
-        assert found.plan.step_s >= plan.step_s * 0.999
+        assert found.plan.step_s >= plan.step_s * 0.97
     titan = means.torchtitan(one, SMALL)
     assert titan.plan is not None and len(set(np.bincount(titan.plan.stages.rank).tolist())) == 1
     (layout,) = [line for line in means.megatron(one, SMALL).settings if "layout" in line]

@@ -49,11 +49,12 @@ def test_every_schedule_as_the_plain_simulator_has_it(schedule, latency: float) 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("latency", [0.0, 0.7])
-def test_blocking_sends_of_torch_and_megatron(seed: int, latency: float) -> None:
-    for ranks, microbatches in ((2, 3), (4, 8), (5, 7)):
+def test_blocking_sends_of_every_engine(seed: int, latency: float) -> None:
+    for ranks, microbatches in ((2, 3), (4, 8), (5, 7), (5, 3)):
         program = BY_NAME["1F1B"].program(ranks, microbatches)
         compare(program, "torch-1f1b", seed, latency, oracle.torch_1f1b)
         compare(program, "megatron", seed, latency, oracle.megatron_1f1b)
+        compare(program, "deepspeed", seed, latency, oracle.deepspeed_1f1b)
 
 
 @pytest.mark.parametrize("name", [s.name for s in SCHEDULES if s.torch_class and s.name not in ("GPipe", "1F1B")])

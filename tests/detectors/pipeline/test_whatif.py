@@ -84,8 +84,21 @@ def test_a_better_schedule_is_one_that_can_be_had_at_no_more_memory() -> None:
 
 
 def test_more_microbatches_spread_the_bubble() -> None:
-    found = more_microbatches(Planner(toy()), BY_NAME["1F1B"], HEAVY_END, (8, 16))
-    assert [one.step_s for one in found] == pytest.approx([1020 * MS / 8, (3 * 60 + 16 * 105) * MS / 16])
+    found = more_microbatches(Planner(toy()), BY_NAME["1F1B"], HEAVY_END, 8, (1, 2))
+    assert [one.step_s for one in found] == pytest.approx([1020 * MS, (3 * 60 + 16 * 105) * MS / 2])
+    assert found[1].text == "16 microbatches of this size a step, in the time of 8"
+    (found,) = more_microbatches(Planner(toy()), BY_NAME["1F1B"], HEAVY_END, 8, beside_s=1.0)
+    assert found.step_s == pytest.approx((1 + (3 * 60 + 16 * 105) * MS) / 2), "what a step has once is halved"
+
+
+def test_only_schedules_that_the_engine_has_are_proposed() -> None:
+    model = Model(uniform(16) / 16, 4, np.zeros((4, 4)))
+    names = [
+        {one.text.split(",")[0] for one in Planner(model, ENGINES[engine]).schedules(8)}
+        for engine in ("torch", "megatron", "deepspeed")
+    ]
+    assert {"ZBV", "ZB-H1", "DualPipeV"} < names[0]
+    assert names[1:] == [{"1F1B", "Interleaved1F1B"}, {"1F1B"}]
 
 
 def test_costs_of_torch_where_the_first_stage_has_no_input_gradient() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from scalana import api
+from scalana.detectors.rl.account import RLAccount
 
 from ...tools import rl_run
 from ...tools.rl_job import Plan
@@ -57,6 +62,41 @@ def test_many_processes_with_lengths_as_they_are(tmp_path: Path) -> None:
     factor = [row for row in run.findings if row.kind == "rl-slow-hardware"]
     assert factor and factor[0].ranks == [7] and factor[0].evidence["times"] == "1.80"
     assert all(each.error < 0.02 for each in run.account.what_if)
+
+
+def test_lengths_guessed_by_prompts(tmp_path: Path) -> None:
+    """All answers to one prompt are long, and one process has them: an assignment by what is known of prompts is as
+    good as one by lengths."""
+    groups = jobs.table(lambda step, rank: [rank] * (8 if rank == 1 else 2))
+    lengths = jobs.table(lambda step, rank: [100] * 8 if rank == 1 else [40] * 2)
+    heavy = replace(jobs.plan(lengths=lengths, groups=groups), sequence_s=0.001)
+    run = modelled(heavy, tmp_path / "run")
+    mended = replace(heavy, lengths=jobs.table(lambda step, rank: [100, 100, 40, 40]), groups=None)
+    expected = float(np.mean([mended.step_s(step) for step in range(jobs.STEPS)]))
+    predicted = {each.change: each.step_s for each in run.account.what_if}
+    assert predicted["expected-first"] == pytest.approx(expected, rel=0.03)
+    assert predicted["balance"] == pytest.approx(expected, rel=0.03)
+    assert expected < 0.9 * run.step_s
+
+
+def test_the_section_of_some_steps(tmp_path: Path) -> None:
+    case = CASES["tail"]
+    rl_run.write(case.plan, tmp_path / "run")
+    for first, last in ((1, 2), (2, 2)):
+        report = api.analyze(tmp_path / "run", steps=(first, last))
+        account = report.analysis.sections["rl"]
+        assert isinstance(account, RLAccount)
+        steps = last - first + 1
+        assert account.first_step == first and len(account.step_s) == steps
+        assert sum(account.shares.values()) == pytest.approx(1.0, abs=1e-6)
+        waited = (account.shares["long-tail"] + account.shares["assignment"]) * account.total_s
+        assert waited == pytest.approx(case.lost_s * steps / jobs.STEPS, rel=0.05)
+        assert account.step_s.mean() == pytest.approx(case.plan.step_s(first), rel=0.05)
+        document = json.loads(report.to_json())["rl"]
+        assert [each["step"] for each in document["by_step"]] == list(range(first, last + 1))
+        assert report.findings[0].kind == "rl-long-tail" and report.findings[0].ranks == list(
+            range(first + 1, last + 2)
+        )
 
 
 def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:

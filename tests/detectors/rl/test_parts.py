@@ -13,7 +13,9 @@ from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
 from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
+from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
+from scalana.detectors.rl.remedies import expected
 from scalana.report.rl_svg import svg
 
 from ...tools.rl_job import Plan
@@ -42,6 +44,20 @@ def test_parts_of_training_are_themselves() -> None:
     starts, ends = np.array([0.0, 1.0, 4.0, 4.5, 9.0]), np.array([8.0, 3.0, 7.0, 5.0, 10.0])
     training = np.array([True, False, True, False, True])
     assert _made_of_training(starts, ends, training).tolist() == [True, False, False, False, False]
+
+
+def test_steps_of_a_loop_in_a_part_of_a_run() -> None:
+    bounds = np.array([[1.0, 3.0, 5.0, 7.0], [1.1, 3.1, 5.1, 7.0]])
+
+    def kept(begin: float, end: float) -> tuple[int, list[list[float]]]:
+        part = part_of_loop(bounds, np.full(2, begin), np.full(2, end))
+        return part.first, part.bounds_s.tolist()
+
+    assert kept(0.0, 8.0) == (0, bounds.tolist())  # all of it, with what is around it
+    assert kept(2.8, 6.8) == (1, [[2.8, 5.0, 6.8], [2.8, 5.1, 6.8]])
+    assert kept(0.0, 3.2) == (0, [[1.0, 3.2], [1.1, 3.2]])
+    # A part of a single step, as where an optimizer makes several in one of the loop.
+    assert kept(5.5, 6.0) == (2, [[5.5, 6.0]] * 2)
 
 
 def test_a_name_means_one_thing() -> None:
@@ -94,6 +110,12 @@ def test_costs_that_cannot_be_told_apart_are_not_guessed() -> None:
     assert (costs >= 0.0).all()
 
 
+def test_lengths_are_expected_by_other_answers_to_the_prompt() -> None:
+    tokens, group = np.array([10.0, 20.0, 30.0, 5.0, 7.0]), np.array([1, 1, 2, -1, -1])
+    assert expected(tokens, group).tolist() == [20.0, 10.0, 14.4, 14.4, 14.4]
+    assert expected(np.zeros(0), np.zeros(0, np.int64)).tolist() == []
+
+
 def test_assignments() -> None:
     tokens = np.array([5.0, 9.0, 1.0, 4.0])
     given = longest_first(tokens, 2)
@@ -119,6 +141,7 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
         location=np.array([0, 1, 1, 2]),
         enter_s=np.array([3.0, 2.0, 10.0, 9.0]),
         exit_s=np.array([10.0, 9.0, 10.0, 9.0]),
+        operation=np.zeros(4, np.int64),
     )
     locations = SimpleNamespace(rank=np.arange(3), is_main=np.ones(3, bool), start_s=np.zeros(3))
     stretches = SimpleNamespace(

@@ -24,45 +24,55 @@ pytestmark = pytest.mark.slow
 CASES = jobs.cases()
 OTHERS = {
     "outside": jobs.plan(outside_s=jobs.table(lambda step, rank: 0.25 if rank == 1 else 0.0)),
+    "pipeline": jobs.plan(stage_s=0.1),
     "log-prob": jobs.plan(log_prob_s=jobs.table(lambda step, rank: 0.28 if rank == 1 else 0.03)),
 }
 """Of which this detector has no kind of finding."""
+PLANS = {
+    **{name: case.plan for name, case in CASES.items()},
+    **{f"{name}-mended": case.mended for name, case in CASES.items()},
+    "even": jobs.plan(),
+    **OTHERS,
+}
 ATTEMPTS = 2
 
-Runs = list[dict[str, Recorded]]
+
+class Runs:
+    """Recordings by attempt: the first is of all plans, a later one of those that a test asks for."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._made: list[dict[str, Recorded]] = []
+
+    def of(self, attempt: int, *names: str) -> list[Recorded]:
+        while attempt >= len(self._made):
+            self._made.append({})
+        made = self._made[attempt]
+        if missing := [name for name in (names if attempt else PLANS) if name not in made]:
+            made |= jobs.record({name: PLANS[name] for name in missing}, self._folders.mktemp("rl"))
+        return [made[name] for name in names]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Recordings by attempt; another is made when one is asked for."""
     pytest.importorskip("torch")
-    return []
-
-
-def recorded(runs: Runs, attempt: int, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
-    if attempt >= len(runs):
-        plans = {name: case.plan for name, case in CASES.items()}
-        plans |= {f"{name}-mended": case.mended for name, case in CASES.items()}
-        plans |= {"even": jobs.plan(), **OTHERS}
-        runs.append(jobs.record(plans, tmp_path_factory.mktemp("rl")))
-    return runs[attempt]
+    return Runs(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_planted_causes_are_found(name: str, runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_planted_causes_are_found(name: str, runs: Runs) -> None:
     problems: list[str] = []
     for attempt in attempts(ATTEMPTS):
-        made = recorded(runs, attempt, tmp_path_factory)
-        problems = jobs.problems_of(CASES[name], made[name], made[f"{name}-mended"])
+        problems = jobs.problems_of(CASES[name], *runs.of(attempt, name, f"{name}-mended"))
         if not problems:
             return
     raise AssertionError(problems)
 
 
-def test_an_even_loop_gets_no_blame(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_even_loop_gets_no_blame(runs: Runs) -> None:
     told: list[object] = []
     for attempt in attempts(ATTEMPTS):
-        run = recorded(runs, attempt, tmp_path_factory)["even"]
+        (run,) = runs.of(attempt, "even")
         told = [(each.kind, each.ranks, each.lost_s) for each in run.findings]
         assert abs(sum(run.account.shares.values()) - 1.0) <= 0.01
         if not told:
@@ -70,14 +80,27 @@ def test_an_even_loop_gets_no_blame(runs: Runs, tmp_path_factory: pytest.TempPat
     raise AssertionError(told)
 
 
+def test_a_pipeline_in_training(runs: Runs) -> None:
+    """Each stage waits for those before it, and then for those behind it."""
+    ranks, problems = jobs.RANKS, ""
+    idle_s = ranks * (ranks - 1) * OTHERS["pipeline"].stage_s * jobs.STEPS
+    for attempt in attempts(ATTEMPTS):
+        (run,) = runs.of(attempt, "pipeline")
+        shares, told = run.account.shares, run.account.shares["pipeline"] * run.account.total_s
+        problems = f"{told} s, planted {idle_s}; {run.findings}"
+        waiting = ("long-tail", "assignment", "training-imbalance", "slow-hardware", "starvation", "other")
+        if math.isclose(told, idle_s, rel_tol=0.1) and max(map(shares.__getitem__, waiting)) < 0.03:
+            assert not [each for each in run.findings if each.kind.startswith("rl-")]
+            return
+    raise AssertionError(problems)
+
+
 @pytest.mark.parametrize(("name", "share"), [("outside", "other"), ("log-prob", "log-prob")])
-def test_others_have_the_word_where_nothing_of_this_explains_it(
-    name: str, share: str, runs: Runs, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_others_have_the_word_where_nothing_of_this_explains_it(name: str, share: str, runs: Runs) -> None:
     lost_s = 3 * jobs.STEPS * 0.25
     told: list[object] = []
     for attempt in attempts(ATTEMPTS):
-        run = recorded(runs, attempt, tmp_path_factory)[name]
+        (run,) = runs.of(attempt, name)
         told = [(each.kind, each.ranks, each.lost_s) for each in run.findings]
         first = run.findings[0] if run.findings else None
         if first is None or not math.isclose(first.lost_s, lost_s, rel_tol=0.1):
@@ -88,9 +111,9 @@ def test_others_have_the_word_where_nothing_of_this_explains_it(
     raise AssertionError(told)
 
 
-def test_the_model_is_fitted(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_model_is_fitted(runs: Runs) -> None:
     for attempt in attempts(ATTEMPTS):
-        account = recorded(runs, attempt, tmp_path_factory)["assignment"].account
+        account = runs.of(attempt, "assignment")[0].account
         plan = CASES["assignment"].plan
         if math.isclose(account.floor_s, plan.floor_s, rel_tol=0.1) and math.isclose(
             account.sequence_s, plan.sequence_s, rel_tol=0.1
@@ -99,8 +122,8 @@ def test_the_model_is_fitted(runs: Runs, tmp_path_factory: pytest.TempPathFactor
     raise AssertionError((account.floor_s, account.sequence_s))
 
 
-def test_the_reports(runs: Runs, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> None:
-    run = recorded(runs, 0, tmp_path_factory)["tail"]
+def test_the_reports(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    (run,) = runs.of(0, "tail")
     schema = json.loads((jobs.ROOT / "docs" / "report.schema.json").read_text())
     report = json.loads(run.report.to_json())
     jsonschema.validate(report, schema)

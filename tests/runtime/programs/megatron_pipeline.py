@@ -1,6 +1,8 @@
-"""Trains a small model by a pipeline schedule of Megatron-core on the CPU, which it is not made for.
+"""Trains two small models by a pipeline schedule of Megatron-core on the CPU, which it is not made for: all stages of
+the first are alike, the second has a head at its end, which costs as much as all else on a rank.
 
-Arguments: chunks of the model a rank. Prints losses and gradients of each step to the last bit, of every rank.
+Arguments: chunks of the model a rank, milliseconds that a layer takes. Prints losses and gradients of each step to the
+last bit, of every rank.
 """
 
 import contextlib
@@ -24,9 +26,11 @@ from megatron.core.distributed import finalize_model_grads  # noqa: E402
 from megatron.core.enums import ModelType  # noqa: E402
 from megatron.core.model_parallel_config import ModelParallelConfig  # noqa: E402
 from megatron.core.pipeline_parallel import schedules  # noqa: E402
+from pausing import Head, Layer  # noqa: E402
 from torch import nn  # noqa: E402
 
-SEQUENCE, BATCH, WIDTH, MICROBATCHES, STEPS = 3, 2, 8, 4, 4
+SEQUENCE, BATCH, WIDTH, MICROBATCHES, STEPS, LAYERS = 3, 2, 8, 4, 4, 4
+seconds = float(sys.argv[2]) / 1000
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, ranks, chunks = dist.get_rank(), dist.get_world_size(), int(sys.argv[1])
@@ -52,20 +56,22 @@ for name in OF_TRANSFORMERS.split():
 class Decoder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+        self.layers = nn.ModuleList(Layer(WIDTH, seconds) for _ in range(LAYERS // chunks))
 
     def forward(self, x):
         for layer in self.layers:
-            x = x + torch.tanh(layer(x))
+            x = layer(x)
         return x
 
 
 class Chunk(nn.Module):
-    def __init__(self, stage, vp_stage):
+    def __init__(self, stage, vp_stage, head):
         super().__init__()
         torch.manual_seed(stage)
         self.config, self.vp_stage, self.stage, self.model_type = config, vp_stage, stage, ModelType.encoder_or_decoder
         self.decoder, self.input = Decoder(), None
+        if head and stage == ranks * chunks - 1:
+            self.output_layer = Head(WIDTH, LAYERS * seconds)
 
     share_embeddings_and_output_weights = False
     pre_process = post_process = False
@@ -78,7 +84,8 @@ class Chunk(nn.Module):
         self.input = tensor[0] if isinstance(tensor, list) else tensor
 
     def forward(self, batch):
-        return self.decoder(batch if self.stage == 0 else self.input)
+        x = self.decoder(batch if self.stage == 0 else self.input)
+        return self.output_layer(x) if hasattr(self, "output_layer") else x
 
 
 def step(iterator, model):
@@ -90,27 +97,32 @@ def bits(tensors):
     return hashlib.sha256(b"".join(tensor.detach().numpy().tobytes() for tensor in tensors)).hexdigest()[:16]
 
 
-model = [Chunk(chunk * ranks + rank, chunk if chunks > 1 else None) for chunk in range(chunks)]
-parameters = [parameter for chunk in model for parameter in chunk.parameters()]
-optimizer = torch.optim.SGD(parameters, lr=0.01)
-run = schedules.get_forward_backward_func()
-results = []
-for number in range(STEPS):
-    torch.manual_seed(number)
-    batches = torch.randn(MICROBATCHES, SEQUENCE, BATCH, WIDTH)
-    losses = run(
-        forward_step_func=step,
-        data_iterator=[iter(batches) for _ in model] if chunks > 1 else iter(batches),
-        model=model if chunks > 1 else model[0],
-        num_microbatches=MICROBATCHES,
-        seq_length=SEQUENCE,
-        micro_batch_size=BATCH,
-        forward_only=number == STEPS - 1,
-    )
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    results.append([bits([one["loss"] for one in losses]), bits(gradients)])
-    optimizer.step()
-    optimizer.zero_grad()
+def trained(head):
+    model = [Chunk(chunk * ranks + rank, chunk if chunks > 1 else None, head) for chunk in range(chunks)]
+    parameters = [parameter for chunk in model for parameter in chunk.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+    run = schedules.get_forward_backward_func()
+    results = []
+    for number in range(STEPS):
+        torch.manual_seed(number)
+        batches = torch.randn(MICROBATCHES, SEQUENCE, BATCH, WIDTH)
+        losses = run(
+            forward_step_func=step,
+            data_iterator=[iter(batches) for _ in model] if chunks > 1 else iter(batches),
+            model=model if chunks > 1 else model[0],
+            num_microbatches=MICROBATCHES,
+            seq_length=SEQUENCE,
+            micro_batch_size=BATCH,
+            forward_only=number == STEPS - 1,
+        )
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        results.append([bits([one["loss"] for one in losses]), bits(gradients)])
+        optimizer.step()
+        optimizer.zero_grad()
+    return results
+
+
+results = [trained(head=False), trained(head=True)]
 text = [None] * ranks
 dist.all_gather_object(text, results)
 if rank == 0:

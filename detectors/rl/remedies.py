@@ -1,0 +1,124 @@
+"""What processes would take less with remedies that change how a part of a step is done, not only how long it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.rl.causes import Speeds, tokens_of
+from scalana.detectors.rl.decode import Decoding, longest_first
+from scalana.detectors.rl.loop import DOINGS, Loop
+from scalana.detectors.rl.phases import Doing
+from scalana.graphs.arrays.types import FloatArray, IntArray
+
+MORE = 2
+"""Times as much rollout capacity."""
+
+
+@dataclass(slots=True)
+class Remedy:
+    """A change of the recorded steps."""
+
+    change: str
+    """:attr:`Prediction.change`."""
+    text: str
+    """In words."""
+    less_s: FloatArray
+    """By how much processes take less for what they do, more if it is negative ``[ranks, steps, doings]``."""
+    modelled: bool
+    """Whether generation is as the model has it, so that the model's error is its own."""
+
+
+def remedies(loop: Loop, decoding: Decoding | None, recorded_s: FloatArray | None, speeds: Speeds) -> list[Remedy]:
+    """All that make sense; ``recorded_s`` is generation of the recorded steps by the model ``[ranks, steps]``."""
+    found = []
+    if decoding is not None and recorded_s is not None:
+        factor = speeds.factor[Doing.GENERATION]
+        found += _expected_first(loop, decoding, recorded_s, factor)
+        found.append(_more_rollouts(loop, decoding, recorded_s, factor))
+        if not decoding.whole_batches:
+            found.append(_overlapped_verifier(loop))
+    elif loop.own_s[:, :, Doing.STARVATION].any():
+        found.append(_more_rollouts(loop, None, None, None))
+    found.append(_shared_sync(loop))
+    return found
+
+
+def _nothing(loop: Loop) -> FloatArray:
+    return np.zeros((len(loop.processes), loop.steps, DOINGS))
+
+
+def _generating(loop: Loop) -> IntArray:
+    """Processes that generate at all ``[processes]``."""
+    return np.flatnonzero(loop.own_s[:, :, Doing.GENERATION].sum(axis=1) > 0.0)
+
+
+def expected(tokens: FloatArray, group: IntArray) -> FloatArray:
+    """What is expected of trajectories that are not known yet: the mean of the other answers to the same prompt, or of
+    all where there are none ``[trajectories]``."""
+    mean = float(tokens.mean()) if len(tokens) else 0.0
+    _, number = np.unique(group, return_inverse=True)
+    total, count = np.bincount(number, tokens), np.bincount(number)
+    others = count[number] - 1
+    told = (total[number] - tokens) / np.maximum(others, 1)
+    return np.where((others > 0) & (group >= 0), told, mean)
+
+
+def _expected_first(loop: Loop, decoding: Decoding, recorded_s: FloatArray, factor: FloatArray) -> list[Remedy]:
+    """The longest first where lengths are not known, but those of other answers to the same prompt are."""
+    made, generate, less = loop.trajectories, _generating(loop), _nothing(loop)
+    told = False
+    for step in range(loop.steps):
+        rows = loop.index.rows(None, step)
+        guess = expected(made.tokens[rows], made.group[rows])
+        if not len(rows) or np.ptp(guess) <= 0.0:
+            continue
+        told = True
+        for rank, part in zip(generate.tolist(), longest_first(guess, len(generate)), strict=True):
+            took = decoding.seconds(made.tokens[rows[part]].tolist())
+            less[rank, step, Doing.GENERATION] = (recorded_s[rank, step] - took) * factor[rank]
+    text = "longest first, as long as other answers to the same prompt"
+    return [Remedy("expected-first", text, less, True)] if told else []
+
+
+def _more_rollouts(
+    loop: Loop, decoding: Decoding | None, recorded_s: FloatArray | None, factor: FloatArray | None
+) -> Remedy:
+    """Each process with the trajectories of a step halved among as many more; one that waits for trajectories gets
+    them in half of the time from one batch to the next."""
+    less = _nothing(loop)
+    waits = loop.own_s[:, :, Doing.STARVATION]
+    length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
+    less[:, :, Doing.STARVATION] = waits - np.maximum(length / MORE - (length - waits), 0.0)
+    if decoding is not None and recorded_s is not None and factor is not None:
+        for rank in _generating(loop).tolist():
+            for step in range(loop.steps):
+                tokens = tokens_of(loop, rank, step).tolist()
+                took = max(decoding.seconds(tokens[part::MORE]) for part in range(MORE))
+                less[rank, step, Doing.GENERATION] = max(recorded_s[rank, step] - took, 0.0) * factor[rank]
+    return Remedy("more-rollouts", "twice as many processes that generate", less, decoding is not None)
+
+
+def _overlapped_verifier(loop: Loop) -> Remedy:
+    """Each answer scored when it ends, one after the other, each in as long as an average one of its process."""
+    made, less = loop.trajectories, _nothing(loop)
+    for rank, process in enumerate(loop.processes):
+        for step in range(loop.steps):
+            whole = float(loop.own_s[rank, step, Doing.VERIFIER])
+            ends = np.sort(made.end_s[(made.rank == rank) & (made.step == step)])
+            ends = ends[ends <= process.bounds_s[step + 1]]
+            if whole <= 0.0 or not len(ends):
+                continue
+            done = 0.0
+            for end in ends.tolist():
+                done = max(done, end) + whole / len(ends)
+            less[rank, step, Doing.VERIFIER] = max(whole - (done - float(ends[-1])), 0.0)
+    return Remedy("overlapped-verifier", "answers scored while others are generated", less, False)
+
+
+def _shared_sync(loop: Loop) -> Remedy:
+    """What processes do for new weights shared by all that have a part in it, rather than done by one."""
+    less, own = _nothing(loop), loop.own_s[:, :, Doing.WEIGHT_SYNC]
+    less[:, :, Doing.WEIGHT_SYNC] = own - own.mean(axis=0)
+    return Remedy("sharded-sync", "weights sent in parts by all processes, not by one", less, False)
