@@ -101,7 +101,7 @@ class Backward:
                 there = self._open[task] = []
                 self._queue(lambda: self._over(task))
             for other in there[:]:
-                if not other.ends_by_itself and not other.known.holds(one.known):
+                if not (other.ends_by_itself or other.known.holds(one.known) or one.known.holds(other.known)):
                     there.remove(other)
                     self._done(other, now)
             one.began = now
