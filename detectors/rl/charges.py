@@ -80,7 +80,8 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     inside_s = wait_s * _within(loop, who, end[1], wait_s)
     step = np.array([_step_of(loop, int(culprit[each]), float(end[0][each])) for each in range(len(row))], np.int64)
     stages = stages_of(loop)
-    found = []
+    none = np.zeros(0, np.int64)
+    found = [(none, none, none, np.zeros(0))]
     for of in np.unique(stages[who]).tolist():
         flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), handed)
         seconds = flow[:, None] * kept
