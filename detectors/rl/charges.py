@@ -84,7 +84,8 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     # Where steps end with what one process does, it comes to others right behind that: what counts is what came before.
     came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - _BEFORE * (end[0] - begin[0])
     step = np.array([_step_of(loop, int(culprit[each]), float(came_s[each])) for each in range(len(row))], np.int64)
-    found = []
+    none = np.zeros(0, np.int64)
+    found = [(none, none, none, np.zeros(0))]
     for of in np.unique(stages[who]).tolist():
         flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), handed)
         seconds = flow[:, None] * kept
