@@ -28,6 +28,8 @@ class DeviceAccount:
     ranks: list[int] = field(default_factory=list)
     lanes: list[tuple[int, str, float, int]] = field(default_factory=list)
     """Rank, name, busy seconds and spans of every stream."""
+    marked: bool = False
+    """Whether jobs marked on streams what they launched, on some steps."""
 
     def share(self, seconds: float) -> float:
         """Seconds as a part of all."""
@@ -36,7 +38,7 @@ class DeviceAccount:
 
 def account(devices: Devices, meetings: dict[int, Meeting]) -> DeviceAccount:
     """Add up what all devices did."""
-    made = DeviceAccount(ranks=sorted(devices.of_rank), lanes=devices.lanes)
+    made = DeviceAccount(ranks=sorted(devices.of_rank), lanes=devices.lanes, marked=devices.marked)
     for device in devices.of_rank.values():
         talk = device.communication
         apart = without_overlap(talk.start_s, talk.end_s, talk.instance)

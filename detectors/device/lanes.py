@@ -358,17 +358,31 @@ def _joined(work: Stretches, talk: Stretches) -> Stretches:
 
 
 def _windows(doings: _Doings, mine: BoolArray, device: BoolArray, spans: Spans) -> FloatArray:
-    """Where the device was looked at, without a break: begin, first thing on the device, and end of each."""
+    """Where the device was looked at, without a break: begin, first thing on the device, and end of each.
+
+    What a job marks itself is looked at from where the host began a step, as far as that is known.
+    """
     rows = np.flatnonzero(device)
     rows = rows[np.argsort(doings.start_s[rows], kind="stable")]
     step = spans.table.step[doings.span[rows]].astype(np.int64)
-    breaks = np.flatnonzero(np.diff(step) > 1) + 1 if _marked(spans)[doings.span[rows]].any() else rows[:0]
+    marked = bool(_marked(spans)[doings.span[rows]].any())
+    breaks = np.flatnonzero(np.diff(step) > 1) + 1 if marked else rows[:0]
     firsts, lasts = np.append(0, breaks), np.append(breaks, len(rows))
     first_s = doings.start_s[rows[firsts]]
     last_s = np.array([doings.end_s[rows[low:high]].max() for low, high in zip(firsts, lasts, strict=True)])
     begin_s = first_s.copy()
     if not len(breaks):
         begin_s[0] = doings.start_s[mine].min()
+    if marked:
+        steps = spans.rows("step")
+        steps = steps[spans.rank[steps] == doings.rank[rows[0]]]
+        begun = dict(zip(spans.table.step[steps].tolist(), spans.start_s(steps).tolist(), strict=True))
+        begin_s = np.array(
+            [
+                min(begun.get(step[row], begin), first)
+                for row, begin, first in zip(firsts, begin_s, first_s, strict=True)
+            ]
+        )
     return np.stack((begin_s, first_s, last_s), axis=1)
 
 

@@ -17,7 +17,7 @@ _DIGITS = 6
 
 def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
     """Lines for people."""
-    left, line, right = rule("On the devices", "from their first kernel to their last", width)
+    left, line, right = rule("On the devices", _where(account), width)
     parts = (
         ("busy", account.busy_s),
         ("waiting for other ranks", account.waiting_s),
@@ -38,6 +38,10 @@ def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -
     if streams:
         lines.append(clip("  busiest: " + ", ".join(streams), width))
     return [paint(left, "bold") + paint(line + right, "dim"), *lines]
+
+
+def _where(account: DeviceAccount) -> str:
+    return "in the steps that were marked on them" if account.marked else "from their first kernel to their last"
 
 
 def document(account: DeviceAccount, analysis: Analysis) -> dict[str, Any]:

@@ -45,7 +45,7 @@ CASES = {
     "late stream": ("device-late", "sort", OTHERS * STEPS * 0.060),
     "slow device": ("device-late", "", OTHERS * STEPS * 8 * 0.006),
     "launch-bound": ("launch-gap", "launch_slowly", OTHERS * STEPS * (8 * 0.010 + 0.003 - 8 * 0.003)),
-    "initial skew": ("initial-skew", "", OTHERS * 0.150),
+    "initial skew": ("initial-skew", "", OTHERS * 0.600),
 }
 """Kind, function and rank-seconds of waiting of each fault."""
 
@@ -115,3 +115,11 @@ def test_kernels_of_some_steps_say_what_ran_in_a_module(tmp_path):
     finding = next(f for f in report.findings if f.kind == "device-late")
     assert (finding.ranks, finding.function) == ([1], "sort")
     assert "radix_sort" in finding.evidence["kernels"]
+
+
+def test_what_a_host_does_before_a_step_is_marked_is_no_initial_skew(tmp_path):
+    """Only steps 2 and 4 are looked at; what makes rank 1 late lies before their first marks."""
+    report = report_of("late host", tmp_path, "few steps")
+    assert set(report.ppg.spans.table.step[report.ppg.spans.rows("device")].tolist()) == {2, 4}
+    finding = next(f for f in report.findings if f.kind in ("launch-gap", "initial-skew"))
+    assert (finding.kind, finding.ranks, finding.function) == ("launch-gap", [1], "prepare")

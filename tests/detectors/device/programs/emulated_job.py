@@ -1,6 +1,6 @@
 """A training job on an emulated device that records itself: one rank of it, with a fault on one of them.
 
-python emulated_job.py RUN-FOLDER BOARD RANK RANKS FAULT [kernels]
+python emulated_job.py RUN-FOLDER BOARD RANK RANKS FAULT ["kernels"|"few steps"]
 """
 
 import sys
@@ -17,6 +17,8 @@ from scalana.runtime.record.format import EVENT_POST
 from tests.tools.emulated_device import MS, Device, Profiler
 
 STEPS, LAYERS = 6, 4
+FEW = (2, 4)
+"""Steps that are looked at, where not all are."""
 KERNEL_NS = 3 * MS
 ALLREDUCE = BY_NAME["allreduce"].code
 
@@ -103,11 +105,13 @@ def step(number):
     scalana.step()
 
 
-if len(sys.argv) > 6:  # kernels of every second step
+if "few steps" in sys.argv:
+    chosen_steps.is_chosen = lambda step: step in FEW
+if "kernels" in sys.argv:  # of every second step
     steps.when_marked(Windows(lambda: Profiler(device), 2).marked)
 device.meet()
 if fault == "initial skew":
-    time.sleep(0.15)
+    time.sleep(0.6)
 with scalana.profile(folder):
     session.core.meta("rank", str(rank))
     session.core.meta("world_size", str(ranks))
