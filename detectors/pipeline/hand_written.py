@@ -54,6 +54,9 @@ def _recorded(
     rows = rows.take(kept[rows.step])
     begin_s = float(rows.begin_s.min())
     rows = replace(rows, step=_numbers(read.windows_s, pipeline.beside)[rows.step])
+    sends = sending(messages)
+    if not sends.rendezvous:  # then a send waits for nobody: its time is the host's
+        rows = replace(rows, send_wait_s=np.zeros(len(rows.step)))
     return Recorded(
         engine="messages",
         schedule="",
@@ -68,7 +71,7 @@ def _recorded(
         windows_s=read.windows_s,
         vertex=_vertex(ranks, timeline),
         layers=None,
-        sends=sending(messages),
+        sends=sends,
         loading_s=loading_windows(spans, ranks),
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )

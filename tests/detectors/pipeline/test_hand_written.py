@@ -282,12 +282,14 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_real_mpi_program(mpi: Mpi) -> None:  # noqa: F811
-    program_ = mpi.compile(PROGRAMS / "one_f_one_b.c")
-    found = scalana.analyze(mpi.record(4, program_))
-    (pipeline,) = found.analysis.sections["pipeline"]
-    assert pipeline.recorded.inferred and pipeline.diagnosis.schedule == "1F1B"
-    line = next(
-        n for n, text in enumerate((PROGRAMS / "one_f_one_b.c").read_text().splitlines(), 1) if "/* slow */" in text
-    )
-    told = [(finding.kind, finding.ranks, finding.line) for finding in found.findings if finding.ranks]
-    assert told[:1] == [("pipeline-imbalance", [2], line)]
+    source = PROGRAMS / "one_f_one_b.c"
+    line = next(n for n, text in enumerate(source.read_text().splitlines(), 1) if "/* slow */" in text)
+    compiled = mpi.compile(source)
+    for number in attempts(2):
+        found = scalana.analyze(mpi.record(4, compiled, name=f"run{number}"))
+        (pipeline,) = found.analysis.sections["pipeline"]
+        assert pipeline.recorded.inferred and pipeline.diagnosis.schedule == "1F1B"
+        told = [(finding.kind, finding.ranks, finding.line) for finding in found.findings if finding.ranks]
+        if told[:1] == [("pipeline-imbalance", [2], line)]:
+            return
+    raise AssertionError(told)
