@@ -77,10 +77,11 @@ def test_schedules_are_recorded_and_unchanged(job: Job, chunks: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_planted_head_is_told_with_its_line_and_cure(job: Job, chunks: int, tmp_path: Path) -> None:
+def test_the_planted_head_is_told(job: Job, chunks: int, tmp_path: Path) -> None:
     for number in attempts(2):
         job = job if number == 0 else job_in(tmp_path / "run", chunks)
-        told = engine_jobs.wrong(job.report, "Split the layers ")
+        # Of chunks that differ on one rank, what a replay with equal ranks leaves is the schedule's.
+        told = engine_jobs.wrong(job.report, "Split the ") if chunks == 1 else engine_jobs.wrong_replay(job.report)
         if not told:
             return
     raise AssertionError("\n".join(told))
