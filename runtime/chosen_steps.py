@@ -6,9 +6,9 @@ that the other ranks choose.
 
 from __future__ import annotations
 
-FIRST = (1, 2)
+FIRST = (1, 2, 3, 4)
 """Chosen in any case: a program may not make many."""
-ONE_OF = 8
+ONE_OF = 16
 """Of later steps one of so many, to begin with."""
 FEWEST = 1 << 16
 COST = 0.005

@@ -13,6 +13,9 @@ from tests.runtime import jobs
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "slow_modules.py"
 
+WITHIN = 0.2
+"""How far seconds may be off here, where ranks may have to share their cores with other programs."""
+
 
 class Cause(NamedTuple):
     """One that is planted."""
@@ -57,7 +60,7 @@ def wrong(folder: Path) -> list[str]:
             found.append(f"{cause.name}: line {line}")
         if any(name not in str(where.get("operator")) for name in cause.operators):
             found.append(f"{cause.name}: operator {where.get('operator')}")
-        if lost_s != pytest.approx(planted[cause.name], rel=0.1):
+        if lost_s != pytest.approx(planted[cause.name], rel=WITHIN):
             found.append(f"{cause.name}: {lost_s:.3f} s, planted {planted[cause.name]:.3f} s")
     return found
 

@@ -112,7 +112,7 @@ def test_dear_steps_are_chosen_less_often_and_are_part_of_the_others_choice() ->
     cheap, dear = Chosen(), Chosen()
     cheap.cost(spent_ns=1_000, step_ns=1_000_000)
     dear.cost(spent_ns=300_000, step_ns=1_000_000)
-    assert cheap.one_of == 8 and dear.one_of == 64
+    assert cheap.one_of == 16 and dear.one_of == 64
     usual, fewer = ({number for number in range(10_000) if number in choice} for choice in (cheap, dear))
-    assert fewer < usual and len(usual) == pytest.approx(10_000 / 8, rel=0.1)
+    assert fewer < usual and len(usual) == pytest.approx(10_000 / 16, rel=0.1)
     assert len(fewer) == pytest.approx(10_000 / 64, rel=0.2)
