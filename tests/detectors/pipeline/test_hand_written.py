@@ -257,7 +257,7 @@ def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
 
 def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
     pytest.importorskip("torch")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    launcher = [sys.executable, str(ROOT / "tests" / "tools" / "forked.py"), str(ranks)]
     command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), *options]
     subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
@@ -269,7 +269,7 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
     """Shapes before tensors, evaluations, and a straggler: the line that sleeps for it."""
     line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# straggler"))
     for number in attempts(2):
-        found = report(tmp_path / str(number), "--shapes", "--straggler", "1:2.5:3", "--steps", "4", "--evaluate")
+        found = report(tmp_path / str(number), "--shapes", "--straggler", "1:2.5:3", "--steps", "3", "--evaluate")
         (pipeline,) = found["pipeline"]
         assert (pipeline["engine"], pipeline["inferred"], pipeline["schedule"]) == ("messages", True, "1F1B")
         assert (pipeline["stages"], pipeline["microbatches"], pipeline["ranks"]) == (4, 8, [0, 1, 2, 3])
