@@ -35,6 +35,14 @@ help:
 	@echo 'make picture     record the demo, and draw its report for the README'
 	@echo 'make clean       remove what was built, but not $(VENV)'
 
+# What tests use where it can be installed, in folders: without it they are skipped, but with CI=true that is an error.
+optional = for made in $(1); do \
+    $(MAKE) --no-print-directory $$made/.installed && continue; \
+    name=$$(basename $$made); \
+    if [ "$$CI" = true ]; then echo "*** $$name could not be installed, and CI=true" >&2; exit 1; fi; \
+    echo "*** warning: $$name could not be installed: the tests that need it will be skipped" >&2; \
+    done
+
 install: $(INSTALLED)
 
 # The package is installed in place (an editable install builds the C extension beside its sources).
@@ -47,11 +55,7 @@ $(INSTALLED): pyproject.toml constraints.txt $(wildcard setup.py) $(C_SOURCES)
 # that cannot be installed is an error with CI=true: tests that are skipped there would be missed by nobody.
 mpi:
 ifndef SCALANA_TEST_MPI
-	@for name in $(MPIS); do \
-	    $(MAKE) --no-print-directory $(MPI_BUILD)/$$name/.installed && continue; \
-	    if [ "$$CI" = true ]; then echo "*** $$name could not be installed, and CI=true" >&2; exit 1; fi; \
-	    echo "*** warning: $$name could not be installed: the tests that need it will be skipped" >&2; \
-	done
+	@$(call optional,$(addprefix $(MPI_BUILD)/,$(MPIS)))
 endif
 
 $(MPI_BUILD)/%/.installed: constraints.txt
@@ -62,12 +66,8 @@ $(MPI_BUILD)/%/.installed: constraints.txt
 	@touch $@
 
 # Engines of pipelines that tests record, each in a folder of its own: all else that they would bring has versions here.
-pipeline:
-	@for name in $(ENGINES); do \
-	    $(MAKE) --no-print-directory $(ENGINE_BUILD)/$$name/.installed && continue; \
-	    if [ "$$CI" = true ]; then echo "*** $$name could not be installed, and CI=true" >&2; exit 1; fi; \
-	    echo "*** warning: $$name could not be installed: the tests that need it will be skipped" >&2; \
-	done
+pipeline: $(INSTALLED)
+	@$(call optional,$(addprefix $(ENGINE_BUILD)/,$(ENGINES)))
 
 WITHOUT_DEPENDENCIES := -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target
 OF_DEEPSPEED := annotated-types einops hjson pydantic pydantic-core tqdm typing-inspection
@@ -84,10 +84,11 @@ $(ENGINE_BUILD)/%/.installed: constraints.txt | $(INSTALLED)
 	@touch $@
 
 # A trainer for reinforcement learning, which brings much with it, in an environment of its own.
-RL_BUILD := build/rl
-rl: $(RL_BUILD)/.installed
+RL := build/rl
+rl:
+	@$(call optional,$(RL))
 
-$(RL_BUILD)/.installed: constraints.txt
+$(RL)/.installed: constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch trl
@@ -95,10 +96,8 @@ $(RL_BUILD)/.installed: constraints.txt
 
 # Ray, whose processes a recorder knows, in a folder of its own: with it come many packages that nothing else needs.
 RAY := build/ray
-ray:
-	@$(MAKE) --no-print-directory $(RAY)/.installed && exit 0; \
-	if [ "$$CI" = true ]; then echo '*** Ray could not be installed, and CI=true' >&2; exit 1; fi; \
-	echo '*** warning: Ray could not be installed: the tests that need it will be skipped' >&2
+ray: $(INSTALLED)
+	@$(call optional,$(RAY))
 
 $(RAY)/.installed: constraints.txt | $(INSTALLED)
 	rm -rf $(@D)
@@ -114,7 +113,7 @@ kernels: $(INSTALLED)
 
 # While some of it waits for the network, the rest computes.
 test:
-	@$(MAKE) --no-print-directory --output-sync -j 3 check mpi kernels
+	@$(MAKE) --no-print-directory --output-sync -j 3 check mpi rl ray pipeline kernels
 	@$(MAKE) --no-print-directory pytest
 
 # What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
@@ -137,8 +136,7 @@ mypy: $(INSTALLED)
 	@ln -s $(CURDIR)/scalana/* $(addprefix $(CURDIR)/,$(FOLDERS)) $(TREE)/
 	$(BIN)/mypy
 
-pytest: $(INSTALLED) mpi pipeline ray
-	@$(MAKE) --no-print-directory rl || echo '*** warning: TRL could not be installed: its tests will be skipped' >&2
+pytest: $(INSTALLED) mpi pipeline rl ray
 	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
 	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
 	if [ -z "$$found" ]; then \

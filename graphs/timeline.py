@@ -190,6 +190,8 @@ class Timeline:
     """The number of each, the same on all ranks; -1 where it has none."""
     unwritten: Unwritten | None = None
     """None where all calls were written."""
+    whole: Timeline | None = None
+    """The run that this is a part of: what repeats is seen there; None where this is the run."""
 
     def call_s(self) -> FloatArray:
         """Seconds in every call, with those that it stands for ``[calls]``."""

@@ -36,6 +36,7 @@ HOOKS = (
     ("multiprocessing.process", "scalana.runtime.remote.processes", "patch"),
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
     ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),
+    ("asyncio.futures", "scalana.runtime.remote.event_loops", "patch"),
     ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),
     ("multiprocessing.queues", "scalana.runtime.remote.queues", "patch_queues"),
     ("multiprocessing.connection", "scalana.runtime.remote.queues", "patch_connections"),

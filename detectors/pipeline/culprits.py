@@ -194,7 +194,9 @@ def _host(look: _Look) -> Culprit | None:
     measured = look.measured
     seconds = np.where(look.inner, measured.host_s, 0.0)
     of_rank = weighted_count(look.rank_of_operation, seconds, measured.program.ranks)
-    ranks = _worst(of_rank) or list(range(measured.program.ranks))
+    ranks = _worst(of_rank)
+    if not ranks:
+        return None
     gone = np.where(np.isin(look.rank_of_operation, ranks), seconds, 0.0)
     saving = look.saving_s(lead_s=look.all_on.lead_s - gone)
     if saving < WORTH * look.now_s:

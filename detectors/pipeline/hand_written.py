@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.pipeline.between_messages import Events
 from scalana.detectors.pipeline.measured import Between
 from scalana.detectors.pipeline.messages import HandWritten, recognise_messages
-from scalana.detectors.pipeline.recorded import Recorded, loading_windows
+from scalana.detectors.pipeline.recorded import Recorded, lie_inside, loading_windows
 from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -23,44 +23,57 @@ _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wa
 
 
 def read_hand_written(timeline: Timeline, spans: Spans, known: set[int]) -> list[Recorded]:
-    """The pipelines among ranks of which nothing else tells; ``known`` are those of which something does."""
+    """The pipelines among ranks of which nothing else tells, with the steps that lie in the timeline, which may be of a
+    part of the run; ``known`` are ranks of which something else tells."""
+    run = timeline.whole or timeline
     found = []
     optimizes = set(np.unique(spans.rank[spans.rows("optimizer")]).tolist())
-    for messages in groups(timeline):
+    for messages in groups(run):
         ranks = set(np.unique(np.concatenate((messages.source, messages.target))).tolist())
         if ranks & known:
             continue
         pipeline = recognise_messages(messages.ends(), ranks <= optimizes)
-        if pipeline is not None:
-            found.append(_recorded(pipeline, messages, timeline, spans))
+        recorded = None if pipeline is None else _recorded(pipeline, messages, run, spans, timeline)
+        if recorded is not None:
+            found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
 
 
-def _recorded(pipeline: HandWritten, messages: Messages, timeline: Timeline, spans: Spans) -> Recorded:
-    read, steps = pipeline.read(pauses(messages, timeline, spans)), len(pipeline.microbatches)
-    rows, reductions = after_backward(read.rows, find_reductions(timeline, pipeline.ranks))
-    gradients = after_steps_s(rows, reductions, np.arange(steps), len(pipeline.ranks))
-    first = 1 if steps >= SET_ASIDE else 0
+def _recorded(
+    pipeline: HandWritten, messages: Messages, run: Timeline, spans: Spans, timeline: Timeline
+) -> Recorded | None:
+    """A pipeline of a run with its steps in a part of it; None if there are none."""
+    read, ranks, steps = pipeline.read(pauses(messages, run, spans)), pipeline.ranks, len(pipeline.microbatches)
+    rows, reductions = after_backward(read.rows, find_reductions(run, ranks))
+    gradients = after_steps_s(rows, reductions, np.arange(steps), len(ranks))
+    kept = lie_inside(read.windows_s[:, :, 0], read.windows_s[:, :, 1], ranks, timeline)
+    kept[0] &= steps < SET_ASIDE
+    if not kept.any():
+        return None
     between = read.between
-    rows = rows.take(rows.step >= first)
+    rows = rows.take(kept[rows.step])
+    begin_s = float(rows.begin_s.min())
     rows = replace(rows, step=_numbers(read.windows_s, pipeline.beside)[rows.step])
+    sends = sending(messages)
+    if not sends.rendezvous:  # then a send waits for nobody: its time is the host's
+        rows = replace(rows, send_wait_s=np.zeros(len(rows.step)))
     return Recorded(
         engine="messages",
         schedule="",
-        ranks=pipeline.ranks,
+        ranks=ranks,
         rows=rows,
         between=Between(
-            between.enter_s[first:],
-            between.data_s[first:],
-            (between.gradients_s + gradients)[first:],
-            between.optimizer_s[first:],
+            between.enter_s[kept],
+            between.data_s[kept],
+            (between.gradients_s + gradients)[kept],
+            between.optimizer_s[kept],
         ),
         windows_s=read.windows_s,
-        vertex=_vertex(pipeline.ranks, timeline),
+        vertex=_vertex(ranks, timeline),
         layers=None,
-        sends=sending(messages),
-        loading_s=loading_windows(spans, pipeline.ranks),
-        reductions=reductions.since(float(rows.begin_s.min())),
+        sends=sends,
+        loading_s=loading_windows(spans, ranks),
+        reductions=find_reductions(timeline, ranks).since(begin_s),
     )
 
 

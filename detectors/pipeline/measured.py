@@ -454,10 +454,8 @@ class _Reading:
             usual[link] = np.median(known) if len(known) else elsewhere
         latency = np.where(shown, seen, np.minimum(usual[operations.link], seen))
         arrival = np.full(operations.program.size, -np.inf)
-        np.maximum.at(arrival, before, start + latency)
-        if operations.engine.batched:  # what is left until the end of a wait was for one's own messages
-            waited = ~np.isnan(self.rows.wait_end_s) & (arrival > -np.inf)
-            arrival[waited] = np.maximum(arrival, self.rows.wait_end_s)[waited]
+        # What is left until the end of the wait for a batch was for one's own messages.
+        np.maximum.at(arrival, before, there if operations.engine.batched else start + latency)
         return arrival, latency
 
     def _last_of_batch(self, start_s: FloatArray, before: IntArray) -> FloatArray:

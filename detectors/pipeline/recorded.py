@@ -58,7 +58,7 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
     None where no step is left in which the ranks train.
     """
     actions, runs = pipeline.training()
-    inside = _inside(runs, pipeline.ranks, timeline)
+    inside = lie_inside(runs.enter_s, runs.leave_s, pipeline.ranks, timeline)
     # The first run of a schedule is no usual one: memory is asked for, shapes are told, kernels are made.
     later = runs.number > pipeline.runs.number.min()
     runs = runs.take(inside & later if (inside & later).any() else inside)
@@ -94,13 +94,14 @@ def loading_windows(spans: Spans, ranks: tuple[int, ...]) -> tuple[FloatArray, .
     return tuple(found)
 
 
-def _inside(runs: ScheduleRuns, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:
-    """Which runs all ranks enter and leave while they are in the timeline ``[runs]``."""
+def lie_inside(enter_s: FloatArray, leave_s: FloatArray, ranks: tuple[int, ...], timeline: Timeline) -> BoolArray:
+    """Which runs all ranks enter and leave while they are in the timeline ``[runs]``; the moments are ``[runs,
+    ranks]``."""
     edges = np.full((2, max(timeline.ranks, *(rank + 1 for rank in ranks))), np.nan)
     main = np.flatnonzero(timeline.locations.is_main)
     edges[:, timeline.locations.rank[main]] = timeline.locations.start_s[main], timeline.locations.end_s[main]
     begin, end = edges[:, list(ranks)]
-    outside = (runs.enter_s < begin - _TOLERANCE_S) | (runs.leave_s > end + _TOLERANCE_S)
+    outside = (enter_s < begin - _TOLERANCE_S) | (leave_s > end + _TOLERANCE_S)
     return np.asarray(~outside.any(axis=1))
 
 

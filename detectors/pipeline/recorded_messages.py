@@ -11,6 +11,7 @@ from scalana.detectors.pipeline.lowering import Engine, SendWait
 from scalana.detectors.pipeline.messages import MessageRows
 from scalana.detectors.pipeline.reductions import find_reductions
 from scalana.graphs.arrays.hashing import distinct
+from scalana.graphs.arrays.segments import quantile_by_key
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -159,26 +160,24 @@ def _read(
 
 
 def _whole(messages: Messages) -> Messages:
-    """Messages, the parts of one taken together, in the order of their sending."""
-    messages = messages.take(np.argsort(messages.sent_s, kind="stable"))
-    key = messages.source * (int(messages.target.max()) + 1) + messages.target
-    parts = []
-    for channel in np.unique(key).tolist():
-        parts.append(_together(messages.take(key == channel)))
-    joined = Messages(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Messages)))
-    return joined.take(np.argsort(joined.sent_s, kind="stable"))
+    """Messages, the parts of one taken together, in the order of their sending.
 
-
-def _together(rows: Messages) -> Messages:
-    """Messages of one channel, in order; those of which one follows the other far faster than messages do are parts of
-    one, which is as large as the largest, and there with the last."""
-    pause = np.maximum(rows.sent_s[1:] - rows.passed_s[:-1], 0.0)
-    if not len(pause):
-        return rows
-    apart = pause >= min(AT_ONCE_S, SAME * float(np.quantile(pause, LARGE)))
-    first = np.flatnonzero(np.append(True, apart))
-    last = np.append(first[1:], len(rows.source)) - 1
-    return Messages(
+    Those of which one follows the other in their channel far faster than messages do are parts of one, which is as
+    large as the largest, and there with the last.
+    """
+    channel = distinct(messages.source * (int(messages.target.max()) + 1) + messages.target)[2]
+    order = np.lexsort((messages.sent_s, channel))
+    rows, channel = messages.take(order), channel[order]
+    follows = np.flatnonzero(channel[1:] == channel[:-1])
+    pause = np.maximum(rows.sent_s[follows + 1] - rows.passed_s[follows], 0.0)
+    limit = np.zeros(int(channel.max()) + 1)
+    number, usual = quantile_by_key(channel[follows], pause, LARGE)
+    limit[number] = np.minimum(AT_ONCE_S, SAME * usual)
+    begins = np.ones(len(channel), bool)
+    begins[follows + 1] = pause >= limit[channel[follows]]
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(channel)) - 1
+    joined = Messages(
         rows.source[first],
         rows.target[first],
         np.maximum.reduceat(rows.bytes, first),
@@ -190,6 +189,7 @@ def _together(rows: Messages) -> Messages:
         rows.asked_s[first],
         rows.came_s[last],
     )
+    return joined.take(np.argsort(joined.sent_s, kind="stable"))
 
 
 def sending(messages: Messages) -> Engine:

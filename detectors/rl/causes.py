@@ -246,6 +246,9 @@ def _left(less_s: FloatArray) -> FloatArray:
     for step in range(len(less_s) - 1, -1, -1):
         owed += float(less_s[step])
         left[step], owed = max(owed, 0.0), min(owed, 0.0)
+    for step in range(len(less_s)):
+        paid = min(left[step], -owed)
+        left[step], owed = left[step] - paid, owed + paid
     return left
 
 

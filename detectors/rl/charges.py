@@ -20,6 +20,8 @@ from scalana.graphs.timeline import Timeline
 
 GENERATES, TRAINS = 1, 2
 """Bits of :func:`stages_of`."""
+_BEFORE = 0.1
+"""Part of the time that is compared by which a moment lies before its end."""
 
 
 @dataclass(slots=True)
@@ -78,9 +80,12 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
     kept[:, IN_CALL] = np.maximum(kept[:, IN_CALL] - received, 0.0)
     inside_s = wait_s * _within(loop, who, end[1], wait_s)
-    step = np.array([_step_of(loop, int(culprit[each]), float(end[0][each])) for each in range(len(row))], np.int64)
     stages = stages_of(loop)
-    found = []
+    # Where steps end with what one process does, it comes to others right behind that: what counts is what came before.
+    came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - _BEFORE * (end[0] - begin[0])
+    step = np.array([_step_of(loop, int(culprit[each]), float(came_s[each])) for each in range(len(row))], np.int64)
+    none = np.zeros(0, np.int64)
+    found = [(none, none, none, np.zeros(0))]
     for of in np.unique(stages[who]).tolist():
         flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), handed)
         seconds = flow[:, None] * kept

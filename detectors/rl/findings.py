@@ -70,7 +70,10 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
 def _lost(known: Known, number: int) -> FloatArray:
     """Seconds that a cause costs, by who makes them ``[ranks, steps]``."""
     cause, waited = CAUSES[number], known.parts.waited_s[number]
-    return waited + known.loop.own_s[:, :, cause.doing] if cause.own else waited
+    if not cause.own:
+        return waited
+    # Not waiting for those that generate, where others train: in turn, that is how such a loop is made.
+    return np.where(known.parts.doing[number] == cause.doing, waited, 0.0) + known.loop.own_s[:, :, cause.doing]
 
 
 def _own_s(known: Known) -> float:

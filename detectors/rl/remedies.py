@@ -49,11 +49,6 @@ def _nothing(loop: Loop) -> FloatArray:
     return np.zeros((len(loop.processes), loop.steps, DOINGS))
 
 
-def _generating(loop: Loop) -> IntArray:
-    """Processes that generate at all ``[processes]``."""
-    return np.flatnonzero(loop.own_s[:, :, Doing.GENERATION].sum(axis=1) > 0.0)
-
-
 def expected(tokens: FloatArray, group: IntArray) -> FloatArray:
     """What is expected of trajectories that are not known yet: the mean of the other answers to the same prompt, or of
     all where there are none ``[trajectories]``."""
@@ -67,7 +62,7 @@ def expected(tokens: FloatArray, group: IntArray) -> FloatArray:
 
 def _expected_first(loop: Loop, decoding: Decoding, recorded_s: FloatArray, factor: FloatArray) -> list[Remedy]:
     """The longest first where lengths are not known, but those of other answers to the same prompt are."""
-    made, generate, less = loop.trajectories, _generating(loop), _nothing(loop)
+    made, generate, less = loop.trajectories, loop.that_do(Doing.GENERATION), _nothing(loop)
     told = False
     for step in range(loop.steps):
         rows = loop.index.rows(None, step)
@@ -92,7 +87,7 @@ def _more_rollouts(
     length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
     less[:, :, Doing.STARVATION] = waits - np.maximum(length / MORE - (length - waits), 0.0)
     if decoding is not None and recorded_s is not None and factor is not None:
-        for rank in _generating(loop).tolist():
+        for rank in loop.that_do(Doing.GENERATION).tolist():
             for step in range(loop.steps):
                 tokens = tokens_of(loop, rank, step).tolist()
                 took = max(decoding.seconds(tokens[part::MORE]) for part in range(MORE))
@@ -118,7 +113,12 @@ def _overlapped_verifier(loop: Loop) -> Remedy:
 
 
 def _shared_sync(loop: Loop) -> Remedy:
-    """What processes do for new weights shared by all that have a part in it, rather than done by one."""
+    """What processes do to send new weights shared by all that train, rather than done by one of them or by a driver.
+    Those that only generate receive them, as before."""
     less, own = _nothing(loop), loop.own_s[:, :, Doing.WEIGHT_SYNC]
-    less[:, :, Doing.WEIGHT_SYNC] = own - own.mean(axis=0)
+    train = loop.that_do(Doing.TRAINING)
+    send = np.setdiff1d(np.arange(len(own)), np.setdiff1d(loop.that_do(Doing.GENERATION), train))
+    if len(train):
+        less[send, :, Doing.WEIGHT_SYNC] = own[send]
+        less[train, :, Doing.WEIGHT_SYNC] -= own[send].sum(axis=0) / len(train)
     return Remedy("sharded-sync", "weights sent in parts by all processes, not by one", less, False)

@@ -38,6 +38,7 @@ def window(timeline: Timeline, start_s: FloatArray, end_s: FloatArray) -> Timeli
         steps=timeline.steps[marked],
         step_number=timeline.step_number[marked],
         unwritten=_unwritten(timeline, row, kept, number, begin, end),
+        whole=timeline.whole or timeline,
     )
 
 

@@ -219,6 +219,9 @@ static PyObject *core_group(PyObject *module, PyObject *args)
 
 /* ---- communication ---- */
 
+/* Messages that follow each other as fast as that are not worth a question to the kernel each. */
+#define HANDING_NS UINT64_C(200000)
+
 /* The first eight arguments of begin and event_at. */
 static call_arguments call_of(const int64_t *v)
 {
@@ -246,7 +249,10 @@ static PyObject *core_begin(PyObject *module, PyObject *const *args, Py_ssize_t 
     if (own) {
         const call_arguments call = call_of(v);
         uint32_t path = frames_path_of_self(&own->cache);
-        id = recorder_begin(&call, own->tid, own->index, path, clock_wall_ns(), clock_own_cpu_ns());
+        uint64_t now = clock_wall_ns();
+        bool remote = call.operation >= OPERATION_SUBMIT && call.operation <= OPERATION_BLOCKED_PUT;
+        id = recorder_begin(&call, own->tid, own->index, path, now,
+                            remote ? own_cpu_within(own, now, HANDING_NS) : clock_own_cpu_ns());
     }
     return PyLong_FromUnsignedLongLong(id);
 }
@@ -283,7 +289,8 @@ static PyObject *core_end_as(PyObject *module, PyObject *const *args, Py_ssize_t
         for (Py_ssize_t i = 1; i < count; i++) {
             v[i] = v[i] > 0 ? v[i] : 0;
         }
-        recorder_end_as(event, (const uint64_t *)v + 1, (size_t)count - 1, own->tid);
+        uint64_t now = clock_wall_ns();
+        recorder_end_as(event, (const uint64_t *)v + 1, (size_t)count - 1, own->tid, now, own_cpu_near(own, now));
     }
     if (v != few) {
         PyMem_Free(v);
@@ -308,7 +315,8 @@ static PyObject *core_hand(PyObject *module, PyObject *const *args, Py_ssize_t c
             .flags = EVENT_POST,
         };
         uint64_t now = clock_wall_ns();
-        recorder_event_at(&call, own->index, frames_path_of_self(&own->cache), now, now, clock_own_cpu_ns(), 0);
+        uint32_t path = frames_path_of_self(&own->cache);
+        recorder_event_at(&call, own->index, path, now, now, own_cpu_within(own, now, HANDING_NS), 0);
     }
     Py_RETURN_NONE;
 }
@@ -354,6 +362,15 @@ static PyObject *core_thread_cpu(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(clock_own_cpu_ns());
 }
 
+static PyObject *core_moment(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    uint64_t now = clock_wall_ns();
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    return Py_BuildValue("(KK)", (unsigned long long)now,
+                         (unsigned long long)(own ? own_cpu_within(own, now, HANDING_NS) : clock_own_cpu_ns()));
+}
+
 /* ---- module ---- */
 
 static PyMethodDef methods[] = {
@@ -380,6 +397,8 @@ static PyMethodDef methods[] = {
      "done(event, source=-1): a posted operation is complete."},
     {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},
     {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
+    {"moment", core_moment, METH_NOARGS,
+     "moment(): now(), and thread_cpu() then, as far as it can be told without asking the kernel each time."},
     {"sample_path", core_sample_path, METH_O,
      "sample_path(frames): id of a path of (file, name, first line, line), outermost first."},
     {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,

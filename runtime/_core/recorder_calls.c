@@ -128,14 +128,13 @@ void recorder_end_at(uint64_t event, int64_t source, pid_t tid, uint64_t now_ns,
     recorder_unlock();
 }
 
-void recorder_end_as(uint64_t event, const uint64_t *ids, size_t count, pid_t tid)
+void recorder_end_as(uint64_t event, const uint64_t *ids, size_t count, pid_t tid, uint64_t now_ns, uint64_t cpu_ns)
 {
-    uint64_t now_ns = clock_wall_ns(), cpu = clock_own_cpu_ns();
     recorder_lock();
     open_call *call = open_call_of(event);
     if (call && recorder_is_on()) {
         event_record *e = &call->event;
-        end_event(e, now_ns, call->tid == tid && cpu > e->cpu_enter_ns ? cpu - e->cpu_enter_ns : 0);
+        end_event(e, now_ns, call->tid == tid && cpu_ns > e->cpu_enter_ns ? cpu_ns - e->cpu_enter_ns : 0);
         uint32_t level = recorder_level_locked();
         for (size_t i = 0; i < count; i++) {
             const call_arguments taken = {.operation = e->operation, .seq = ids[i], .flags = e->flags};

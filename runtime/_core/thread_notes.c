@@ -64,10 +64,15 @@ uint64_t own_cpu_at(thread_notes *own, uint64_t now_ns)
     return own->cpu_at_read_ns;
 }
 
-uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns)
+uint64_t own_cpu_within(thread_notes *own, uint64_t now_ns, uint64_t window_ns)
 {
-    if (now_ns - own->read_ns < NEAR_NS) {
+    if (now_ns - own->read_ns < window_ns) {
         return own->cpu_at_read_ns + (now_ns - own->read_ns);
     }
     return own_cpu_at(own, now_ns);
+}
+
+uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns)
+{
+    return own_cpu_within(own, now_ns, NEAR_NS);
 }

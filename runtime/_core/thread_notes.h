@@ -32,5 +32,7 @@ uint64_t own_cpu_at(thread_notes *own, uint64_t now_ns);
 /* The same for a thread that has not rested since its clock was read last: if that is but microseconds ago the kernel,
  * which takes the longer part of them to answer, is not asked again. */
 uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns);
+/* The same for as long as is said: by less than that a rest is taken for work, until the clock is read again. */
+uint64_t own_cpu_within(thread_notes *own, uint64_t now_ns, uint64_t window_ns);
 
 #endif

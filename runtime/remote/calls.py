@@ -48,6 +48,9 @@ _SHORT_NS = 100_000
 """Who puts something into a queue for less than this has found room there."""
 _GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 
+_token: list[int] = []
+_count = [0]
+"""What ids are made of that this process gives: a number that others do not have, and how many there were."""
 _idle = _local()
 """``since``: when this thread had done its last call, and its CPU clock then."""
 _flushed = [0]
@@ -176,6 +179,13 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
+def waited(call: int, since: tuple[int, int], until: tuple[int, int]) -> None:
+    """This thread has waited for a result, from and to moments that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _RESULT, call, _BLOCKING, since, until)
+
+
 def expect(closed: int = 0) -> int:
     """This thread begins to wait for a message; ``closed`` is what it has waited for if there never comes one."""
     return _begin(_GET, closed)
@@ -212,15 +222,17 @@ def moment() -> tuple[int, int] | None:
     """Now, and the CPU clock of this thread, in ns; None while nothing is recorded."""
     core = session.core
     try:
-        return None if core is None else (core.now(), core.thread_cpu())
+        return None if core is None else core.moment()
     except Exception:
         return None
 
 
 def flush() -> None:
-    """Write what is pending, every now and then when there is nothing else to do: pools end their workers by a signal
-    that leaves no time for it."""
+    """Write what is pending, if that was done last a while ago: pools end their workers by a signal that leaves no time
+    for it."""
     core = session.core
+    if core is None:
+        return
     try:
         now = core.now()
         if now - _flushed[0] >= _FLUSH_NS:
@@ -275,21 +287,18 @@ def _event(core: Any, operation: int, call: int, flags: int, begin: tuple[int, i
         session.note(f"remote calls: {failure!r}")
 
 
+def new_id() -> int:
+    """An id that nobody else has: of this process, which others are to be told."""
+    if not _token:
+        _token.append(int.from_bytes(os.urandom(8), "little"))
+    _count[0] += 1
+    return mixed(_token[0], _count[0])
+
+
 def _forget() -> None:
-    """A process was forked: what this thread did before it was another one's."""
+    """A process was forked: what this thread did before it was another one's, and so are ids."""
     _idle.since = None
+    _token.clear()
 
 
 session.when_started(_forget)
-
-_token: list[tuple[int, int]] = []
-_count = [0]
-
-
-def new_id() -> int:
-    """An id that nobody else has: of this process, which others are to be told."""
-    pid = os.getpid()
-    if not _token or _token[0][0] != pid:
-        _token[:] = [(pid, int.from_bytes(os.urandom(8), "little"))]
-    _count[0] += 1
-    return mixed(_token[0][1], _count[0])

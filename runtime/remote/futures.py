@@ -71,6 +71,7 @@ def _shutdown(original: Function) -> Function:
         if session.core is None:
             return original(self, wait, **kwargs)
         pending: list[int] = []
+        ends: list[int] = []
         closed = 0
 
         def look() -> None:
@@ -79,21 +80,24 @@ def _shutdown(original: Function) -> Function:
             if queue is None or queue._reader.closed:
                 return
             closed = calls.mixed(id_of_queue(queue), _CLOSED)
-            pending.extend(_ids(item.future for item in list((self._pending_work_items or {}).values())))
-            pending.extend(end for process in list((self._processes or {}).values()) if (end := end_of(process)))
+            work = list((self._pending_work_items or {}).values())
+            pending.extend(_ids(item.future for item in work if not item.future.done()))
+            ends.extend(end for process in list((self._processes or {}).values()) if (end := end_of(process)))
 
         _patches.tried("the end of a pool was not recorded", look)
         if not closed:
             return original(self, wait, **kwargs)
-        if not wait:
+        if not wait or not pending:
             calls.submit(closed)
+        if not wait:
             return original(self, wait, **kwargs)
         handle = calls.wait()
         try:
             return original(self, wait, **kwargs)
         finally:
-            calls.got(handle, *pending)
-            calls.submit(closed)  # the workers had none to do since the last one that was waited for here
+            calls.got(handle, *(pending or ends))
+            if pending:  # only when all were done, workers were told that there comes no more
+                calls.submit(closed)
 
     return shutdown
 

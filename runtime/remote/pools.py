@@ -43,7 +43,8 @@ def patch(module: Any) -> None:
         _patches.wrap(kind, "__init__", _init, "waits for results of pools")
     _patches.wrap(module.ApplyResult, "wait", _wait, "waits for results of pools")
     _patches.wrap(module.IMapIterator, "next", _next(module.TimeoutError), "waits for results of pools")
-    module.IMapIterator.__next__ = module.IMapIterator.next
+    if hasattr(module.IMapIterator, "next"):
+        module.IMapIterator.__next__ = module.IMapIterator.next
     _patches.wrap(module.IMapUnorderedIterator, "_set", _set_unordered, "waits for results of pools")
 
 
@@ -146,9 +147,11 @@ def _taking(get: Function, pool: int) -> Function:
 
 def _replying(put: Function, pool: int) -> Function:
     def recorded(result: Any) -> None:
-        put(result)
         job, number = result[:2]
+        # Once the last result is there, the pool may end this process at once.
         calls.reply(_call(pool, _DONE, job, number))
+        calls.flush()
+        put(result)
 
     return recorded
 
@@ -233,12 +236,24 @@ def _join(original: Function) -> Function:
     def join(self: Any) -> Any:
         if session.core is None:
             return original(self)
-        ends = [end for process in self._pool if (end := end_of(process))]
+        awaited: list[int] = []
+
+        def look() -> None:
+            left = list(self._cache.values()) if self._state == "CLOSE" else []
+            for result in left:
+                pool = getattr(result, "_scalana_pool", 0)
+                if pool and hasattr(result, "wait"):
+                    awaited.extend(_call(pool, _DONE, result._job, number) for number in range(_tasks_of(result)))
+            if not left:
+                _close(self)
+                awaited.extend(end for process in self._pool if (end := end_of(process)))
+
+        _patches.tried("the end of a pool was not recorded", look)
         handle = calls.wait()
         try:
             return original(self)
         finally:
-            calls.got(handle, *ends)
+            calls.got(handle, *awaited)
             _close(self)
 
     return join
@@ -257,7 +272,8 @@ def _close(pool: Any) -> None:
 
     def tell() -> None:
         known = getattr(pool._inqueue, "_scalana_id", 0)
-        if known and session.core is not None:
+        if known and session.core is not None and not getattr(pool, "_scalana_closed", False):
+            pool._scalana_closed = True
             calls.submit(_call(known, _CLOSED))
 
     _patches.tried("the end of a pool was not recorded", tell)

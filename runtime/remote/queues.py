@@ -30,6 +30,7 @@ _OF_OTHERS = {
     "multiprocessing.resource_sharer",
     "concurrent.futures.process",
 }
+_HOME = "multiprocessing.queues"
 _PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
 """Whose messages are details of what is recorded otherwise, or of processes that are helpers of a rank."""
 _END = b"\0"
@@ -119,7 +120,10 @@ def _id_for(obj: Any) -> int:
 
 def _is_of_others(*packages: str) -> bool:
     """Whether who called our caller is a library whose messages are not looked at, or one of some packages."""
-    name = sys._getframe(2).f_globals.get("__name__", "")
+    caller = sys._getframe(2)
+    name = caller.f_globals.get("__name__", "")
+    if name == _HOME and caller.f_back is not None:  # by way of put_nowait or get_nowait
+        name = caller.f_back.f_globals.get("__name__", "")
     return name in _OF_OTHERS or name.startswith((*_PACKAGES_OF_OTHERS, *packages))
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
-import zlib
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from scalana.runtime.rl.marks import trajectory
+from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import absent, owner_of, quietly
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def _argument(arguments: tuple[Any, ...], named: dict[str, Any], at: int, name: 
 
 def _areal(arguments: tuple[Any, ...], named: dict[str, Any]) -> Told:
     request = _argument(arguments, named, 1, "req")
-    return {"id": request.rid, "group": _prompt(list(request.input_ids))}
+    return {"id": request.rid, "group": number_of_prompt(request.input_ids)}
 
 
 def _areal_end(answer: Any) -> Told:
@@ -75,7 +75,7 @@ def _slime_end(sample: Any) -> Told:
 
 def _nemo(arguments: tuple[Any, ...], named: dict[str, Any]) -> Told:
     messages = _argument(arguments, named, 1, "sample_message_log")
-    return {"id": next(_numbers), "group": _prompt([message.get("content") for message in messages])}
+    return {"id": next(_numbers), "group": number_of_prompt([message.get("content") for message in messages])}
 
 
 def _nemo_end(result: Any) -> Told:
@@ -83,17 +83,12 @@ def _nemo_end(result: Any) -> Told:
 
 
 def _openrlhf(arguments: tuple[Any, ...], named: dict[str, Any]) -> Told:
-    return {"id": next(_numbers), "group": _prompt(_argument(arguments, named, 1, "prompt"))}
+    return {"id": next(_numbers), "group": number_of_prompt(_argument(arguments, named, 1, "prompt"))}
 
 
 def _openrlhf_end(result: Any) -> Told:
     made = sum(end - begin for begin, end in result["action_ranges"])
     return {"tokens": made, "prompt_tokens": len(result["observation_tokens"]) - made}
-
-
-def _prompt(prompt: Any) -> int:
-    """A number for a prompt: answers to it are a group."""
-    return zlib.crc32(repr(prompt).encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-import zlib
 
 from scalana.runtime import session
 from scalana.runtime.rl.marks import trajectory
+from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import quietly
 from scalana.runtime.spans import span
 
@@ -71,7 +71,7 @@ def _begin(trainer: Any, prompts: Sequence[Any]) -> list[trajectory]:
     step, process, batch = trainer.state.global_step, trainer.accelerator.process_index, next(_batches)
     begun = []
     for number, prompt in enumerate(prompts):
-        group = zlib.crc32(repr(list(prompt)).encode())
+        group = number_of_prompt(list(prompt))
         name = f"{step}.{process}.{number}"
         mark = trajectory(name, group=group, prompt_tokens=len(prompt), lane=f"row {number}", batch=batch)
         begun.append(mark.begin())

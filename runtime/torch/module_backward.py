@@ -2,12 +2,13 @@
 
 It begins when the node that made an output runs, and ends when the node that made the newest input does: the engine
 runs what is newer first, so that nothing of the module is left by then. Hooks on nodes change no graph and no tensor,
-as hooks around the backward of modules would. Where another module made that input, it ends as that one begins; and
-where no input has a gradient (an embedding, the model itself), with the next module that is not inside of it, or with
-the whole backward.
+as hooks around the backward of modules would. It ends as well when another module begins that is neither inside of it
+nor around it (which may have made that input, or stand in another branch), and with the whole backward.
 """
 
 from __future__ import annotations
+
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MOST_OUTPUTS = 4
 class Pass:
     """One call of a module, as its backward sees it."""
 
-    __slots__ = ("began", "elements", "ends_by_itself", "known", "mark", "watch")
+    __slots__ = ("began", "elements", "known", "mark", "watch")
 
     def __init__(self, watch: Backward, known: Known, elements: int) -> None:
         self.watch, self.known, self.elements = watch, known, elements
@@ -31,8 +32,6 @@ class Pass:
         """ns; 0 while it has not begun, or is over."""
         self.mark = -1
         """On the device, when it began."""
-        self.ends_by_itself = False
-        """Whether it is seen when the gradients of its inputs are there."""
 
     def begins(self, _: Any) -> None:
         """The gradient of an output is there."""
@@ -64,8 +63,8 @@ class Backward:
         self._tensor = torch.Tensor
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
         self._task = torch._C._current_graph_task_id
-        self._open: dict[int, list[Pass]] = {}
-        """By the number of the backward."""
+        self._open: dict[tuple[int, int], list[Pass]] = {}
+        """By the number of the backward, and by thread: each device has one."""
         self.pool: Any = None
         """Marks on the device, where there is one."""
         self._made: set[int] = set()
@@ -86,22 +85,21 @@ class Backward:
             self._made.add(output._sequence_nr())
             output.register_prehook(followed.begins)
         if followed is not None and node is not None and node._sequence_nr() not in self._made:
-            followed.ends_by_itself = True
             node.register_prehook(followed.ends)
 
     def begin(self, one: Pass) -> None:
-        """The backward of a call begins, and ends those that only this tells about."""
+        """The backward of a call begins, and ends those of modules beside it."""
         try:
             if one.began:
                 return
             now = self.now()
-            task = self._task()
+            task = self._task(), get_ident()
             there = self._open.get(task)
             if there is None:
                 there = self._open[task] = []
                 self._queue(lambda: self._over(task))
             for other in there[:]:
-                if not other.ends_by_itself and not other.known.holds(one.known):
+                if not (other.known.holds(one.known) or one.known.holds(other.known)):
                     there.remove(other)
                     self._done(other, now)
             one.began = now
@@ -123,7 +121,7 @@ class Backward:
         except Exception as failure:
             self._failed(failure)
 
-    def _over(self, task: int) -> None:
+    def _over(self, task: tuple[int, int]) -> None:
         """A whole backward is over."""
         try:
             now = self.now()

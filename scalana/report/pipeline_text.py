@@ -65,10 +65,11 @@ def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str
     held = program.stages // max(program.ranks, 1)
     counts = sorted(set(diagnosis.measured.microbatches.tolist()))
     microbatches = " to ".join(str(count) for count in (counts if len(counts) == 1 else [counts[0], counts[-1]]))
+    steps = len(diagnosis.measured.steps)
     facts = [
         f"{run.names.many(recorded.ranks, run.ranks)} x {held} {'stage' if held == 1 else 'stages'}",
-        f"{microbatches} microbatches",
-        f"{len(diagnosis.measured.steps)} steps of {names.seconds(found.step_s)}",
+        f"{microbatches} microbatch" + ("" if microbatches == "1" else "es"),
+        f"{steps} {'step' if steps == 1 else 'steps'} of {names.seconds(found.step_s)}",
         f"replayed {names.seconds(found.replay_s)} ({found.replay_error:+.1%})".replace("%", " %"),
     ]
     lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(" · ".join(facts), width, "  ")]

@@ -38,6 +38,12 @@ def text(proposal: Proposal, files: Sequence[str], width: int, paint: Paint) -> 
         facts += f" · at most {size(float(profile.capacity.min()), profile.unit)} a rank"
     lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(facts, width, "  "), ""]
     lines += _compared(proposal, width, paint)
+    if proposal.plan.splits and halves_assumed(profile):
+        says = (
+            "What the two parts of a backward take was not measured: each counts as half of it. Where activations are"
+            " computed anew that is too little; --whole-backward plans without splitting."
+        )
+        lines += wrap(says, width, "  ")
     lines += ["", *_ranks(proposal.plan, profile, width, paint)]
     lines += _walls(proposal, width)
     if len(proposal.front) > 1:
@@ -47,6 +53,12 @@ def text(proposal: Proposal, files: Sequence[str], width: int, paint: Paint) -> 
     if files:
         lines += ["", *wrap("Written: " + ", ".join(files), width, "  ")]
     return "\n".join(lines) + "\n"
+
+
+def halves_assumed(profile: LayerProfile) -> bool:
+    """Whether I and W are half of the backward in every layer, which nothing that was measured is."""
+    _, whole, back, weight = profile.seconds
+    return bool((abs(back - whole / 2) <= 1e-9 * whole).all() and (abs(weight - whole / 2) <= 1e-9 * whole).all())
 
 
 def _row(name: str, step_s: float, now_s: float, bubble: str, memory: str, told: str, width: int) -> list[str]:

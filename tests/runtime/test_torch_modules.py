@@ -69,6 +69,26 @@ def test_the_forwards_of_a_step_lie_within_that_of_the_model(outcome: Outcome) -
         assert (around & (start <= start[number]) & (end >= end[number])).any()
 
 
+def test_the_backward_of_a_block_lasts_until_the_one_before_it_begins(outcome: Outcome) -> None:
+    spans = outcome.report.ppg.spans
+    calls = module_calls(spans)
+    start, end = spans.start_s(calls.row), spans.end_s(calls.row)
+    names = np.array([module.name for module in calls.modules])[calls.module]
+    backward = calls.direction == DIRECTIONS.index("backward")
+    checked = 0
+    for step in np.unique(calls.step[backward]).tolist():
+        rows = {name: np.flatnonzero(backward & (names == name) & (calls.step == step)) for name in set(names.tolist())}
+        if any(len(rows[name]) != 1 for name in ("blocks.1", "blocks.0", "blocks.1.down", "blocks.1.norm")):
+            continue
+        later, earlier, last, first = (
+            rows[name][0] for name in ("blocks.1", "blocks.0", "blocks.1.down", "blocks.1.norm")
+        )
+        assert start[later] <= start[last] <= start[first] < end[later]
+        assert start[earlier] <= end[later] < end[earlier]
+        checked += 1
+    assert checked >= 8
+
+
 def test_graphs_that_are_compiled_stand_below_the_call_of_what_was_compiled(outcome: Outcome) -> None:
     psg = outcome.report.ppg.psg
     operators = [vertex for vertex in psg.vertices if vertex.kind is VertexKind.OP and vertex.place.name == "linear"]

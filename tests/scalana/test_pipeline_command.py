@@ -51,6 +51,7 @@ def test_a_plan_is_printed_and_written(file: Path, tmp_path: Path, capsys: pytes
     assert main(["pipeline", "plan", str(file), "-o", str(tmp_path / "plan"), "--budget", "1"]) == 0
     said = capsys.readouterr().out
     assert "10 layers · 2 ranks · 4 microbatches" in said and "Interleaved1F1B" in said and "bound" in said
+    assert ("not measured" in said) == ("backward split" in said)  # half of a backward each is what was assumed
     for engine in ("torchtitan", "Megatron", "DeepSpeed"):
         assert f"  {engine} (" in said
     document = json.loads((tmp_path / "plan" / "plan.json").read_text())

@@ -165,12 +165,13 @@ def search(
             state.measure(Candidate(stages, policy if splits else replace(policy, split=Split.NEVER)))
     if not state.best:
         _make_room(state, first)
-    rest = 1.0
+    chains, rest = state.leaders(ROUNDS[0][0]), 1.0
     for count, share in ROUNDS:
         turns = state.turns(share, share / rest)
         rest -= share
-        for one in state.leaders(count):
-            anneal(state, one, max(turns // count, LEAST))
+        # The ends of chains differ more than what one of them saw on its way.
+        chains = sorted(chains, key=lambda one: one.step_s)[:count]
+        chains = [anneal(state, one, max(turns // count, LEAST)) for one in chains]
     return _finish(state), state
 
 

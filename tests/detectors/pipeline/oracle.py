@@ -180,6 +180,31 @@ def megatron_1f1b(world: World, rank: int) -> Iterator[Any]:
     yield ("done", now)
 
 
+def megatron_interleaved(world: World, rank: int) -> Iterator[Any]:
+    """`forward_backward_pipelining_with_interleaving` of Megatron-core without overlap: forwards alone, then each with
+    a backward, then backwards; after each of these one batch, with all that the next one needs."""
+    order, now, ranks = world.orders[rank], 0.0, len(world.orders)
+    forwards = [a for a in order if a.kind is Kind.F]
+    backwards = [a for a in order if a.kind is Kind.B]
+    chunks = (world.last + 1) // ranks
+    warm = min(2 * (ranks - rank - 1) + (chunks - 1) * ranks, len(forwards))
+    rounds = [[f] for f in forwards[:warm]]
+    rounds += [[f, b] for f, b in zip(forwards[warm:], backwards, strict=False)]
+    rounds += [[b] for b in backwards[len(forwards) - warm :]]
+    for index, actions in enumerate([[], *rounds]):
+        for action in actions:
+            now = compute(world, action, now)
+        following = rounds[index] if index < len(rounds) else []
+        gives = [give for action in actions if (give := world.gives(action))]
+        needs = [need for action in following if (need := world.needs(action))]
+        world.sent.update(dict.fromkeys(gives, now))
+        world.posted.update(dict.fromkeys(needs, now))
+        for what, keys in (("taken", gives), ("receive", needs)):
+            for key in keys:
+                now = max(now, (yield (what, key)))
+    yield ("done", now)
+
+
 def deepspeed_1f1b(world: World, rank: int) -> Iterator[Any]:
     """`TrainSchedule` of DeepSpeed, slot by slot: forwards in the even slots of even stages and the odd ones of odd
     stages, backwards in the others; every send and receive blocks."""

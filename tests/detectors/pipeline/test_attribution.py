@@ -108,13 +108,15 @@ def test_gaps_are_of_the_host() -> None:
     assert found.shares["host"] == pytest.approx(42 / 702)
 
 
-@pytest.mark.parametrize("engine", ["ideal", "torch-1f1b", "megatron", "deepspeed"])
+@pytest.mark.parametrize("engine", ["ideal", "torch-1f1b", "megatron", "megatron-interleaved", "deepspeed"])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_an_engine_does_around_its_actions_is_read_as_it_was(engine: str, seed: int) -> None:
-    costs = np.random.default_rng(seed).uniform(5 * MS, 50 * MS, (4, 4, 8))
-    found = of(costs, engine=engine, steps=2, latency_s=3 * MS, host_s=1 * MS, between_s=20 * MS, meet=True)
-    assert found.replay_error == pytest.approx(0, abs=2e-3)
-    assert found.shares["unexplained"] == pytest.approx(0, abs=2e-3)
+    name, stages = ("Interleaved1F1B", 8) if "interleaved" in engine else ("1F1B", 4)
+    costs = np.random.default_rng(seed).uniform(5 * MS, 50 * MS, (4, stages, 8))
+    found = of(costs, name, engine, steps=2, latency_s=3 * MS, host_s=1 * MS, between_s=20 * MS, meet=True)
+    # Of what comes in one batch only the last is seen to travel.
+    assert found.replay_error == pytest.approx(0, abs=1e-2 if stages > 4 else 2e-3)
+    assert found.shares["unexplained"] == pytest.approx(0, abs=1e-2 if stages > 4 else 2e-3)
 
 
 def test_loading_within_a_step_is_data() -> None:

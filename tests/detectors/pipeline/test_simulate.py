@@ -57,6 +57,14 @@ def test_blocking_sends_of_every_engine(seed: int, latency: float) -> None:
         compare(program, "deepspeed", seed, latency, oracle.deepspeed_1f1b)
 
 
+@pytest.mark.parametrize("latency", [0.0, 0.7])
+def test_batches_of_megatrons_interleaved_schedule(latency: float) -> None:
+    for ranks, microbatches, chunks in ((2, 4, 2), (3, 6, 2), (4, 8, 2), (2, 6, 3)):
+        program = BY_NAME["Interleaved1F1B"].program(ranks, microbatches, chunks)
+        for seed in range(3):
+            compare(program, "megatron-interleaved", seed, latency, oracle.megatron_interleaved)
+
+
 @pytest.mark.parametrize("name", [s.name for s in SCHEDULES if s.torch_class and s.name not in ("GPipe", "1F1B")])
 def test_the_runtime_of_torch_with_its_own_lowering(name: str) -> None:
     lowered = torch_schedule(name, 4, 8, 2).pipeline_order_with_comms

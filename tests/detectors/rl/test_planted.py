@@ -34,7 +34,7 @@ PLANS = {
     "even": jobs.plan(),
     **OTHERS,
 }
-ATTEMPTS = 2
+ATTEMPTS = 3
 
 
 class Runs:

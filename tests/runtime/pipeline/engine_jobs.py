@@ -72,7 +72,7 @@ def wrong(report: dict[str, Any], advice: str) -> list[str]:
             told.append(f"shares do not add up: {one['shares']}")
         if abs(one["replay_s"] / one["step_s"] - 1) > 0.05:
             told.append(f"replayed {one['replay_s']} for {one['step_s']}")
-    if abs(even["shares"]["imbalance"]) > 0.05 or slow["shares"]["imbalance"] < 0.12:
+    if abs(even["shares"]["imbalance"]) > 0.05 or slow["shares"]["imbalance"] < 0.08:
         told.append(f"imbalance of {even['shares']['imbalance']} and {slow['shares']['imbalance']}")
     blamed = [f for f in report["findings"] if f["ranks"]]
     # What disturbed the machine may be told, too, but not as large.

@@ -78,8 +78,6 @@ def test_schedules_are_recorded_and_unchanged(job: Job, chunks: int) -> None:
 
 @pytest.mark.slow
 def test_the_planted_head_is_told_with_its_line_and_cure(job: Job, chunks: int, tmp_path: Path) -> None:
-    if chunks > 1:
-        pytest.skip("waits of interleaved schedules are not told apart well enough")
     for number in attempts(2):
         job = job if number == 0 else job_in(tmp_path / "run", chunks)
         told = engine_jobs.wrong(job.report, "Split the layers ")

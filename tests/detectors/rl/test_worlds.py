@@ -1,0 +1,107 @@
+"""A loop whose rollouts and trainer are processes of their own, called by a driver: written with exact times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scalana import api
+from scalana.detectors.rl.account import RLAccount
+from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record.format import EVENT_BLOCKING, SPAN_TYPE
+from scalana.runtime.record.run_writer import RunWriter
+from scalana.runtime.record.writer import RecordWriter
+
+STEPS = 5
+SHORT_S, LONG_S, TRAIN_S = 0.1, 0.3, 0.2
+STEP_S = LONG_S + TRAIN_S
+_START_NS = 5_000_000_000
+_POST = 2
+_NS = 1_000_000_000
+
+
+class Process:
+    """Writes the record of one."""
+
+    def __init__(self, run: RunWriter, part: str, number: int) -> None:
+        meta = {"start_ns": _START_NS, "unix_ns": 10**18 + number, "rate_hz": 200, "part_source": "framework"}
+        self.record: RecordWriter = run.process("host", role="member", part=part, **meta)
+        self.record.thread(0, 1)
+        self.events = 0
+        self.since_s = 0.0
+
+    def call(self, operation: str, call: int, begin_s: float, end_s: float) -> None:
+        self.events += 1
+        flags = _POST if begin_s == end_s else EVENT_BLOCKING
+        begin, end = (_START_NS + round(each * _NS) for each in (begin_s, end_s))
+        self.record.event(self.events, BY_NAME[operation].code, begin, end - begin, seq=call, flags=flags)
+
+    def serve(self, call: int, begin_s: float, end_s: float, phase: str, tokens: int) -> None:
+        """Idle until it is called, then do something that is a phase."""
+        self.call("take", call, self.since_s, begin_s)
+        begin, length = _START_NS + round(begin_s * _NS), round((end_s - begin_s) * _NS)
+        lane = self.record.lane(thread=0)
+        self.record.span(SPAN_TYPE["phase"], phase, begin, length, lane=lane, attributes={"tokens": tokens})
+        if phase == "rollout":
+            self.record.span(
+                SPAN_TYPE["trajectory"],
+                "trajectory",
+                begin,
+                length,
+                lane=lane,
+                attributes={"tokens": tokens, "id": call},
+            )
+        self.call("reply", call, end_s, end_s)
+        self.since_s = end_s
+
+
+def write(folder: Path) -> None:
+    run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * STEP_S})
+    driver, trainer = Process(run, "driver", 0), Process(run, "Trainer", 1)
+    rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
+    for step in range(STEPS):
+        now, first = step * STEP_S, 1 + 3 * step
+        for number, rollout in enumerate(rollouts):
+            length_s = LONG_S if number else SHORT_S
+            driver.call("submit", first + number, now, now)
+            rollout.serve(first + number, now, now + length_s, "rollout", round(1000 * length_s))
+        generated, trained = now + LONG_S, now + STEP_S
+        for number in range(2):
+            driver.call("result", first + number, now, generated)
+        driver.call("submit", first + 2, generated, generated)
+        trainer.serve(first + 2, generated, trained, "update_actor", 400)
+        driver.call("result", first + 2, generated, trained)
+    for number, rollout in enumerate(rollouts):  # which wait to the end, and are told so
+        driver.call("submit", 900 + number, STEPS * STEP_S, STEPS * STEP_S)
+        rollout.call("take", 900 + number, rollout.since_s, STEPS * STEP_S)
+    for process in (driver, trainer, *rollouts):
+        process.record.end(_START_NS + round(STEPS * STEP_S * _NS), 0)
+        process.record.close()
+
+
+def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path) -> None:
+    write(tmp_path / "run")
+    report = api.analyze(tmp_path / "run")
+    names = report.ppg.run.names
+    assert [names.one(number) for number in range(4)] == ["Rollout 0", "Rollout 1", "the Trainer", "the driver"]
+    account = report.analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert len(account.step_s) == STEPS and account.step_s.tolist() == pytest.approx([STEP_S] * STEPS)
+    seconds = {key: float(row.sum()) / STEPS for key, row in zip(account.keys, account.seconds, strict=True)}
+    mean_s = (SHORT_S + LONG_S) / 2
+    expected = {
+        "generation": SHORT_S + LONG_S,
+        "training": TRAIN_S,
+        # The trainer waits for an average rollout in any case, and rollouts for the trainer.
+        "starvation": mean_s,
+        "pipeline": 2 * TRAIN_S,
+        # What the other rollout, and the trainer, wait for the long one.
+        "long-tail": (LONG_S - SHORT_S) + (LONG_S - mean_s),
+    }
+    told = {key: value for key, value in seconds.items() if value > 1e-3}
+    told["generation"] += told.pop("under-batched", 0.0)
+    assert told == {key: pytest.approx(value, rel=0.02) for key, value in expected.items()}
+    assert account.total_s == pytest.approx(3 * STEPS * STEP_S), "a driver without phases is not part of the whole"
+    (tail,) = [finding for finding in report.findings if finding.kind == "rl-long-tail"]
+    assert names.many(tail.ranks) == "Rollout 1"

@@ -1,0 +1,78 @@
+"""A finding whose work lies in waiting for data says so, and of which loader it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors import analyze
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.columns import Spans
+from scalana.report.finding_text import loading
+from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+RANKS, STEPS = 4, 20
+
+
+def spans_of(worked, workers):
+    """A span for each loading, of a loader of Pages with so many workers."""
+    rows = [row for row in worked if row[0] == "load"]
+    count = len(rows)
+    table = SpanTable(
+        lane=np.array([rank for _, rank, *_ in rows]),
+        type=np.full(count, SPAN_TYPE["data"]),
+        name=np.zeros(count, np.int64),
+        start_ns=np.array([round(start * 1e9) for *_, start, _ in rows]),
+        end_ns=np.array([round(end * 1e9) for *_, end in rows]),
+        first=2 * np.arange(count + 1),
+        key=np.tile([1, 2], count),
+        tag=np.tile([ATTRIBUTE_TEXT, 0], count),
+        value=np.tile([3, workers], count),
+        step=np.full(count, -1),
+        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
+        names=["DataLoader", "dataset", "workers", "Pages"],
+    )
+    return Spans(table, np.zeros(count, np.int64), np.full(count, -1))
+
+
+def first_finding(late, workers=0):
+    """Of a job whose rank 2 takes longer for one of two things."""
+    everyone = ("coll", "allreduce", list(range(RANKS)), -1)
+    program = [
+        [
+            action
+            for _ in range(STEPS)
+            for action in (
+                ("work", "load", 60.0 if rank == 2 and late == "load" else 5.0),
+                ("work", "compute", 60.0 if rank == 2 and late == "compute" else 10.0),
+                everyone,
+            )
+        ]
+        for rank in range(RANKS)
+    ]
+    worked = []
+    timeline, names = simulate(program, worked=worked)
+    psg = structure(names)
+    seconds = float(timeline.locations.end_s.max())
+    run = RunInfo(seconds=seconds, ranks=RANKS, calls_of_rank=[0] * RANKS, comm_s_of_rank=[0.0] * RANKS)
+    metrics = timeline_metrics(timeline, len(psg))
+    found = analyze(PPG(psg, timeline, metrics, run, spans_of(worked, workers))).findings[0]
+    assert (found.ranks, names[found.vertex]) == ([2], late)
+    return found
+
+
+def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
+    found = first_finding("load")
+    assert found.evidence["loading"] == {"dataset": "Pages", "workers": 0}
+    assert "num_workers" in found.advice
+    assert loading(found) == "It lies in waiting for data from a loader of Pages, which has no worker processes."
+    assert "prefetch_factor" in first_finding("load", workers=2).advice
+
+
+def test_computing_beside_a_loader_is_not_loading() -> None:
+    found = first_finding("compute")
+    assert "loading" not in found.evidence and loading(found) == "" and "num_workers" not in found.advice

@@ -1,0 +1,68 @@
+"""Real pools, queues and pipes: who makes the others wait is found on the other side of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalana import api
+from scalana.detectors.analysis import Analysis
+from tests.attempts import attempts
+from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.runtime import jobs
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = PROGRAMS / "remote_calls.py"
+
+
+def recorded(folder: Path, *case: str) -> tuple[Analysis, float]:
+    """What is said of a case, and how long it slept at its slow line."""
+    done = jobs.run([sys.executable, PROGRAM, *case], folder)
+    assert done.returncode == 0 and done.stderr == ""
+    return api.analyze(folder), float(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("case", "comment", "who", "waiting"),
+    [
+        # The main process, and the two other workers, which have nothing to do.
+        (("executor_slow_task",), "slow task", "worker", (3, 3)),
+        (("event_loop",), "slow task", "worker", (3, 3)),
+        # Two workers, which are there from the second of four rounds on.
+        (("executor_slow_driver",), "slow driver", "the main process", (1.5, 1.5)),
+        # A pool ends its workers as soon as it is left: it is not known that they waited up to then.
+        (("pool_map", "forkserver"), "slow task", "worker", (1, 3)),
+        (("pool_imap", "fork"), "slow task", "worker", (1, 3)),
+        (("queue_loader", "spawn"), "slow loader", "the loader", (1, 1)),
+        (("full_queue", "fork"), "slow writer", "the writer", (1, 1)),
+        (("pipes", "fork"), "slow environment", "env", (3, 3)),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_the_other_side_is_named(
+    case: tuple[str, ...], comment: str, who: str, waiting: tuple[float, float], tmp_path: Path
+) -> None:
+    least, most = waiting
+    for attempt in attempts(2):
+        analysis, slept = recorded(tmp_path / str(attempt), *case)
+        finding = analysis.findings[0]
+        assert (Path(finding.file).name, finding.line) == (PROGRAM.name, line_of(PROGRAM, comment))
+        assert analysis.ppg.run.names.many(finding.ranks).startswith(who)
+        assert not [note for note in analysis.ppg.run.notes if "recorded" in note]
+        assert not [warning for warning in analysis.warnings if "killed" in warning]
+        if 0.75 * least * slept <= finding.lost_s <= 1.25 * most * slept + 0.3:
+            assert 0.6 * slept <= finding.saving_s <= 1.1 * slept
+            break
+    else:
+        pytest.fail(f"{finding.lost_s} s are told, and not {waiting} times {slept} s")
+
+
+def test_a_balanced_pool_has_no_finding(tmp_path: Path) -> None:
+    for attempt in attempts(2):
+        analysis, _ = recorded(tmp_path / str(attempt), "executor_balanced")
+        if not analysis.findings:
+            break
+    assert [(f.file, f.line, f.lost_s) for f in analysis.findings] == []

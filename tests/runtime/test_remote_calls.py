@@ -1,0 +1,71 @@
+"""Recording pools, queues and pipes changes nothing that a program sees, and what is not where it was is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from scalana.runtime import session
+from scalana.runtime.remote import calls, futures, pools, queues
+
+from . import jobs
+
+PROGRAM = jobs.PROGRAMS / "remote_everything.py"
+
+
+@pytest.mark.slow
+def test_a_recorded_program_does_the_same(tmp_path: Path) -> None:
+    """Also where it waits in vain, hands over what fails, and leaves processes behind."""
+    plain, *recorded = (
+        jobs.run([sys.executable, PROGRAM, method], record)
+        for method, record in (("fork", None), ("fork", tmp_path / "fork"), ("forkserver", tmp_path / "server"))
+    )
+    assert plain.returncode == 7
+    for done in recorded:
+        assert (done.returncode, done.stdout) == (7, plain.stdout)
+    assert recorded[0].stderr == plain.stderr
+    for folder in ("fork", "server"):
+        records = jobs.records(tmp_path / folder)
+        assert {note for record in records for note in record.notes} == set()
+        parts = {record.meta.get("part") for record in records}
+        assert {"main process", "worker", "echo"} <= parts
+
+
+@pytest.mark.parametrize(
+    ("patch", "module"),
+    [
+        (futures.patch_pools, SimpleNamespace(__name__="process", ProcessPoolExecutor=type("Pool", (), {}))),
+        (pools.patch, SimpleNamespace(
+            __name__="pool", Pool=type("Pool", (), {}), ApplyResult=type("Result", (), {}), TimeoutError=OSError,
+            IMapIterator=type("Iterator", (), {}), IMapUnorderedIterator=type("Iterator", (), {}),
+        )),
+        (queues.patch_queues, SimpleNamespace(
+            __name__="queues", Queue=type("Queue", (), {}), JoinableQueue=type("Queue", (), {}),
+            SimpleQueue=type("Queue", (), {}),
+        )),
+    ],
+)  # fmt: skip
+def test_what_is_not_where_it_was_is_a_note(patch, module, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    notes: list[str] = []
+    monkeypatch.setattr(session, "note", notes.append)
+    patch(module)
+    assert notes and all("recorded" in note for note in notes)
+
+
+def test_nothing_happens_where_nothing_is_recorded() -> None:
+    assert calls.idle() == calls.wait() == calls.expect() == 0
+    calls.submit(1)
+    calls.reply(1)
+    calls.took(1, 2)
+    calls.got(0, 1)
+    assert calls.moment() is None
+
+
+def test_ids_are_positive_and_apart() -> None:
+    ids = {calls.mixed(calls.id_of(b"pool"), number, piece) for number in range(100) for piece in range(100)}
+    assert len(ids) == 10_000 and all(0 < one < 1 << 63 for one in ids)
+    assert calls.id_of(b"a") != calls.id_of(b"b")
+    assert len({calls.new_id() for _ in range(1000)}) == 1000
