@@ -31,6 +31,7 @@ def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
     spans, calls = ppg.spans, ppg.timeline.calls
     modules = [row for row in rows if spans.attributes(row).get("kind") == "module"]
     rows = [row for row in rows if row not in modules]
+    rows = [row for row in rows if spans.table.step[row] < 3]  # the last step's may not have come when the record ends
     names = Counter((int(spans.table.step[row]), spans.names[spans.table.name[row]]) for row in rows)
     # The broadcast of step 2 is launched while a graph is captured.
     assert names == {

@@ -25,8 +25,9 @@ JOB = jobs.ROOT / "tests" / "tools" / "pipeline_job.py"
 def as_rows(actions: Actions) -> ActionRows:
     """The actions as the diagnosis of pipelines takes them."""
     there = {column.name: getattr(actions, column.name, None) for column in fields(ActionRows)}
-    assert [name for name, column in there.items() if column is None] == ["sent_s"]  # of the messages
-    return ActionRows(*(column for column in there.values() if column is not None))
+    # Of the messages, of loaders of data, of reductions.
+    assert [name for name, column in there.items() if column is None] == ["sent_s", "data_s", "gradients_s"]
+    return ActionRows(**{name: column for name, column in there.items() if column is not None})
 
 
 def as_between(runs: ScheduleRuns) -> Between:
