@@ -184,8 +184,7 @@ def test_threads_that_live_for_a_step_are_seen(mpi: Mpi) -> None:
         pytest.skip("the kernel takes no samples for this user")
     others = [index for index, thread in record.threads.items() if not thread.is_main]
     seen_s = np.asarray(record.samples.cpu_us)[np.isin(record.samples.thread, others)].sum() / 1e6
-    # Two thirds where the cores are free, 0.36 to 0.44 with four more programs on two cores: the sampler comes later then.
-    # Without looking for new threads often it is next to nothing.
+    # Two thirds where the cores are free, 0.36 to 0.44 with four more programs on two cores: the sampler comes later.
     assert 0.25 * 120 * 0.012 < seen_s < 1.1 * 120 * 0.012
     first = scalana.analyze(folder).findings[0]
     assert first.line in lines_of("short_threads.c", "/* slow */") and first.ranks == [1]
