@@ -66,7 +66,7 @@ class ProcessNames:
         >>> names.many([1, 2, 4])
         'rollout 0, 1 and trainer 1'
         >>> names.many([1, 2], 5)
-        'all 2 of rollout'
+        'all 2 rollout processes'
         """
         ordered = sorted(set(processes))
         if not ordered:
@@ -83,7 +83,7 @@ class ProcessNames:
             if len(mine) == 1:
                 parts.append(self.one(mine[0]))
             elif total and len(mine) == self._total.get(role):
-                parts.append(f"all {len(mine)} of {role}")
+                parts.append(f"all {len(mine)} {role} processes")
             else:
                 parts.append(f"{role} {numbers(sorted(self.number_of(process) for process in mine))}")
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

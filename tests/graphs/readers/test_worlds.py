@@ -212,7 +212,7 @@ def test_names_of_many() -> None:
     names = ProcessNames(("driver", *("rollout",) * 4, "trainer", "trainer"), (-1, 0, 1, 2, 3, 0, 1))
     assert names.many(range(7), 7) == "all 7 processes"
     assert names.many([0, 1, 2, 4]) == "the driver and rollout 0, 1, 3"
-    assert names.many([1, 2, 3, 4, 6], 7) == "all 4 of rollout and trainer 1"
+    assert names.many([1, 2, 3, 4, 6], 7) == "all 4 rollout processes and trainer 1"
     assert names.many([]) == "no process" and ProcessNames().many([]) == "no rank"
 
 
