@@ -14,6 +14,8 @@ from scalana.graphs.structure.psg import VertexKind
 
 from . import jobs
 
+pytestmark = pytest.mark.slow
+
 WAYS = ("plain", "checkpointed", "hooked", "replicated", "sharded", "compiled")
 
 
