@@ -28,10 +28,7 @@ class Patches:
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
-        wrapper = make(original)
-        functools.update_wrapper(wrapper, original)
-        _call_alike(wrapper, original)
-        setattr(owner, name, wrapper)
+        setattr(owner, name, _wrapped(original, make))
 
     def wrap_item(
         self, table: dict[Any, Any], key: Any, name: str, make: Callable[[Function], Function], recorded: str
@@ -41,9 +38,7 @@ class Patches:
         if not callable(original):
             session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
             return
-        wrapper = make(original)
-        functools.update_wrapper(wrapper, original)
-        table[key] = wrapper
+        table[key] = _wrapped(original, make)
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
@@ -59,9 +54,12 @@ class Patches:
             self.failed(what, failure)
 
 
-def _call_alike(wrapper: Any, original: Any) -> None:
-    """Give the code of a wrapper the name of what it wraps, by which its frames are told in reports."""
+def _wrapped(original: Function, make: Callable[[Function], Function]) -> Function:
+    """A wrapper that looks like what it wraps; its code has that name, too, by which its frames are told in reports."""
+    wrapper = make(original)
+    functools.update_wrapper(wrapper, original)
     code = getattr(wrapper, "__code__", None)
     if code is not None and hasattr(original, "__qualname__"):
         qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
-        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)
+        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)  # type: ignore[attr-defined]
+    return wrapper

@@ -34,6 +34,12 @@ def test_a_wrapper_goes_by_the_name_of_what_it_wraps() -> None:
     assert library.load.__code__.co_name == "load"
 
 
+def test_so_does_one_in_a_table() -> None:
+    table: dict[str, Any] = {"load": Loader.load}
+    Patches("library").wrap_item(table, "load", "load", lambda inner: lambda *args: inner(*args), "loads")
+    assert table["load"] is not Loader.load and table["load"](Loader(), 3) == (3, "load")
+
+
 def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
     monkeypatch.setattr(session, "note", notes.append)
