@@ -21,6 +21,7 @@ from scalana.detectors.rollup.call_sites import called_in_loop
 from scalana.detectors.rollup.library_calls import LARGE, MOST, PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.arrays.hashing import distinct, number_columns
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -97,11 +98,17 @@ def _join_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, 
     """Join the parts of a library's call that are one cause: where :func:`.library_calls.settled` has them stand."""
     ranks = int(rank.max(initial=-1)) + 1
     own = [candidate for candidate in candidates if candidate.code_location.kind == TargetKind.OWN]
+    calls = {
+        whole_call(candidate.code_location.vertex, psg)
+        for candidate in own
+        if library_place(candidate.code_location.vertex, psg) is not None
+    }
+    own = [candidate for candidate in own if whole_call(candidate.code_location.vertex, psg) in calls]
     held = [
         PartSeconds(
             candidate.code_location.vertex,
             candidate.ranks,
-            np.bincount(rank[candidate.entries], weights=table.seconds[candidate.entries], minlength=ranks),
+            weighted_count(rank[candidate.entries], table.seconds[candidate.entries], ranks),
         )
         for candidate in own
     ]
