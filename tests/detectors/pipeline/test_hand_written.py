@@ -31,6 +31,7 @@ from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.simulator import simulate
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
+from tests.tools.fork_server import launcher
 
 ROOT = Path(__file__).parents[3]
 JOB = ROOT / "tests" / "tools" / "messages_job.py"
@@ -257,8 +258,7 @@ def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
 
 def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
     pytest.importorskip("torch")
-    launcher = [sys.executable, str(ROOT / "tests" / "tools" / "forked.py"), str(ranks)]
-    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), *options]
+    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher(ranks), str(JOB), *options]
     subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
     return found
