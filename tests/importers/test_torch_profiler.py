@@ -8,9 +8,10 @@ import pytest
 
 import scalana
 from scalana.importers.registry import import_traces
+from tests.needs import torch_or_skip
 from tests.runtime.jobs import forked
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).parent / "programs"
 LINES = (PROGRAMS / "profiled.py").read_text().splitlines()

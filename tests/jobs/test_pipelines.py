@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.attempts import attempts
+from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def report(tmp_path: Path, *options: str) -> dict[str, Any]:
     """The JSON report of a job."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     tmp_path.mkdir(exist_ok=True)
     folder = tmp_path / "run"
     job = [*launcher(4), str(JOB), "--steps", "3"]
@@ -63,7 +64,7 @@ def test_a_planted_cause_is_told_with_its_rank_and_line(
 
 def test_a_slow_replica_is_told_to_be_what_the_other_waits_for(tmp_path: Path) -> None:
     """Two pipelines of two stages whose gradients DDP reduces in the last backward."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     told: list[Any] = []
     for number in attempts(2):
         folder = tmp_path / str(number)

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from scalana import api
+from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
 
 from .planted import SAMPLES, Sample, read_samples
@@ -115,7 +116,7 @@ Record = Callable[..., Recording]
 @pytest.fixture(scope="session")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """``record(sample, fix=False, attempt=0)`` runs a sample, or gives what that attempt gave the first time."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     kept = os.environ.get("SAMPLES_RUNS")
     runs = Path(kept).resolve() if kept else tmp_path_factory.mktemp("runs")
     runs.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ import pytest
 
 import scalana
 from scalana.detectors.finding import Finding
+from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import one_mpi
 from tests.tools.fork_server import launcher
 
@@ -56,7 +57,7 @@ CASES = ("pause", "clock", "gate", "partial", "lambda"), ("log", "dot", "kernel"
 
 @pytest.mark.parametrize("cases", CASES, ids=" ".join)
 def test_in_python(cases: tuple[str, ...], tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     path, run = PROGRAMS / "helpers.py", tmp_path / "run"
     launched = [*launcher(RANKS), str(path), *cases]
     done = command("run", "--no-report", "-o", str(run), "--", *launched)

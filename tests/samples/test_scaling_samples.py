@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 from tests.attempts import attempts
+from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import one_mpi
 from tests.tools.fork_server import launcher
 
@@ -83,7 +84,7 @@ class Comparison:
         if (folder / "run.json").is_file():
             return folder
         if self.sample.path.suffix == ".py":
-            pytest.importorskip("torch")
+            torch_or_skip()
             command = [*launcher(ranks), str(self.sample.path)]
             done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
             assert done.returncode == 0, done.stderr

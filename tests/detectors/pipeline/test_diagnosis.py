@@ -16,6 +16,7 @@ from scalana.detectors.pipeline.lowering import ENGINES, torch_engine, variant
 from scalana.detectors.pipeline.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.truth import read_truth
+from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
 
 MS = 1e-3
@@ -98,7 +99,7 @@ def test_other_schedules_are_run_by_the_engine_that_would_run_them() -> None:
 def test_a_cause_planted_into_a_real_job_is_found(
     schedule: str, planted: list[str], share: str, stage: int | None, tmp_path: Path
 ) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     options = ["--schedule", schedule, "--steps", "2", "--truth", str(tmp_path / "truth.json"), *planted]
     subprocess.run([*launcher(4), str(JOB), *options], check=True, capture_output=True, timeout=120)
     rows, between = read_truth(tmp_path / "truth.json")

@@ -30,6 +30,7 @@ from tests.attempts import attempts
 from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.simulator import simulate
+from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
 from tests.tools.fork_server import launcher
 
@@ -257,7 +258,7 @@ def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
 
 
 def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
-    pytest.importorskip("torch")
+    torch_or_skip()
     command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher(ranks), str(JOB), *options]
     subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())

@@ -13,10 +13,11 @@ from scalana.detectors.pipeline.measured import ActionRows, Between
 from scalana.graphs.spans.actions import Actions, ScheduleRuns
 from tests.detectors.pipeline.truth import read_truth
 from tests.graphs.runs import build
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.tools.fork_server import launcher
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 JOB = jobs.ROOT / "tests" / "tools" / "pipeline_job.py"
