@@ -21,6 +21,8 @@ ENGINES := megatron deepspeed torchtitan
 ENGINE_BUILD := build/pipeline
 # What jobs ask the tool to compile for their MPI and their torch: once for all tests, and not in anybody's home.
 export SCALANA_CACHE := $(CURDIR)/build/cache
+# Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray kernels test quick quick-tests check lint mypy pytest demo picture clean
 

@@ -1,12 +1,16 @@
-"""The order of the tests, the signals that their programs begin with, and which tests needed a second attempt."""
+"""The order of the tests, what their programs begin with, and which tests needed a second attempt."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 
 from .attempts import pytest_runtest_protocol, pytest_terminal_summary
+from .tools import fork_server
 
 __all__ = ["pytest_runtest_protocol", "pytest_terminal_summary"]
 """Hooks that stand elsewhere."""
@@ -22,6 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
+    if fork_server.VARIABLE not in os.environ:  # otherwise these are the tests of one of several processes
+        os.environ[fork_server.VARIABLE] = tempfile.mkdtemp(prefix="scalana-servers-")
+        os.environ[fork_server.OWNER] = str(os.getpid())
     # A shell without job control starts what it leaves in the background with these ignored, and programs inherit that.
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -29,3 +36,8 @@ def pytest_configure() -> None:
     # So does `nohup` with this one. What has a handler here is no more ignored by programs, and does not end the tests.
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+def pytest_unconfigure() -> None:
+    if os.environ.get(fork_server.OWNER) == str(os.getpid()):
+        shutil.rmtree(os.environ.pop(fork_server.VARIABLE), ignore_errors=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.attempts import attempts
+from tests.needs import torch_or_skip
 from tests.samples.planted import read_sample
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,7 +101,7 @@ def test_the_command_says_what_it_can_do(installed: Path, tmp_path: Path) -> Non
 
 
 def test_the_demo_finds_the_planted_line(sdist: Path, installed: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     sample = read_sample(sdist / "samples" / "slow_augmentation.py")
     (fault,) = sample.faults
     launch = [installed, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", sample.ranks, sample.path]

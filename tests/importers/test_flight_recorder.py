@@ -14,6 +14,7 @@ from scalana.importers.errors import TraceError
 from scalana.importers.files import TraceFile
 from scalana.importers.flight_dump import read
 from scalana.importers.registry import import_traces
+from tests.needs import torch_or_skip
 from tests.runtime.jobs import forked
 from tests.tools.flight_dumps import MS, FlightJob
 
@@ -137,7 +138,7 @@ def test_dumps_and_traces_do_not_make_one_run(tmp_path):
 
 @pytest.mark.slow
 def test_a_dump_that_torch_makes_of_a_job_that_hangs(tmp_path):
-    pytest.importorskip("torch")
+    torch_or_skip()
     program = PROGRAMS / "stuck.py"
     forked(2, str(program), tmp_path, extra={"TORCH_FR_BUFFER_SIZE": "200"})
     report = run_of(tmp_path, tmp_path / "out")

@@ -8,9 +8,10 @@ import pytest
 
 import scalana
 from scalana.importers.registry import import_traces
-from tests.runtime.jobs import torchrun
+from tests.needs import torch_or_skip
+from tests.runtime.jobs import forked
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).parent / "programs"
 LINES = (PROGRAMS / "profiled.py").read_text().splitlines()
@@ -19,7 +20,7 @@ LINES = (PROGRAMS / "profiled.py").read_text().splitlines()
 def first_finding(folder, *options):
     """Of a job with the planted fault."""
     (folder / "traces").mkdir()
-    done = torchrun(4, str(PROGRAMS / "profiled.py"), folder / "traces", *options)
+    done = forked(4, str(PROGRAMS / "profiled.py"), folder / "traces", *options)
     assert done.returncode == 0, done.stderr
     import_traces([str(folder / "traces")], str(folder / "run"), str(PROGRAMS))
     report = scalana.analyze(folder / "run")

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from scalana import api
+from tests.needs import torch_or_skip
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"

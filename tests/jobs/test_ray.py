@@ -13,10 +13,11 @@ import pytest
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
 from tests.jobs.test_launching import PROGRAMS, ROOT, environment, line_of
+from tests.needs import torch_or_skip
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 RAY = ROOT / "build" / "ray" / "site-packages"
 PROGRAM = PROGRAMS / "ray_loop.py"

@@ -12,10 +12,11 @@ import pytest
 
 from scalana import api
 from tests.jobs.test_launching import PROGRAMS, ROOT, environment, free_port, line_of
+from tests.needs import torch_or_skip
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 PROGRAM = PROGRAMS / "two_worlds.py"
 SCRIPT = """

@@ -12,6 +12,7 @@ from pathlib import Path
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import ProcessRecord
+from tests.tools.fork_server import launcher
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOTSTRAP = ROOT / "runtime" / "bootstrap"
@@ -70,17 +71,16 @@ def torchrun(
     ranks: int, program: str, *arguments: str | Path, record: Path | None = None, **options: object
 ) -> subprocess.CompletedProcess[str]:
     """Run one of the programs on some ranks."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}"]
-    launcher += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    return run([*launcher, PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
+    words = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}"]
+    words += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
+    return run([*words, PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
 
 
 def forked(
     ranks: int, program: str, *arguments: str | Path, record: Path | None = None, **options: object
 ) -> subprocess.CompletedProcess[str]:
     """The same with ranks that are forked from a process which has imported torch: for a third of the CPU time."""
-    launcher = [sys.executable, ROOT / "tests" / "tools" / "forked.py", str(ranks)]
-    return run([*launcher, PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
+    return run([*launcher(ranks), PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
 
 
 def records(folder: Path) -> list[ProcessRecord]:

@@ -135,7 +135,7 @@ def test_a_sampler_that_loses_its_core_while_it_reads(tmp_path: Path) -> None:
 
 
 def test_threads_and_code_that_come_and_go_under_sanitizers(tmp_path: Path) -> None:
-    """Churn for long with the address and undefined-behaviour sanitizers watching."""
+    """Churn for ``SCALANA_CHURN_SECONDS``, with the address and undefined-behaviour sanitizers watching."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc's sanitizers")
@@ -144,7 +144,7 @@ def test_threads_and_code_that_come_and_go_under_sanitizers(tmp_path: Path) -> N
     if not os.path.isabs(library):
         pytest.skip("needs gcc's address sanitizer")
     core = build_core(tmp_path / "build", {"SCALANA_SANITIZE": "address,undefined"})
-    seconds = int(os.environ.get("SCALANA_CHURN_SECONDS", "40"))
+    seconds = int(os.environ.get("SCALANA_CHURN_SECONDS", "20"))
     record = recorded(
         CHURN.format(seconds=seconds),
         tmp_path,

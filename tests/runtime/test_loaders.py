@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from scalana.graphs.readers.run_folder import RunFolder
+from tests.needs import torch_or_skip
 
 from . import jobs
 from .test_spans import told
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 
 PROGRAM = """

@@ -8,6 +8,7 @@ import pytest
 
 from scalana.runtime.profile import profile
 from scalana.runtime.record.format import REGION, STEP, ProcessRecord
+from tests.needs import torch_or_skip
 
 from . import jobs
 
@@ -132,7 +133,7 @@ def test_profile_says_when_the_folder_cannot_be_made(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_profile_in_the_midst_of_a_torch_job_sees_its_communication(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     done = jobs.forked(2, "profiled_part.py", tmp_path / "run", extra={"PYTHONPATH": str(jobs.ROOT)})
     assert done.returncode == 0, done.stderr
     for record in jobs.ranks(tmp_path / "run"):
@@ -143,7 +144,7 @@ def test_profile_in_the_midst_of_a_torch_job_sees_its_communication(tmp_path: Pa
 
 @pytest.mark.slow
 def test_optimizers_mark_steps_by_themselves(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     code = """
 import torch
 weight = torch.nn.Parameter(torch.ones(2))
@@ -160,7 +161,7 @@ for _ in range(4):
 
 @pytest.mark.slow
 def test_each_recording_has_the_steps_of_its_own_first_optimizer(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     code = """
 import scalana, torch
 for folder in ("one", "two"):

@@ -13,11 +13,12 @@ import pytest
 from scalana.graphs.readers.rank_selection import choose_records
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import build as torch_build
+from tests.needs import torch_or_skip
 from tests.tools.torch_kernels import provide
 
 from . import jobs
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 
 OURS = Path(torch_build.__file__).resolve().parent

@@ -9,9 +9,10 @@ import pytest
 
 import scalana
 from scalana.runtime.record.format import SPAN_TYPE
+from tests.needs import torch_or_skip
 from tests.runtime.jobs import PROGRAMS, ROOT, run
 
-torch = pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 
 
@@ -64,8 +65,9 @@ def test_actions_of_a_pipeline_are_marked(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_marks_on_a_gpu(tmp_path):
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("needs a GPU")
     ppg, rows = spans_of(tmp_path, "device_gpu.py")
     spans = ppg.spans
     steps = spans.rows("step")

@@ -21,11 +21,12 @@ from typing import Any
 import pytest
 
 from scalana import api
+from tests.needs import torch_or_skip
+from tests.tools.fork_server import launcher
 
 from .planted import SAMPLES, Sample, read_samples
 
 ROOT = SAMPLES.parent
-FORKED_LAUNCHER = ROOT / "tests" / "tools" / "forked.py"
 LIMIT_S = 60
 """Many times what a sample takes; what takes longer hangs."""
 
@@ -106,7 +107,7 @@ def is_forked(sample: Sample) -> bool:
 
 def launch(sample: Sample) -> tuple[str, ...]:
     """The command before the program's name."""
-    return (sys.executable, str(FORKED_LAUNCHER), str(sample.ranks)) if is_forked(sample) else sample.launch
+    return tuple(launcher(sample.ranks)) if is_forked(sample) else sample.launch
 
 
 Record = Callable[..., Recording]
@@ -115,7 +116,7 @@ Record = Callable[..., Recording]
 @pytest.fixture(scope="session")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """``record(sample, fix=False, attempt=0)`` runs a sample, or gives what that attempt gave the first time."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     kept = os.environ.get("SAMPLES_RUNS")
     runs = Path(kept).resolve() if kept else tmp_path_factory.mktemp("runs")
     runs.mkdir(parents=True, exist_ok=True)
@@ -124,10 +125,10 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     def folder(sample: Sample, fix: bool, attempt: int) -> Path:
         return runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
 
-    def begin(sample: Sample, fix: bool, attempt: int, **variables: str) -> subprocess.Popen[str]:
+    def begin(sample: Sample, fix: bool, attempt: int) -> subprocess.Popen[str]:
         command = [*launch(sample), str(sample.path), *(["--fix"] if fix else [])]
         into = str(folder(sample, fix, attempt))
-        return start("run", "--no-report", "-o", into, "--", *command, **variables)
+        return start("run", "--no-report", "-o", into, "--", *command)
 
     def end(sample: Sample, fix: bool, attempt: int, process: subprocess.Popen[str]) -> None:
         try:
@@ -140,19 +141,9 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
                 outcome = f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         seen[sample.path, fix, attempt] = outcome
 
-    def run_both(sample: Sample) -> None:
-        """The sample and, after it, the sample without its fault. Both import at the same time, before either runs."""
-        ready, over = (runs / f"{sample.name}.{what}" for what in ("ready", "over"))
-        fixed = begin(sample, True, 0, FORKED_READY=str(ready), FORKED_AFTER=str(over))
-        end(sample, False, 0, begin(sample, False, 0, FORKED_AFTER=str(ready)))
-        over.touch()
-        end(sample, True, 0, fixed)
-
     def once(sample: Sample, fix: bool = False, attempt: int = 0) -> Recording:
         key = (sample.path, fix, attempt)
-        if key not in seen and attempt == 0 and sample.faults and is_forked(sample):
-            run_both(sample)
-        elif key not in seen:
+        if key not in seen:
             end(sample, fix, attempt, begin(sample, fix, attempt))
         recording = seen[key]
         if isinstance(recording, str):

@@ -16,7 +16,7 @@ import pytest
 
 import scalana
 from tests.attempts import attempts
-from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
+from tests.runtime.mpi.conftest import MPIS, Mpi, mpi, named  # noqa: F401  (a fixture)
 
 from .planted import SAMPLES, header, marked_line
 
@@ -25,6 +25,8 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.*") if path.suffix in (".cpp
 ATTEMPTS = 3
 WITHIN, CROWDED_WITHIN = 0.1, 0.15
 """How far seconds may be off; the latter with more than two ranks to a core, where turns on the cores come on top."""
+WITH_STEPS = ("halo_corner.cpp", "balanced.cpp", "rows_columns.cpp")
+"""One has messages alone, one a collective of all, one collectives of rows and columns."""
 OFF_CPU = 0.2
 """Of a core; what only sleeps uses less."""
 pytestmark = pytest.mark.slow
@@ -97,6 +99,7 @@ def attempt(mpi: Mpi, name: str, words: list[str], ranks: int, fixes: bool, numb
     recorded = mpi.output
     (fault,) = HEADERS[name]["faults"]
     compare(outcome, name, fault, ranks, said(recorded, "planted"))
+    compare_steps(outcome, name)
     if fixes and outcome.report.findings:
         fixed = mpi.run(ranks, *words, "--fix")
         assert fixed.returncode == 0, fixed.stderr
@@ -132,8 +135,24 @@ def compare(outcome: Outcome, name: str, fault: dict[str, Any], ranks: int, plan
         outcome.holds(f"the advice says so: {found.advice}", says_so)
 
 
-@pytest.mark.parametrize("ranks", [4, 8])
-@pytest.mark.parametrize("name", FAULTY)
+def compare_steps(outcome: Outcome, name: str) -> None:
+    """Nobody marks steps: they are found by their communication, as many as the program makes; a task farm has none."""
+    steps = outcome.report.analysis.steps
+    if name in WITH_STEPS:
+        source = (FOLDER / name).read_text(encoding="utf-8")
+        (made,) = map(int, re.findall(r"for \(int step = 0; step < (\d+); step\+\+\)", source))
+        told = (steps.source, len(steps)) if steps is not None else None
+        outcome.equal("steps", told, ("communication", made))
+    elif name == "master_worker.cpp":
+        outcome.equal("steps", steps, None)
+
+
+CASES = [(folder, name, 4) for name in FAULTY for folder in MPIS]
+CASES += [(MPIS[number % len(MPIS)], name, 8) for number, name in enumerate(FAULTY)]
+"""Four ranks under each MPI, eight under one of them."""
+
+
+@pytest.mark.parametrize(("mpi", "name", "ranks"), CASES, indirect=["mpi"], ids=named)
 def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks: int) -> None:  # noqa: F811
     words = command(mpi, name, builds)
     wrong = []
@@ -149,10 +168,12 @@ def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks:
 def test_the_balanced_are_quiet(mpi: Mpi, builds: Path, name: str) -> None:  # noqa: F811
     words = command(mpi, name, builds)
     for number in attempts(ATTEMPTS):
-        report = scalana.analyze(mpi.record(8, *words, name=f"run{number}"))
-        if not report.findings:
+        outcome = Outcome(scalana.analyze(mpi.record(8, *words, name=f"run{number}")), WITHIN)
+        outcome.equal("findings", len(outcome.report.findings), 0)
+        compare_steps(outcome, name)
+        if not outcome.wrong:
             return
-    pytest.fail(report.to_text(), pytrace=False)
+    pytest.fail("\n".join([*outcome.wrong, outcome.report.to_text()]), pytrace=False)
 
 
 def test_there_are_programs() -> None:

@@ -4,16 +4,16 @@ itself where it is the cause. A recording holds a case after another."""
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import scalana
 from scalana.detectors.finding import Finding
-from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
+from tests.needs import torch_or_skip
+from tests.runtime.mpi.conftest import one_mpi
+from tests.tools.fork_server import launcher
 
-from .conftest import FORKED_LAUNCHER
 from .conftest import scalana as command
 from .planted import marked_line
 from .test_mpi_samples import as_python
@@ -57,16 +57,17 @@ CASES = ("pause", "clock", "gate", "partial", "lambda"), ("log", "dot", "kernel"
 
 @pytest.mark.parametrize("cases", CASES, ids=" ".join)
 def test_in_python(cases: tuple[str, ...], tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     path, run = PROGRAMS / "helpers.py", tmp_path / "run"
-    launched = [sys.executable, str(FORKED_LAUNCHER), str(RANKS), str(path), *cases]
+    launched = [*launcher(RANKS), str(path), *cases]
     done = command("run", "--no-report", "-o", str(run), "--", *launched)
     assert done.returncode == 0, done.stderr
     check(path, cases, scalana.analyze(run).findings)
 
 
 @pytest.mark.parametrize("optimised", ["-O1", "-O2"])
-def test_in_cpp(mpi: Mpi, optimised: str) -> None:  # noqa: F811
+def test_in_cpp(optimised: str, tmp_path: Path) -> None:
+    mpi = one_mpi(tmp_path)
     path = PROGRAMS / "helpers.cpp"
     program = mpi.compile(path, optimised)
     check(path, tuple(planted(path)), scalana.analyze(mpi.record(RANKS, program)).findings)

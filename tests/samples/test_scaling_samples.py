@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,11 @@ import jsonschema
 import pytest
 
 from tests.attempts import attempts
-from tests.runtime.mpi.conftest import Mpi, _folders
+from tests.needs import torch_or_skip
+from tests.runtime.mpi.conftest import one_mpi
+from tests.tools.fork_server import launcher
 
-from .conftest import FORKED_LAUNCHER, ROOT, scalana
+from .conftest import ROOT, scalana
 from .planted import SAMPLES, header, marked_line
 from .test_mpi_samples import as_python
 
@@ -69,14 +70,6 @@ def read(path: Path) -> ScalingSample:
 SCALING_SAMPLES = [read(path) for path in sorted(FOLDER.iterdir()) if path.suffix in (".py", ".cpp")]
 
 
-def mpi_of(work: Path) -> Mpi:
-    """The MPI to run with: one that yields where ranks outnumber cores (Open MPI), if there is any."""
-    found = [Mpi(folder, work) for folder in _folders()]
-    if not found:
-        pytest.skip("no MPI: put mpicc in PATH or name folders in SCALANA_TEST_MPI")
-    return max(found, key=lambda mpi: bool(mpi.options))
-
-
 @dataclass
 class Comparison:
     """Recordings of one sample, made when they are asked for."""
@@ -91,12 +84,12 @@ class Comparison:
         if (folder / "run.json").is_file():
             return folder
         if self.sample.path.suffix == ".py":
-            pytest.importorskip("torch")
-            command = [sys.executable, str(FORKED_LAUNCHER), str(ranks), str(self.sample.path)]
+            torch_or_skip()
+            command = [*launcher(ranks), str(self.sample.path)]
             done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
             assert done.returncode == 0, done.stderr
             return folder
-        mpi = mpi_of(self.runs)
+        mpi = one_mpi(self.runs)
         program = self.runs / self.sample.path.stem
         if not program.exists():
             mpi.compile(self.sample.path, name=program.name)

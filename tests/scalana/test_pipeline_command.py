@@ -21,6 +21,7 @@ from scalana.detectors.pipeline.schedules import BY_NAME
 from scalana.detectors.pipeline.torch_csv import parse_torch_csv
 from tests.attempts import attempts
 from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.needs import torch_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
 MS = 1e-3
@@ -138,7 +139,7 @@ def test_a_report_has_the_plan_among_its_what_ifs() -> None:
 
 @pytest.mark.slow
 def test_a_plan_carried_out_takes_what_was_predicted(file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     from scalana.verify.run import check_plan
 
     assert main(["pipeline", "plan", str(file), "-o", str(tmp_path / "plan"), "--budget", "1"]) == 0

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.scalana.command import ROOT, command
 
 SOURCE = """\
 import torch.distributed as dist
@@ -24,11 +24,8 @@ for batch in range(3):
 
 
 def psg(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``scalana psg`` in ``cwd``."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from scalana.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, "psg", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60
-    )
+    """Run ``scalana psg`` in ``cwd``, in this process."""
+    return command("psg", *arguments, cwd=cwd)
 
 
 def test_text_shows_loops_and_communication(tmp_path: Path) -> None:
@@ -53,7 +50,9 @@ def test_json_is_the_whole_graph(tmp_path: Path) -> None:
 def test_a_pipe_in_a_folder_is_no_file_to_read(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SOURCE)
     os.mkfifo(tmp_path / "pipe.py")
-    assert "comm allreduce" in psg(tmp_path, ".").stdout
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from scalana.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", code, "psg", "."]
+    assert "comm allreduce" in subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60).stdout
 
 
 def test_a_wrong_option_is_an_error_of_its_command(tmp_path: Path) -> None:

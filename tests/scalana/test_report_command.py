@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import scalana
+from tests.scalana.command import command
 from tests.scalana.recorded import PREPARE_LINE, REDUCE_LINE, STEPS, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,10 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``scalana report`` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "scalana", "report", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    """Run ``scalana report`` to its end, in this process."""
+    return command("report", *arguments)
 
 
 def test_json_names_the_planted_fault_and_follows_the_schema(folder: Path) -> None:
@@ -56,7 +55,8 @@ def test_times_add_up_to_ranks_times_seconds(folder: Path) -> None:
 
 
 def test_text_is_plain_in_a_pipe(folder: Path) -> None:
-    result = report(str(folder))
+    words = [sys.executable, "-m", "scalana", "report", str(folder)]
+    result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert f"job.py:{PREPARE_LINE}" in result.stdout and "rank 1" in result.stdout.lower()
     assert "\x1b" not in result.stdout and result.stderr == ""
@@ -93,8 +93,8 @@ def test_into_a_file(folder: Path, tmp_path: Path) -> None:
 
 
 def test_reader_that_goes_away(folder: Path) -> None:
-    command = f"{sys.executable} -m scalana report {folder} | true"
-    result = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    line = f"{sys.executable} -m scalana report {folder} | true"
+    result = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.stderr == ""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 import scalana
 from scalana.errors import RunDataError
+from tests.scalana.command import command
 from tests.scalana.recorded import PREPARE_LINE, REDUCE_LINE, STEPS, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,13 +29,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         share = 160 // ranks
         write_run(base / f"run-{ranks}", base / "job", (share + own, *[share] * (ranks - 1)))
     return [str(base / f"run-{ranks}") for ranks in ROOT_MS]
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``scalana`` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "scalana", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
 
 
 def test_scaling_json_has_sizes_models_and_a_prediction(folders: list[str]) -> None:

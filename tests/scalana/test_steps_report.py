@@ -16,6 +16,7 @@ import scalana
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.steps.periods import Periods
 from scalana.report import names, steps, text
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.examples import late_rank
 from tests.scalana.recorded import PREPARE_LINE, STEPS, write_run
@@ -140,7 +141,7 @@ def test_when(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("marked", [True, False], ids=["marked", "plain"])
 def test_a_program_that_marks_steps_and_regions_and_the_same_without(tmp_path: Path, marked: bool) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     arguments = [] if marked else ["plain"]
     done = jobs.forked(2, "steps_and_regions.py", *arguments, record=tmp_path / "run", extra={"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr

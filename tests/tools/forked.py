@@ -5,8 +5,7 @@ every rank take to import torch::
 
     python tests/tools/forked.py RANKS PROGRAM [ARGUMENTS]
 
-When it has imported what it needs it makes the file ``FORKED_READY``, and waits until there is the file
-``FORKED_AFTER``, where these are set: the next job can be ready when one ends.
+:mod:`tests.tools.fork_server` imports torch but once for many jobs.
 """
 
 from __future__ import annotations
@@ -15,15 +14,18 @@ import ctypes
 import gc
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LARGE = {
     "DistributedDataParallel": "torch._dynamo",
@@ -54,15 +56,6 @@ def keep_groups() -> None:
     torch.distributed.destroy_process_group = keeping
 
 
-def take_turn() -> None:
-    """Say that all is ready, and wait for the turn of this job."""
-    if ready := os.environ.get("FORKED_READY"):
-        Path(ready).touch()
-    after = os.environ.get("FORKED_AFTER")
-    while after and not os.path.exists(after):
-        time.sleep(0.02)
-
-
 def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks),
@@ -75,26 +68,38 @@ def rank_main(rank: int, ranks: int, port: int, arguments: list[str]) -> None:
     runpy.run_path(arguments[0], run_name="__main__")
 
 
-def wait_for(children: set[int]) -> int:
-    """Waits for all ranks, or ends them when one fails. The exit code: that of the first that fails, or 0."""
+def wait_for(children: set[int], client: socket.socket | None) -> int:
+    """Waits for all ranks, or ends them when one fails or nobody waits for them. The exit code: that of the first that
+    fails, or 0."""
     failed = 0
-    while children:
-        child, status = os.wait()
-        children.discard(child)
-        if status and not failed:
-            failed = abs(os.waitstatus_to_exitcode(status))
-            for other in children:
-                os.kill(other, signal.SIGTERM)
+    ends = {os.pidfd_open(child): child for child in children}
+    while ends:
+        ready, _, _ = select.select([*ends, *([client] if client else [])], [], [])
+        if client in ready:  # it has nothing to say, so it has gone
+            client, failed = None, failed or 1
+            end(ends.values())
+        for descriptor in set(ready) & ends.keys():
+            _, status = os.waitpid(ends.pop(descriptor), 0)
+            os.close(descriptor)
+            if status and not failed:
+                failed = abs(os.waitstatus_to_exitcode(status))
+                end(ends.values())
     return failed
 
 
-def main() -> None:
+def end(processes: Iterable[int]) -> None:
+    for process in processes:
+        os.kill(process, signal.SIGTERM)
+
+
+def run(client: socket.socket | None = None) -> None:
+    """Runs the job of the command line, and exits as it does; tells the client how, which may await this process' end
+    by that of the connection."""
     ranks, arguments = int(sys.argv[1]), sys.argv[2:]
     text = Path(arguments[0]).read_text(encoding="utf-8")
     for word, module in LARGE.items():
         if word in text:
             import_module(module)
-    take_turn()
     gc.freeze()  # at their ends ranks would go through, and so copy, all that torch has made
     listener = socket.create_server(("127.0.0.1", 0))
     port = int(listener.getsockname()[1])
@@ -103,6 +108,8 @@ def main() -> None:
         child = os.fork()
         if not child:
             listener.close()
+            if client is not None:
+                client.close()
             # To end as any program does, with the interpreter: not by os._exit, as a process of multiprocessing.
             return rank_main(rank, ranks, port, arguments)
         children.add(child)
@@ -110,10 +117,12 @@ def main() -> None:
     store = torch.distributed.TCPStore(
         "127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach()
     )
-    failed = wait_for(children)
+    failed = wait_for(children, client)
     del store
+    if client is not None:
+        client.sendall(failed.to_bytes(4, "big"))
     sys.exit(failed)
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,8 @@ from scalana.detectors.pipeline.lowering import ENGINES, torch_engine, variant
 from scalana.detectors.pipeline.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.truth import read_truth
+from tests.needs import torch_or_skip
+from tests.tools.fork_server import launcher
 
 MS = 1e-3
 JOB = Path(__file__).parents[2] / "tools" / "pipeline_job.py"
@@ -98,10 +99,9 @@ def test_other_schedules_are_run_by_the_engine_that_would_run_them() -> None:
 def test_a_cause_planted_into_a_real_job_is_found(
     schedule: str, planted: list[str], share: str, stage: int | None, tmp_path: Path
 ) -> None:
-    pytest.importorskip("torch")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
+    torch_or_skip()
     options = ["--schedule", schedule, "--steps", "2", "--truth", str(tmp_path / "truth.json"), *planted]
-    subprocess.run([*launcher, str(JOB), *options], check=True, capture_output=True, timeout=120)
+    subprocess.run([*launcher(4), str(JOB), *options], check=True, capture_output=True, timeout=120)
     rows, between = read_truth(tmp_path / "truth.json")
     found = diagnose(rows, torch_engine(schedule), between)
     assert found.schedule == {"ZBVZeroBubble": "ZBV"}.get(schedule, schedule)

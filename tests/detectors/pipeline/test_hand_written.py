@@ -30,7 +30,9 @@ from tests.attempts import attempts
 from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.simulator import simulate
+from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
+from tests.tools.fork_server import launcher
 
 ROOT = Path(__file__).parents[3]
 JOB = ROOT / "tests" / "tools" / "messages_job.py"
@@ -256,9 +258,8 @@ def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
 
 
 def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
-    pytest.importorskip("torch")
-    launcher = [sys.executable, str(ROOT / "tests" / "tools" / "forked.py"), str(ranks)]
-    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), *options]
+    torch_or_skip()
+    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher(ranks), str(JOB), *options]
     subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any
 from scalana import api
 from scalana.detectors.finding import Finding
 from scalana.detectors.rl.account import RLAccount
+from tests.tools.fork_server import launcher
 
 from ...tools.rl_job import Plan
 
@@ -191,11 +191,10 @@ def record(plans: dict[str, Plan], folder: Path) -> dict[str, Recorded]:
             part.mkdir(exist_ok=True)
             each.dump(part / f"{name}.json")
             made[repr(each)] = Recorded(part / name, each)
-    launcher, job = (ROOT / "tests" / "tools" / name for name in ("forked.py", "rl_job.py"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     running = [
         subprocess.Popen(
-            [sys.executable, str(launcher), str(RANKS), str(job), str(part)],
+            [*launcher(RANKS), str(ROOT / "tests" / "tools" / "rl_job.py"), str(part)],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.DEVNULL,

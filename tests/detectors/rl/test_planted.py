@@ -14,6 +14,7 @@ import pytest
 
 from scalana.cli import main
 from scalana.detectors.rl.causes import CAUSES
+from tests.needs import torch_or_skip
 
 from ...attempts import attempts
 from . import jobs
@@ -55,7 +56,7 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    pytest.importorskip("torch")
+    torch_or_skip()
     return Runs(tmp_path_factory)
 
 

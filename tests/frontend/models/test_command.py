@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from scalana.cli import main
+from tests.needs import torch_or_skip
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 NETS = "tests.frontend.models.nets"
 ROOT = Path(__file__).resolve().parents[3]

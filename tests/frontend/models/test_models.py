@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from scalana.frontend.models.build import ModelGraph, model_graph
+from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
+from tests.needs import Later, torch_or_skip
 
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-from scalana.frontend.models.build import ModelGraph, model_graph  # noqa: E402
-from scalana.graphs.structure.psg import PSG, Vertex, VertexKind  # noqa: E402
-from tests.frontend.models import nets  # noqa: E402
+torch_or_skip()
 
 NETS = "tests.frontend.models.nets"
+torch, nets = Later("torch"), Later(NETS)
 
 
 def graph_of(name: str, *inputs: str) -> ModelGraph:
@@ -39,6 +37,9 @@ def line_of(thing: object, text: str) -> int:
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "resnet"])
 def test_flops_are_those_of_torch_and_every_operator_has_a_line_in_a_module(name: str) -> None:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
     model, inputs = getattr(nets, name)()
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(inputs)

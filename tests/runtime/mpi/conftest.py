@@ -15,6 +15,7 @@ import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).resolve().parents[3]
+NO_MPI = "no MPI: put mpicc in PATH or name folders in SCALANA_TEST_MPI"
 
 
 @cache
@@ -85,8 +86,25 @@ def _folders() -> list[str]:
     return [os.path.dirname(found)] if found else []
 
 
-@pytest.fixture(params=_folders() or [None], ids=lambda folder: Path(folder).parent.name if folder else "none")
+def one_mpi(work: Path) -> Mpi:
+    """For what does not depend on the MPI: one that yields where ranks outnumber cores (Open MPI), if there is any."""
+    found = [Mpi(folder, work) for folder in _folders()]
+    if not found:
+        pytest.skip(NO_MPI)
+    return max(found, key=lambda mpi: bool(mpi.options))
+
+
+MPIS = _folders() or [None]
+"""What the fixture may be given."""
+
+
+def named(folder: object) -> str | None:
+    """The name of an MPI among those."""
+    return Path(folder).parent.name if isinstance(folder, str) and os.sep in folder else None
+
+
+@pytest.fixture(params=MPIS, ids=lambda folder: named(folder) or "none")
 def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     if request.param is None:
-        pytest.skip("no MPI: put mpicc in PATH or name folders in SCALANA_TEST_MPI")
+        pytest.skip(NO_MPI)
     return Mpi(request.param, tmp_path)

@@ -12,6 +12,7 @@ import pytest
 
 import scalana
 from scalana.graphs.spans.actions import KINDS, Actions, Pipeline, find_pipelines
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 RANKS, STEPS = 2, 4
@@ -33,7 +34,7 @@ class Job:
 
 def folder_of(library: str) -> Path:
     """Where a library was put; the test is skipped where it is not."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     named = os.environ.get(f"SCALANA_TEST_{library.upper()}")
     folder = Path(named) if named else jobs.ROOT / "build" / "pipeline" / library
     if not (folder / library).is_dir():

@@ -14,9 +14,10 @@ import pytest
 from scalana.graphs.spans.actions import KINDS, Actions, Pipeline, find_pipelines
 from scalana.graphs.spans.columns import Spans
 from tests.graphs.runs import build
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = pytest.mark.slow
 
 ONE_STAGE, CHUNKED = ("GPipe", "1F1B"), ("Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble")

@@ -11,6 +11,7 @@ import pytest
 
 from scalana.graphs.spans.actions import find_pipelines
 from tests.graphs.runs import build
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 RANKS, STEPS, MICROBATCHES = 2, 4, 4
@@ -24,7 +25,7 @@ LAYERS = {
 
 @pytest.mark.slow
 def test_what_torchtitan_builds_is_recorded_and_unchanged(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     if not (FOLDER / "torchtitan").is_dir():
         pytest.skip(f"no torchtitan in {FOLDER}: make pipeline")
     extra = {"PYTHONPATH": str(FOLDER)}

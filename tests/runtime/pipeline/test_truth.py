@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,9 +13,11 @@ from scalana.detectors.pipeline.measured import ActionRows, Between
 from scalana.graphs.spans.actions import Actions, ScheduleRuns
 from tests.detectors.pipeline.truth import read_truth
 from tests.graphs.runs import build
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
+from tests.tools.fork_server import launcher
 
-pytest.importorskip("torch")
+torch_or_skip()
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 JOB = jobs.ROOT / "tests" / "tools" / "pipeline_job.py"
@@ -40,10 +41,9 @@ def in_order(rows: ActionRows) -> ActionRows:
 
 @pytest.mark.parametrize("schedule", ["1F1B", "DualPipeV"])
 def test_recorded_times_are_those_of_the_job(schedule: str, tmp_path: Path) -> None:
-    launcher = [sys.executable, str(jobs.ROOT / "tests" / "tools" / "forked.py"), "2", str(JOB)]
     options = ["--schedule", schedule, "--nmb", "4", "--steps", "2", "--f-ms", "6", "--i-ms", "6", "--w-ms", "6"]
     options += ["--slow", "1:1.5", "--optimizer-ms", "3", "--truth", str(tmp_path / "truth.json")]
-    done = jobs.run([*launcher, *options], tmp_path / "run")
+    done = jobs.run([*launcher(2), str(JOB), *options], tmp_path / "run")
     assert done.returncode == 0, done.stderr
     true, beside = read_truth(tmp_path / "truth.json")
     facts = Facts(build(tmp_path / "run"))

@@ -13,12 +13,13 @@ from scalana.graphs.spans.actions import find_pipelines
 from scalana.runtime import session
 from scalana.runtime.pipeline import torch_pipelining
 from tests.graphs.runs import build
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 
 @pytest.mark.slow
 def test_replicas_are_pipelines_of_their_own_and_schedules_mark_steps(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     done = jobs.forked(4, "pipelining_replicas.py", "4", record=tmp_path / "run")
     assert done.returncode == 0, done.stderr
     records = jobs.ranks(tmp_path / "run")
@@ -73,7 +74,7 @@ print("goes on")
 
 @pytest.mark.slow
 def test_an_exception_of_a_stage_passes_unchanged(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    torch_or_skip()
     told = []
     for record in (None, tmp_path / "run"):
         command = [jobs.sys.executable, "-c", FAILING, str(tmp_path / f"store{len(told)}")]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.attempts import attempts
+from tests.needs import torch_or_skip
+from tests.tools.fork_server import launcher
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "tools" / "pipeline_job.py"
@@ -19,11 +21,11 @@ pytestmark = pytest.mark.slow
 
 def report(tmp_path: Path, *options: str) -> dict[str, Any]:
     """The JSON report of a job."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     tmp_path.mkdir(exist_ok=True)
     folder = tmp_path / "run"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
-    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher, str(JOB), "--steps", "3"]
+    job = [*launcher(4), str(JOB), "--steps", "3"]
+    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *job]
     subprocess.run([*command, *options], check=True, capture_output=True, timeout=300, cwd=ROOT)
     assert (folder / "timeline.svg").read_text().startswith("<svg ")
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
@@ -33,6 +35,7 @@ def report(tmp_path: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.measured
 def test_a_balanced_pipeline_blames_no_rank(tmp_path: Path) -> None:
     found = report(tmp_path, "--schedule", "1F1B")
     assert [f for f in found["findings"] if f["ranks"] and f["lost_share"] > 0.1] == []
@@ -61,12 +64,12 @@ def test_a_planted_cause_is_told_with_its_rank_and_line(
 
 def test_a_slow_replica_is_told_to_be_what_the_other_waits_for(tmp_path: Path) -> None:
     """Two pipelines of two stages whose gradients DDP reduces in the last backward."""
-    pytest.importorskip("torch")
+    torch_or_skip()
     told: list[Any] = []
     for number in attempts(2):
         folder = tmp_path / str(number)
-        job = [str(ROOT / "tests" / "tools" / "forked.py"), "4", str(JOB), "--steps", "3", "--replicas", "2"]
-        command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", sys.executable, *job]
+        job = [*launcher(4), str(JOB), "--steps", "3", "--replicas", "2"]
+        command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *job]
         options = ["--sync", "ddp", "--slow-replica", "1:1.4"]
         subprocess.run([*command, *options], check=True, capture_output=True, timeout=300, cwd=ROOT)
         found = json.loads((folder / "report.json").read_text())
