@@ -20,6 +20,7 @@ import socket
 import sys
 import time
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import torch.distributed
 LARGE = {
     "DistributedDataParallel": "torch._dynamo",
     "torch.compile": "torch._dynamo.backends.debugging",
-    "megatron.core": "torch._dynamo.backends.debugging",
+    "megatron.core": "megatron.core.distributed",
     "torchtitan": "torch._dynamo.backends.debugging",
     "deepspeed": "deepspeed.pipe",
     "_functional_collectives": "torch.distributed._functional_collectives",
@@ -92,7 +93,7 @@ def main() -> None:
     ranks, arguments = int(sys.argv[1]), sys.argv[2:]
     text = Path(arguments[0]).read_text(encoding="utf-8")
     for word, module in LARGE.items():
-        if word in text:
+        if word in text and find_spec(module.split(".")[0]):
             import_module(module)
     take_turn()
     gc.freeze()  # at their ends ranks would go through, and so copy, all that torch has made
