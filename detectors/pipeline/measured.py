@@ -276,7 +276,8 @@ class _Reading:
         ends = np.full(operations.meetings, -np.inf)
         at = np.searchsorted(operations.enter, meets, side="right")
         sent_gradients = np.where(operations.outgoing >= 0, rows.gradients_s, 0.0)
-        np.maximum.at(ends, operations.argument[meets], (rows.end_s + sent_gradients)[at - 1])
+        done = np.fmax(rows.end_s + sent_gradients, rows.sent_s)  # with handing over what it made
+        np.maximum.at(ends, operations.argument[meets], done[at - 1])
         self.before[at] = ends[operations.argument[meets]]
         self.follows = ~self.opens  # what a rank does before an action begins where the one before ended
         self.follows[at] = False
@@ -307,13 +308,13 @@ class _Reading:
         outside = data + gradients + optimizer
         late = np.isin(np.arange(len(rows.step)), self.held_back)
         send_late, send_early = np.where(late, rows.send_wait_s, 0.0), np.where(late, 0.0, rows.send_wait_s)
-        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + send_early + outside, rows.wait_begin_s)
+        host, reducing = np.zeros(operations.size), np.zeros(operations.size)
+        handing, handing_late = self._handing_over(host, reducing)
+        wait_begin = self.before + send_early + outside + handing
+        wait_begin = np.where(np.isnan(rows.wait_begin_s), wait_begin, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
         arrival, latency = self._arrivals(wait_begin)
         ready = np.maximum(wait_begin, arrival)
-        host = np.zeros(operations.size)
-        reducing = np.zeros(operations.size)
-        handing, handing_late = self._handing_over(host, reducing)
         lead = np.maximum(wait_begin - self.before - send_early - outside - handing, 0.0)
         after = np.maximum(rows.begin_s - np.maximum(ready, wait_begin) - send_late - handing_late, 0.0)
         # What was loaded when the wait for another rank was over.
@@ -415,6 +416,7 @@ class _Reading:
         reduced = rows.gradients_s[action]
         # Sends stand in the order of actions; only an overlapped pair has two after one of them.
         again = np.concatenate(([False], action[1:] == action[:-1]))[: len(action)]
+        took[again] = np.maximum(took[again] - took[np.flatnonzero(again) - 1], 0.0)  # the second goes after the first
         for at in (np.flatnonzero(~again), np.flatnonzero(again)):
             counted = np.minimum(took[at], room[action[at]])
             room[action[at]] -= counted
@@ -440,8 +442,9 @@ class _Reading:
         before = np.searchsorted(operations.run, operations.receive[operations.receiver])
         asked = wait_begin[before]
         start = sent
+        posted_early = operations.engine.early or operations.engine.ahead
         if operations.engine.rendezvous:
-            start = np.maximum(sent, self._posted() if operations.engine.early else asked)
+            start = np.maximum(sent, self._posted() if posted_early else asked)
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
         if operations.engine.batched:
