@@ -33,18 +33,23 @@ ORDERS = {
 2021), two microbatches of a chunk after each other."""
 
 
-def job_in(folder: Path, chunks: int) -> Job:
-    return engine_jobs.recorded(folder, "megatron", "megatron_pipeline.py", str(chunks))
+def job_in(folder: Path, arguments: str) -> Job:
+    return engine_jobs.recorded(folder, "megatron", "megatron_pipeline.py", *arguments.split())
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def chunks(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
+@pytest.fixture(scope="module", params=["1", "2", "2 overlap"])
+def arguments(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def job(chunks: int, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    return job_in(tmp_path_factory.mktemp("megatron") / "run", chunks)
+def chunks(arguments: str) -> int:
+    return int(arguments[0])
+
+
+@pytest.fixture(scope="module")
+def job(arguments: str, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return job_in(tmp_path_factory.mktemp("megatron") / "run", arguments)
 
 
 def check(pipeline: Pipeline, chunks: int, head: bool) -> None:
@@ -79,9 +84,9 @@ def test_schedules_are_recorded_and_unchanged(job: Job, chunks: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_planted_head_is_told(job: Job, chunks: int, tmp_path: Path) -> None:
+def test_the_planted_head_is_told(job: Job, arguments: str, tmp_path: Path) -> None:
     for number in attempts(2):
-        job = job if number == 0 else job_in(tmp_path / "run", chunks)
+        job = job if number == 0 else job_in(tmp_path / "run", arguments)
         told = engine_jobs.wrong(job.report, "Split the ")
         if not told:
             return
