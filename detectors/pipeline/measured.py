@@ -16,6 +16,8 @@ from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 _TOLERANCE_S = 1e-6
+_LEAST = 0.03
+"""The part of the messages of a link that may have taken less than the least that is believed: clocks are read late."""
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -448,7 +450,8 @@ class _Reading:
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
         if operations.engine.batched:
-            shown &= start >= self._last_of_batch(start, before) - _TOLERANCE_S
+            arrives = start + self._least(seen)
+            shown &= arrives >= self._last_of_batch(start, arrives, before) - _TOLERANCE_S
         usual = np.zeros(operations.program.ranks**2)
         elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
@@ -461,12 +464,20 @@ class _Reading:
         np.maximum.at(arrival, before, there if operations.engine.batched else start + latency)
         return arrival, latency
 
-    def _last_of_batch(self, start_s: FloatArray, before: IntArray) -> FloatArray:
-        """When the last message of the batch of each began to travel, own ones that are taken among them
-        ``[messages]``."""
+    def _least(self, seen_s: FloatArray) -> FloatArray:
+        """About the least that a message took on the link of each, whatever else was in its batch ``[messages]``."""
+        least = np.zeros_like(seen_s)
+        for link in np.unique(self.operations.link):
+            of_link = self.operations.link == link
+            least[of_link] = np.quantile(seen_s[of_link], _LEAST, method="lower")
+        return least
+
+    def _last_of_batch(self, start_s: FloatArray, arrives_s: FloatArray, before: IntArray) -> FloatArray:
+        """When the last message of the batch of each should be there, own ones that are taken among them; it is what
+        the batch was waited for ``[messages]``."""
         operations = self.operations
         last = np.full(operations.program.size + 1, -np.inf)
-        np.maximum.at(last, before, start_s)
+        np.maximum.at(last, before, arrives_s)
         completes = np.flatnonzero(operations.code == Code.COMPLETE)
         owner = np.searchsorted(operations.run, completes)
         inside = np.append(operations.enter, operations.size)[owner] <= completes

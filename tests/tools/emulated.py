@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 WIDTH = 8
-TIME, MICROBATCH = 0, 1
-"""Columns of an activation."""
+TIME, MICROBATCH, SENT = 0, 1, 2
+"""Columns of an activation; when it was sent is by the wall clock, and used where messages are to take time."""
 GARBAGE_S = 60.0
 """Times that far away come from tensors that hold anything (inference of shapes)."""
 
@@ -90,6 +90,11 @@ class Costs:
         now = time.monotonic()
         start = max(self.logical_s, made_s if abs(made_s - now) < GARBAGE_S else 0.0)
         return now if now - start > self.slack_s else start
+
+    def rest(self, cost_s: float) -> None:
+        """Sleep for a cost that lateness takes nothing off."""
+        time.sleep(cost_s)
+        self.logical_s = time.monotonic()
 
     def wait_until(self, moment_s: float) -> None:
         """Sleep until what was waited for is there."""

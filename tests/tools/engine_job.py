@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from emulated import GARBAGE_S, MICROBATCH, TIME, WIDTH, Costs, Layer, add_costs, numbers, of_link, read_costs
+from emulated import GARBAGE_S, MICROBATCH, SENT, TIME, WIDTH, Costs, Layer, add_costs, numbers, of_link, read_costs
 from torch import nn
 
 
@@ -52,7 +52,7 @@ class Batches(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
         if index >= len(self):
             raise IndexError
         if self.data_s:
-            self.costs.spend(self.data_s, 0.0)
+            self.costs.rest(self.data_s)
         batch = torch.zeros(1, WIDTH, dtype=torch.float64)
         batch[:, MICROBATCH] = index
         return batch, torch.zeros(1)
@@ -83,20 +83,21 @@ class Wire:
     def before(self) -> None:
         """What a slow host does before a message."""
         if self.host_s:
-            self.costs.spend(self.host_s, 0.0)
+            self.costs.rest(self.host_s)
 
     def sends(self, tensor: torch.Tensor | None) -> None:
         """Write into a message when it was sent."""
         if carries_time(tensor):
-            tensor.detach().view(-1)[TIME] = self.costs.now_s()  # type: ignore[union-attr]
+            first = tensor.detach().view(-1)  # type: ignore[union-attr]
+            first[TIME], first[SENT] = self.costs.now_s(), time.monotonic()
 
     def received(self, tensor: torch.Tensor | None, source: int, posted_s: float) -> None:
         """Wait as long as the link is slow, on which a message travels when it is sent and its receive posted."""
         latency_s = of_link(self.costs.options.latency, source, self.costs.rank)
         if latency_s and carries_time(tensor):
             first = tensor.detach().view(-1)  # type: ignore[union-attr]
-            if abs(float(first[TIME]) - time.monotonic()) < GARBAGE_S:
-                first[TIME] = max(float(first[TIME]), posted_s) + latency_s
+            if abs(float(first[SENT]) - time.monotonic()) < GARBAGE_S:
+                first[TIME] = max(float(first[SENT]), posted_s) + latency_s
                 self.costs.wait_until(float(first[TIME]))
 
 
@@ -105,7 +106,7 @@ class Late:
 
     def __init__(self, wire: Wire, tensor: torch.Tensor | None, source: int, work: Any = None) -> None:
         self.wire, self.tensor, self.source, self.work = wire, tensor, source, work
-        self.posted_s = wire.costs.now_s()
+        self.posted_s = time.monotonic()
 
     def wait(self) -> None:
         """Wait."""
@@ -297,7 +298,7 @@ class DeepSpeed:
             return send(tensor, stage, *others)
 
         def receiving(tensor: torch.Tensor, stage: int, *others: Any) -> Any:
-            posted_s = wire.costs.now_s()
+            posted_s = time.monotonic()
             result = receive(tensor, stage, *others)
             wire.received(tensor, stage, posted_s)
             return result

@@ -21,7 +21,7 @@ def rows_of(
     costs: FloatArray,
     engine: str = "ideal",
     steps: int = 2,
-    latency_s: float = 0.0,
+    latency_s: float | FloatArray = 0.0,
     host_s: float = 0.0,
     between_s: float = 0.0,
     meet: bool = False,
@@ -30,11 +30,12 @@ def rows_of(
 ) -> ActionRows:
     """What a recorder would see of some steps that really take these costs ``[4, stages(, microbatches)]``.
 
-    ``post_s`` is what it takes to post messages, as recorders see it; the message that the last action but one of all
-    needs is late by ``late_s``.
+    ``latency_s`` may be a table by source and destination rank; ``post_s`` is what it takes to post messages, as
+    recorders see it; the last messages of a step are late by ``late_s``.
     """
     operations = lower(program, ENGINES[engine])
-    setting = Setting.plain(operations, spread_costs(program, costs), Links.uniform(operations, latency_s))
+    table = np.broadcast_to(np.asarray(latency_s, float), (program.ranks, program.ranks))
+    setting = Setting.plain(operations, spread_costs(program, costs), Links.by_ranks(operations, table))
     setting.links.latency_s[-2:] += late_s
     setting.lead_s[operations.run] = host_s
     sends = operations.code == Code.SEND
@@ -44,6 +45,9 @@ def rows_of(
     for step in range(steps):
         setting.ready_s[:] = ready
         timeline = replay(operations, setting)
+        # One batch is waited for as a whole.
+        both = np.flatnonzero((operations.code[:-1] == Code.RECEIVE) & (operations.code[1:] == Code.RECEIVE))
+        timeline.end_s[both] = timeline.end_s[both + 1]
         waits = operations.receive >= 0
         wait_begin = np.where(waits, timeline.begin_s[operations.enter], np.nan)
         wait_end = np.where(waits, timeline.end_s[operations.receive], np.nan)
