@@ -55,8 +55,6 @@ class StageLoad:
     """Of W; 0 where the backward is not split."""
     load: float
     """What it usually takes for a microbatch over the mean of all stages."""
-    rank_load: float
-    """The same of its rank, with all stages there, over the mean of all ranks."""
     root_share: float
     """Its share of the waiting that a balanced pipeline of this order would not have; 0 for all where that is less than
     :data:`DEAD_BAND` of all rank-time."""
@@ -190,7 +188,6 @@ def _stage_loads(measured: Measured, switches: Switches, roots: Roots, share: Fl
     work = np.zeros(program.stages)
     np.add.at(work, program.stage, parts.usual_s[program.kind, program.stage])
     load = work / work.mean()
-    rank_load = parts.load_s / parts.load_s[parts.load_s > 0].mean()
     critical = roots.critical_share()
     return tuple(
         StageLoad(
@@ -200,7 +197,6 @@ def _stage_loads(measured: Measured, switches: Switches, roots: Roots, share: Fl
             backward_s=float(whole[s] + inputs[s]),
             weight_s=float(weights[s]),
             load=float(load[s]),
-            rank_load=float(rank_load[rank[s]]),
             root_share=float(share[s]),
             critical_share=float(critical[s]),
         )

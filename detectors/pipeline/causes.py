@@ -5,8 +5,9 @@ Durations are taken apart as
     duration = usual cost of (stage, kind) x length of the microbatch x rest
 
 where the length is what all stages have in common in a microbatch (their median), and the rest is what one stage took
-longer than usual at one microbatch: a straggler. Without imbalance, the usual costs of the stages on a rank are scaled
-so that every rank has the mean load.
+longer than usual at one microbatch: a straggler. Without imbalance every rank has the mean load: the usual costs of the
+stages on a rank are scaled together, or are all the same, whichever the order of the schedule suits better. (A standard
+schedule wants stages that are alike; an order that was made for a plan may have stages that differ.)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind, Program
 from scalana.detectors.pipeline.measured import Measured
-from scalana.detectors.pipeline.simulate import Links, Setting
+from scalana.detectors.pipeline.simulate import Links, Setting, replay
 from scalana.graphs.arrays.types import FloatArray
 
 _SHORTEST_S = 1e-9
@@ -51,9 +52,10 @@ class Parts:
     rest: FloatArray
     """``[actions]``"""
     even: FloatArray
-    """By what the usual costs of a stage are multiplied for all ranks to have the same load ``[stages]``."""
-    load_s: FloatArray
-    """What a rank computes for a microbatch, usually ``[ranks]``."""
+    """By what the usual costs of a stage are multiplied for all ranks to have the same load, stages of a rank differing
+    as they do ``[stages]``."""
+    alike: FloatArray
+    """The same where stages of a rank are alike, too ``[stages]``."""
 
 
 def take_apart(program: Program, duration_s: FloatArray) -> Parts:
@@ -71,7 +73,11 @@ def take_apart(program: Program, duration_s: FloatArray) -> Parts:
     load = work / program.microbatches
     even = load.mean() / np.where(load > 0, load, np.inf)
     even = np.where(even > 0, even, 1.0)[program.rank_of_stage]
-    return Parts(usual, length, duration_s / usually / length, even, load)
+    of_stage = np.zeros(program.stages)
+    np.add.at(of_stage, program.stage, usually)
+    held = np.bincount(program.rank_of_stage, minlength=program.ranks)[program.rank_of_stage]
+    alike = load.mean() * program.microbatches / held / np.where(of_stage > 0, of_stage, np.inf)
+    return Parts(usual, length, duration_s / usually / length, even, np.where(alike > 0, alike, 1.0))
 
 
 def _common(program: Program, duration_s: FloatArray, usually_s: FloatArray) -> FloatArray:
@@ -95,11 +101,20 @@ class Switches:
     def __init__(self, measured: Measured) -> None:
         self.measured = measured
         self.parts = take_apart(measured.program, measured.duration_s)
+        self.even = self.parts.even
+        """By what the usual costs of a stage are multiplied where there is no imbalance ``[stages]``."""
+        if measured.program.stages > measured.program.ranks:
+            self.even = min((self.parts.even, self.parts.alike), key=self._balanced_s)
+
+    def _balanced_s(self, even: FloatArray) -> float:
+        """How long all takes without any cause, if this is what no imbalance means."""
+        self.even = even
+        return replay(self.measured.operations, self.setting(0)).makespan_s
 
     def duration_s(self, on: int) -> FloatArray:
         """Durations with these causes on ``[actions]``; ``on`` is a mask of bits of :class:`Cause`."""
         program, parts = self.measured.program, self.parts
-        usual = parts.usual_s if on >> Cause.IMBALANCE & 1 else parts.usual_s * parts.even
+        usual = parts.usual_s if on >> Cause.IMBALANCE & 1 else parts.usual_s * self.even
         seconds = usual[program.kind, program.stage]
         if on >> Cause.LENGTHS & 1:
             seconds = seconds * parts.length
@@ -127,7 +142,7 @@ class Switches:
         """The causes that change anything at all."""
         m, parts = self.measured, self.parts
         there = {
-            Cause.IMBALANCE: bool((np.abs(parts.even - 1) > 1e-12).any()),
+            Cause.IMBALANCE: bool((np.abs(self.even - 1) > 1e-12).any()),
             Cause.STRAGGLER: bool((np.abs(parts.rest - 1) > 1e-12).any()),
             Cause.LENGTHS: bool((np.abs(parts.length - 1) > 1e-12).any()),
             Cause.LINK: bool((m.links.latency_s > 0).any()),

@@ -13,7 +13,7 @@ from scalana.detectors.pipeline.attribution import Attribution
 from scalana.detectors.pipeline.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis import Diagnosis
 from scalana.detectors.pipeline.measured import Measured
-from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.detectors.pipeline.simulate import Setting, replay
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
@@ -98,11 +98,11 @@ def _worst(amount: FloatArray) -> list[int]:
 
 def _imbalance(look: _Look) -> Culprit | None:
     found, program = look.found, look.measured.program
-    load = np.array([0.0] * program.ranks)
-    for stage in found.stages:
-        load[stage.rank] = stage.rank_load
-    heavy = [int(r) for r in np.argsort(-load, kind="stable") if load[r] >= 1 + HEAVY * (load.max() - 1)]
-    work = {s.stage: s.forward_s + s.backward_s + s.weight_s for s in found.stages if s.rank in heavy}
+    load = 1 / look.switches.even  # times what the stage would have without imbalance
+    rank = program.rank_of_stage
+    heavy = [int(s) for s in np.argsort(-load, kind="stable") if load[s] >= 1 + HEAVY * (load.max() - 1)]
+    ranks = list(dict.fromkeys(int(rank[s]) for s in heavy))
+    work = {s.stage: s.forward_s + s.backward_s + s.weight_s for s in found.stages if s.stage in heavy}
     mean = float(np.mean([s.forward_s + s.backward_s + s.weight_s for s in found.stages]))
     stages = sorted((s for s in work if work[s] >= mean), key=lambda s: -work[s]) or [max(work, key=lambda s: work[s])]
     cures = {one.change: one for one in look.diagnosis.predictions}
@@ -118,7 +118,7 @@ def _imbalance(look: _Look) -> Culprit | None:
             evidence["wall"] = look.diagnosis.wall or "a single layer"
         else:
             evidence["split"] = cure.text
-    return Culprit("imbalance", tuple(heavy), tuple(stages), found.seconds["imbalance"], max(saving, 0.0), evidence)
+    return Culprit("imbalance", tuple(ranks), tuple(stages), found.seconds["imbalance"], max(saving, 0.0), evidence)
 
 
 def _straggler(look: _Look) -> Culprit | None:
@@ -161,6 +161,7 @@ def _which(microbatches: list[int], count: int) -> str:
 
 
 def _link(look: _Look) -> Culprit | None:
+    """Links that are usually slow: a message that was late once is nothing that a link could be mended for."""
     measured = look.measured
     operations, latency = measured.operations, measured.links.latency_s
     ranks = measured.program.ranks
@@ -169,18 +170,19 @@ def _link(look: _Look) -> Culprit | None:
     slow = [k for k in range(len(links)) if len(links) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
     slow = [k for k in slow if usual[k] >= NOTABLE * usual.max()]
     slow = slow if 2 * len(slow) <= len(links) else []
+    here = np.isin(operations.link, links[slow] if slow else links)
+    others = float(np.median(latency[~here])) if slow else 0.0
+    excess = np.maximum(usual - others, 0.0)[np.searchsorted(links, operations.link)]
+    mended = np.where(here, np.maximum(latency - excess, 0.0), latency)
+    saving = look.saving_s(links=replace(measured.links, latency_s=mended))
+    if saving < WORTH * look.now_s:
+        return None
     if not slow:
-        everyone = tuple(range(ranks))
-        saving = look.saving_s(links=Links.none(operations))
-        return Culprit(
-            "link", everyone, (), look.found.seconds["link"], saving, {"latency_s": float(np.median(latency))}
-        )
-    here = np.isin(operations.link, links[slow])
-    others = float(np.median(latency[~here]))
-    saving = look.saving_s(links=replace(measured.links, latency_s=np.where(here, others, latency)))
+        evidence: dict[str, object] = {"latency_s": float(np.median(latency))}
+        return Culprit("link", tuple(range(ranks)), (), look.found.seconds["link"], saving, evidence)
     slow.sort(key=lambda k: -usual[k])
     pairs = [(int(links[k]) // ranks, int(links[k]) % ranks) for k in slow]
-    evidence: dict[str, object] = {
+    evidence = {
         "latency_s": float(usual[slow[0]]),
         "others_s": others,
         "links": [list(pair) for pair in pairs],

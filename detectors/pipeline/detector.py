@@ -9,11 +9,12 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.pipeline.actions import OrderError
+from scalana.detectors.pipeline.actions import Kind, OrderError
 from scalana.detectors.pipeline.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
 from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
+from scalana.detectors.pipeline.measured import ActionRows
 from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
@@ -100,8 +101,20 @@ def engine_of(recorded: Recorded) -> Engine:
     if recorded.engine in ("torch", "torchtitan"):
         return torch_engine(recorded.schedule)
     if recorded.engine == "megatron" and len(np.unique(recorded.rows.stage)) > len(recorded.ranks):
-        return ENGINES["megatron-interleaved"]
+        return ENGINES["megatron-overlap" if _waits_in_turn(recorded.rows) else "megatron-interleaved"]
     return ENGINES.get(recorded.engine, ENGINES["ideal"])
+
+
+def _waits_in_turn(rows: ActionRows) -> bool:
+    """Whether a backward that comes right after a forward of its rank waits after that: messages overlap then, and are
+    not one batch for both."""
+    order = np.lexsort((rows.begin_s, rows.step, rows.rank))
+    kind, rank, step = rows.kind[order], rows.rank[order], rows.step[order]
+    turns = (kind[:-1] == Kind.F) & (kind[1:] != Kind.F) & (rank[1:] == rank[:-1]) & (step[1:] == step[:-1])
+    waits = rows.wait_end_s[order][1:]
+    after = waits >= rows.end_s[order][:-1]
+    seen = turns & ~np.isnan(waits)
+    return bool(seen.any()) and 2 * int(after[seen].sum()) > int(seen.sum())
 
 
 def extents(recorded: Recorded) -> list[Extent]:

@@ -11,14 +11,23 @@ from enum import IntEnum
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from scalana.detectors.pipeline.actions import Kind, Program
+from scalana.detectors.pipeline.overlapped import CodeArray, RowArray, each_message, emit_overlapped
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
-CodeArray = npt.NDArray[np.int8]
-RowArray = npt.NDArray[np.int32]
-"""Numbers of rows, small: a replay reads them all."""
+__all__ = [
+    "ENGINES",
+    "Code",
+    "CodeArray",
+    "Engine",
+    "Operations",
+    "RowArray",
+    "SendWait",
+    "lower",
+    "torch_engine",
+    "variant",
+]
 
 
 class Code(IntEnum):
@@ -71,6 +80,9 @@ class Engine:
     batched: bool = False
     """Whether all that is sent and received between two actions is one batch that is waited for, a forward and the
     backward after it in the steady state being one action (Megatron's interleaved schedule)."""
+    ahead: bool = False
+    """Whether, where forwards and backwards take turns, each asks for what the next of its direction needs, and waits
+    only until what the one before sent is taken (Megatron's interleaved schedule that overlaps messages)."""
     schedules: tuple[str, ...] = ()
     """The standard schedules that it has; empty where it runs any."""
 
@@ -86,6 +98,7 @@ ENGINES: dict[str, Engine] = {
         Engine("torch", rendezvous=True, early=True, split_first=True),
         Engine("megatron", rendezvous=True, send_wait=SendWait.AT_ONCE, schedules=_OF_MEGATRON),
         Engine("megatron-interleaved", rendezvous=True, batched=True, schedules=_OF_MEGATRON),
+        Engine("megatron-overlap", rendezvous=True, batched=True, ahead=True, schedules=_OF_MEGATRON),
         Engine("deepspeed", rendezvous=True, send_wait=SendWait.BLOCKING, gradient_first=True, schedules=("1F1B",)),
     )
 }
@@ -107,7 +120,9 @@ def variant(engine: Engine, program: Program) -> Engine:
             return ENGINES["torch"]
         return ENGINES["torch-gpipe" if sweeps else "torch-1f1b"]
     if engine.name.startswith("megatron"):
-        return ENGINES["megatron-interleaved" if several else "megatron"]
+        if several:
+            return engine if engine.batched else ENGINES["megatron-interleaved"]
+        return ENGINES["megatron"]
     if engine.send_wait is SendWait.BLOCKING and not sweeps:
         engine = replace(engine, send_wait=SendWait.AT_ONCE)  # or two neighbours would send to each other for ever
     return ENGINES["ideal"] if several else engine
@@ -170,7 +185,10 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
     outgoing[sender] = np.arange(len(sender))
     meet = np.full(program.size, -1, np.int64) if meet is None else meet
     posts = _early_posts(program, incoming, outgoing) if engine.early and engine.rendezvous else (_NONE, _NONE)
-    if engine.batched:
+    if engine.ahead:
+        units = _units(program)
+        first, code, argument, enter = emit_overlapped(program.first, program.kind, *units, incoming, outgoing, meet)
+    elif engine.batched:
         first, code, argument, enter = _emit_batched(program.first, *_units(program), incoming, outgoing, meet)
     else:
         first, code, argument, enter = _emit(
@@ -271,11 +289,11 @@ def _emit_batched(
             # The actions from `over` to `at` were run; those from `at` to `stop` are the next.
             stop = at if at == end else at + 1 + int(paired[at])
             begins = at == end or at == first[rank] or ends[at - 1]
-            n = _each(over, at, outgoing, 1, code, argument, n)
+            n = each_message(over, at, outgoing, 1, code, argument, n)
             if not begins:
                 enter[at] = n
-                n = _each(at, stop, incoming, 2, code, argument, n)
-            n = _each(over, at, outgoing, 4, code, argument, n)
+                n = each_message(at, stop, incoming, 2, code, argument, n)
+            n = each_message(over, at, outgoing, 4, code, argument, n)
             if at == end:
                 break
             if begins:
@@ -283,8 +301,8 @@ def _emit_batched(
                     code[n], argument[n] = 5, meet[at]
                     n += 1
                 enter[at] = n
-                n = _each(at, stop, incoming, 2, code, argument, n)
-            n = _each(at, stop, incoming, 3, code, argument, n)
+                n = each_message(at, stop, incoming, 2, code, argument, n)
+            n = each_message(at, stop, incoming, 3, code, argument, n)
             for action in range(at, stop):
                 if action > at:
                     enter[action] = n
@@ -293,16 +311,6 @@ def _emit_batched(
             over, at = at, stop
         firsts[rank + 1] = n
     return firsts, code[:n].copy(), argument[:n].copy(), enter
-
-
-@numba.njit(cache=True)
-def _each(begin: int, end: int, message_of: IntArray, what: int, code: CodeArray, argument: RowArray, n: int) -> int:
-    """Write an operation for each message of some actions; the number of operations by then."""
-    for action in range(begin, end):
-        if message_of[action] >= 0:
-            code[n], argument[n] = what, message_of[action]
-            n += 1
-    return n
 
 
 def _messages(program: Program) -> tuple[IntArray, IntArray]:

@@ -16,6 +16,8 @@ from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 _TOLERANCE_S = 1e-6
+_LEAST = 0.03
+"""The part of the messages of a link that may have taken less than the least that is believed: clocks are read late."""
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -276,7 +278,8 @@ class _Reading:
         ends = np.full(operations.meetings, -np.inf)
         at = np.searchsorted(operations.enter, meets, side="right")
         sent_gradients = np.where(operations.outgoing >= 0, rows.gradients_s, 0.0)
-        np.maximum.at(ends, operations.argument[meets], (rows.end_s + sent_gradients)[at - 1])
+        done = np.fmax(rows.end_s + sent_gradients, rows.sent_s)  # with handing over what it made
+        np.maximum.at(ends, operations.argument[meets], done[at - 1])
         self.before[at] = ends[operations.argument[meets]]
         self.follows = ~self.opens  # what a rank does before an action begins where the one before ended
         self.follows[at] = False
@@ -307,13 +310,13 @@ class _Reading:
         outside = data + gradients + optimizer
         late = np.isin(np.arange(len(rows.step)), self.held_back)
         send_late, send_early = np.where(late, rows.send_wait_s, 0.0), np.where(late, 0.0, rows.send_wait_s)
-        wait_begin = np.where(np.isnan(rows.wait_begin_s), self.before + send_early + outside, rows.wait_begin_s)
+        host, reducing = np.zeros(operations.size), np.zeros(operations.size)
+        handing, handing_late = self._handing_over(host, reducing)
+        wait_begin = self.before + send_early + outside + handing
+        wait_begin = np.where(np.isnan(rows.wait_begin_s), wait_begin, rows.wait_begin_s)
         wait_begin = np.clip(np.minimum(wait_begin, rows.begin_s), self.before, None)
         arrival, latency = self._arrivals(wait_begin)
         ready = np.maximum(wait_begin, arrival)
-        host = np.zeros(operations.size)
-        reducing = np.zeros(operations.size)
-        handing, handing_late = self._handing_over(host, reducing)
         lead = np.maximum(wait_begin - self.before - send_early - outside - handing, 0.0)
         after = np.maximum(rows.begin_s - np.maximum(ready, wait_begin) - send_late - handing_late, 0.0)
         # What was loaded when the wait for another rank was over.
@@ -415,6 +418,7 @@ class _Reading:
         reduced = rows.gradients_s[action]
         # Sends stand in the order of actions; only an overlapped pair has two after one of them.
         again = np.concatenate(([False], action[1:] == action[:-1]))[: len(action)]
+        took[again] = np.maximum(took[again] - took[np.flatnonzero(again) - 1], 0.0)  # the second goes after the first
         for at in (np.flatnonzero(~again), np.flatnonzero(again)):
             counted = np.minimum(took[at], room[action[at]])
             room[action[at]] -= counted
@@ -440,12 +444,14 @@ class _Reading:
         before = np.searchsorted(operations.run, operations.receive[operations.receiver])
         asked = wait_begin[before]
         start = sent
+        posted_early = operations.engine.early or operations.engine.ahead
         if operations.engine.rendezvous:
-            start = np.maximum(sent, self._posted() if operations.engine.early else asked)
+            start = np.maximum(sent, self._posted() if posted_early else asked)
         seen = np.maximum(there - start, 0.0)
         shown = asked <= start
         if operations.engine.batched:
-            shown &= start >= self._last_of_batch(start, before) - _TOLERANCE_S
+            arrives = start + self._least(seen)
+            shown &= arrives >= self._last_of_batch(start, arrives, before) - _TOLERANCE_S
         usual = np.zeros(operations.program.ranks**2)
         elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
@@ -458,12 +464,20 @@ class _Reading:
         np.maximum.at(arrival, before, there if operations.engine.batched else start + latency)
         return arrival, latency
 
-    def _last_of_batch(self, start_s: FloatArray, before: IntArray) -> FloatArray:
-        """When the last message of the batch of each began to travel, own ones that are taken among them
-        ``[messages]``."""
+    def _least(self, seen_s: FloatArray) -> FloatArray:
+        """About the least that a message took on the link of each, whatever else was in its batch ``[messages]``."""
+        least = np.zeros_like(seen_s)
+        for link in np.unique(self.operations.link):
+            of_link = self.operations.link == link
+            least[of_link] = np.quantile(seen_s[of_link], _LEAST, method="lower")
+        return least
+
+    def _last_of_batch(self, start_s: FloatArray, arrives_s: FloatArray, before: IntArray) -> FloatArray:
+        """When the last message of the batch of each should be there, own ones that are taken among them; it is what
+        the batch was waited for ``[messages]``."""
         operations = self.operations
         last = np.full(operations.program.size + 1, -np.inf)
-        np.maximum.at(last, before, start_s)
+        np.maximum.at(last, before, arrives_s)
         completes = np.flatnonzero(operations.code == Code.COMPLETE)
         owner = np.searchsorted(operations.run, completes)
         inside = np.append(operations.enter, operations.size)[owner] <= completes

@@ -36,7 +36,7 @@ class Actions:
     chunk: IntArray
     """Place of the stage among those of its rank."""
     begin_s: FloatArray
-    """When computing began, after the wait for input."""
+    """When computing began, after the wait for input and for data."""
     end_s: FloatArray
     """The end; of a forward of the last stage that of the loss."""
     cpu_s: FloatArray
@@ -50,7 +50,8 @@ class Actions:
     send_wait_s: FloatArray
     """Seconds before the action, since the one before, in which the rank waited for its own messages alone."""
     load_s: FloatArray
-    """Seconds before the action, since the one before, in which its run loaded data."""
+    """Seconds before the action, since the one before, in which its run loaded data. What is loaded within an action
+    (Megatron-core: by the program's forward step) is taken to be loaded before it computes."""
     span: IntArray
     """Row in the spans of the run."""
 
@@ -169,6 +170,17 @@ def _before(run: IntArray, start: IntArray, end: IntArray, others: tuple[IntArra
     return seconds
 
 
+def _within(run: IntArray, start: IntArray, end: IntArray, others: tuple[IntArray, IntArray, IntArray]) -> IntArray:
+    """Nanoseconds of other spans of a run that lie within each action; as :func:`_before`."""
+    of_run, begins, ends = others
+    inside = np.zeros(len(run), np.int64)
+    around = latest(run, start, of_run, begins)
+    known = around >= 0
+    held = around[known]
+    np.add.at(inside, held, np.maximum(np.minimum(ends[known], end[held]) - begins[known], 0))
+    return inside
+
+
 Beside = tuple[tuple[FloatArray, IntArray], ...]
 """Seconds beside the actions, and their rows in the table of runs: data, gradients, optimizer."""
 
@@ -223,7 +235,9 @@ class _Columns:
 
         sends = np.flatnonzero(self.code >= _FIRST_SEND)
         sent = _before(run[chosen], start[chosen], end[chosen], (run[sends], start[sends], end[sends]))
-        loads = _before(run[chosen], start[chosen], end[chosen], self._loads())
+        loading = self._loads()
+        loads = _before(run[chosen], start[chosen], end[chosen], loading)
+        inside = _within(run[chosen], start[chosen], end[chosen], loading)
         return Actions(
             step=self.runs.number[run[chosen]],
             rank=self.runs.rank[run[chosen]],
@@ -231,14 +245,14 @@ class _Columns:
             stage=self.stage[chosen],
             microbatch=self.microbatch[chosen],
             chunk=np.maximum(spans.integers("chunk")[row], 0),
-            begin_s=to_seconds(start[chosen]),
+            begin_s=to_seconds(start[chosen] + inside),
             end_s=to_seconds(stops),
             cpu_s=spans.cpu_s(row),
             wait_begin_s=waits[0],
             wait_end_s=waits[1],
             joined=spans.integers("joined")[row] == 1,
             send_wait_s=sent,
-            load_s=loads,
+            load_s=loads + to_seconds(inside),
             span=row,
         )
 

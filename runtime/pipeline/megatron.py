@@ -36,14 +36,17 @@ class Schedule:
         self.size, self.place = size, place
         self.outputs: dict[int, tuple[int, int]] = {}
         """Stage and microbatch whose forward gave an object."""
+        self.gradients: dict[int, tuple[int, int]] = {}
+        """Stage and microbatch whose backward gave an object, until it is sent."""
         self.received: dict[int, tuple[int, int, int]] = {}
         """When the wait for a tensor began and ended, ns, and how many messages were sent in it."""
-        self.last = (0, 0)
-        """Stage and microbatch of the action before."""
+        self.posted = 0
+        """When all messages of a batch were posted, ns; 0 where that was not seen."""
 
     def forget(self) -> None:
         """A run is over: its objects are gone."""
         self.outputs.clear()
+        self.gradients.clear()
         self.received.clear()
 
 
@@ -67,6 +70,8 @@ def patch_messages(module: Any) -> None:
         session.note(f"{_patches.library}: P2PCommunicator is not where it was: waits for messages are not recorded")
     else:
         _patches.wrap(owner, "_communicate", _communicate, "waits for messages")
+        _patches.wrap(module, "_p2p_ops", _post, "posts of messages")
+        _patches.wrap(module, "_batched_p2p_ops", _post, "posts of batches of messages")
 
 
 def patch_gradients(module: Any) -> None:
@@ -163,10 +168,10 @@ def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> Action:
     """An action begins, and with it is known what the wait for its input was for."""
     run = runs.current
     schedule: Schedule = run.schedule
-    schedule.last = (stage, microbatch)
     wait = schedule.received.pop(id(_one(needed)), None)
     if wait is not None:
-        _write_wait("RECV_F" if kind == "F" else "RECV_B", stage, microbatch, wait)
+        began, ended, sends = wait
+        _write("wait", "RECV_F" if kind == "F" else "RECV_B", (stage, microbatch), began, ended, sends)
     if run.timed is not None:
         run.timed.begin(kind, stage, microbatch)
     mark = run.marks[kind, stage]
@@ -224,7 +229,9 @@ def _backward(original: Function) -> Function:
         if action is None:
             return original(*args, **named)
         try:
-            return original(*args, **named)
+            result = original(*args, **named)
+            schedule.gradients[id(_one(result))] = (stage, microbatch)
+            return result
         finally:
             _end(action)
 
@@ -245,25 +252,40 @@ def _finalize(original: Function) -> Function:
 # ---- messages ----
 
 
-def _write_wait(name: str, stage: int, microbatch: int, wait: tuple[int, int, int]) -> None:
+def _write(kind: str, name: str, of: tuple[int, int], begin: int, end: int, sends: int = 0) -> None:
+    """A wait for a message, or the call that posts it: ``of`` is the stage and microbatch that it is for."""
     core = session.core
-    began, ended, sends = wait
-    attributes = [core.intern("stage"), stage, core.intern("microbatch"), microbatch]
+    attributes = [core.intern("stage"), of[0], core.intern("microbatch"), of[1]]
     if sends:
         attributes += [core.intern("sends"), sends]
-    kind = core.span_types.index("wait")
-    core.span(kind, 0, core.intern(name), began, ended, -1, 0, tuple(attributes))
+    core.span(core.span_types.index(kind), 0, core.intern(name), begin, end, -1, 0, tuple(attributes))
+
+
+def _post(original: Function) -> Function:
+    """What comes before is the host's, and what comes after is waiting."""
+
+    def post(*args: Any, **named: Any) -> Any:
+        result = original(*args, **named)
+        schedule = runs.current.schedule
+        if session.core is not None and isinstance(schedule, Schedule):
+            schedule.posted = session.core.now()
+        return result
+
+    return post
 
 
 def _communicate(original: Function) -> Function:
-    def communicate(*args: Any, **named: Any) -> Any:
+    def communicate(self: Any, *args: Any, **named: Any) -> Any:
         core, schedule = session.core, runs.current.schedule
         if core is None or not isinstance(schedule, Schedule):
-            return original(*args, **named)
+            return original(self, *args, **named)
+        schedule.posted = 0
         began = core.now()
-        result = original(*args, **named)
+        result = original(self, *args, **named)
         ended = core.now()
         try:
+            if _tells_shapes(self):
+                schedule.posted = 0  # what comes before is waiting, too
             _communicated(schedule, named, result, began, ended)
         except Exception as failure:
             _patches.failed("a wait for a message was not recorded", failure)
@@ -272,15 +294,82 @@ def _communicate(original: Function) -> Function:
     return communicate
 
 
+def _tells_shapes(communicator: Any) -> bool:
+    """Whether shapes are sent before the messages, and waited for."""
+    config = communicator.config
+    return bool(config.variable_seq_lengths or getattr(config, "mtp_standalone", False))
+
+
+class Request:
+    """Stands for a request that is waited for later, and records that wait."""
+
+    __slots__ = ("_tell", "_work")
+
+    def __init__(self, work: Any, tell: Callable[[int, int], None]) -> None:
+        self._work, self._tell = work, tell
+
+    def wait(self, *args: Any, **named: Any) -> Any:
+        """Wait as the request does."""
+        core = session.core
+        if core is None:
+            return self._work.wait(*args, **named)
+        began = core.now()
+        result = self._work.wait(*args, **named)
+        ended = core.now()
+        _patches.tried("a wait for a message was not recorded", lambda: self._tell(began, ended))
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+
+SENDS = (("SEND_F", "tensor_send_next", "send_next"), ("SEND_B", "tensor_send_prev", "send_prev"))
+RECEIVES = ("recv_prev", "recv_next")
+"""Kinds of message, the arguments that have what is sent, and the requests."""
+
+
 def _communicated(schedule: Schedule, named: dict[str, Any], result: Any, began: int, ended: int) -> None:
+    sent = {}
+    for (name, key, _), known in zip(SENDS, (schedule.outputs, schedule.gradients), strict=True):
+        of = known.get(id(named[key])) if named[key] is not None else None
+        if of is not None:
+            sent[name] = of
+    schedule.gradients.clear()
+    waits = schedule.posted or began
+    if schedule.posted:
+        for name, of in sent.items():
+            _write("transfer", name, of, began, waits)
     if not named.get("wait_on_reqs", True):
-        session.note(f"{_patches.library}: waits for messages that overlap with computing are not recorded")
+        _watch(schedule, result, sent)
         return
-    sent = [
-        name for name, key in (("SEND_F", "tensor_send_next"), ("SEND_B", "tensor_send_prev")) if named[key] is not None
-    ]
     received = [tensor for tensor in result[:2] if tensor is not None]
     for tensor in received:
-        schedule.received[id(tensor)] = (began, ended, len(sent))
+        schedule.received[id(tensor)] = (waits, ended, len(sent))
     if sent and not received:
-        _write_wait(sent[0], *schedule.last, (began, ended, 0))
+        name, of = next(iter(sent.items()))
+        _write("wait", name, of, waits, ended)
+
+
+def _watch(schedule: Schedule, result: Any, sent: dict[str, tuple[int, int]]) -> None:
+    """Record the waits for requests, which come later."""
+    requests = result[2]
+    if not isinstance(requests, dict):
+        session.note(f"{_patches.library}: waits for messages that overlap with computing are not recorded")
+        return
+    for name, _, request in SENDS:
+        if name in sent and request in requests:
+            requests[request] = Request(requests[request], _sending(name, sent[name]))
+    for tensor, request in zip(result[:2], RECEIVES, strict=True):
+        if tensor is not None and request in requests:
+            requests[request] = Request(requests[request], _receiving(schedule, id(tensor)))
+
+
+def _sending(name: str, of: tuple[int, int]) -> Callable[[int, int], None]:
+    return lambda began, ended: _write("wait", name, of, began, ended)
+
+
+def _receiving(schedule: Schedule, tensor: int) -> Callable[[int, int], None]:
+    def tell(began: int, ended: int) -> None:
+        schedule.received[tensor] = (began, ended, 0)
+
+    return tell

@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 LARGE = {
     "DistributedDataParallel": "torch._dynamo",
     "torch.compile": "torch._dynamo.backends.debugging",
-    "megatron.core": "torch._dynamo.backends.debugging",
+    "megatron.core": "megatron.core.distributed",
     "torchtitan": "torch._dynamo.backends.debugging",
     "deepspeed": "deepspeed.pipe",
     "_functional_collectives": "torch.distributed._functional_collectives",
@@ -98,7 +99,7 @@ def run(client: socket.socket | None = None) -> None:
     ranks, arguments = int(sys.argv[1]), sys.argv[2:]
     text = Path(arguments[0]).read_text(encoding="utf-8")
     for word, module in LARGE.items():
-        if word in text:
+        if word in text and find_spec(module.split(".")[0]):
             import_module(module)
     gc.freeze()  # at their ends ranks would go through, and so copy, all that torch has made
     listener = socket.create_server(("127.0.0.1", 0))

@@ -2,11 +2,7 @@
 
     torchrun --standalone --nproc-per-node 4 tests/tools/pipeline_job.py --schedule 1F1B --nmb 8 --slow 3:1.75
 
-Every layer sleeps for its forward, its input gradient and its weight gradient, which are branches of their own in the
-graph of autograd: torch's own split of the backward calls them separately. Sleeping is by deadline: the first number
-of an activation or a gradient carries when it was made, by a clock on which nothing is late; an operation sleeps until
-the later of its own and its producer's time plus its cost. So that few cores are enough, and what is left of
-scheduling noise is not added up; only lateness above ``--slack-ms`` is kept.
+Its layers sleep, as ``emulated.py`` says.
 
 With ``--truth FILE`` the job writes down what happened when, measured by itself around torch's own calls.
 """
@@ -22,107 +18,25 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from emulated import (
+    GARBAGE_S,
+    MICROBATCH,
+    TIME,
+    WIDTH,
+    Costs,
+    Layer,
+    add_costs,
+    numbers,
+    of_link,
+    read_costs,
+    sleep_until,
+)
 from torch.distributed.pipelining import PipelineStage, schedules
 from torch.nn.parallel import DistributedDataParallel
 
-WIDTH = 8
-TIME, MICROBATCH = 0, 1
-"""Columns of an activation."""
-GARBAGE_S = 60.0
-"""Times that far away come from tensors that hold anything (torch's inference of shapes)."""
 CHUNKS = {"GPipe": 1, "1F1B": 1, "ZBVZeroBubble": 2, "DualPipeV": 2}
 """Stages a rank, where the schedule fixes it."""
 V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
-
-
-class Costs:
-    """Seconds that things take on this rank."""
-
-    def __init__(self, options: argparse.Namespace, rank: int) -> None:
-        self.options, self.rank = options, rank
-        self.slack_s = options.slack_ms / 1000
-        self.logical_s = 0.0
-
-    def factor(self, stage: int, microbatch: int) -> float:
-        """What the cost of a stage at a microbatch is multiplied by."""
-        options = self.options
-        factor = 1.0
-        for which, times in options.slow:
-            factor *= times if which == stage else 1.0
-        for which, times in options.slow_replica:
-            factor *= times if which == options.replica else 1.0
-        for rank, times, every in options.straggler:
-            factor *= times if rank == self.rank and microbatch % int(every) == 0 else 1.0
-        return factor * options.lengths[microbatch % len(options.lengths)]
-
-    def spend(self, cost_s: float, made_s: float) -> float:
-        """Sleep for a cost, from the later of the rank's own logical time and ``made_s``; the logical end."""
-        now = time.monotonic()
-        start = max(self.logical_s, made_s if abs(made_s - now) < GARBAGE_S else 0.0)
-        if now - start > self.slack_s:
-            start = now
-        self.logical_s = start + cost_s
-        sleep_until(self.logical_s)
-        return self.logical_s
-
-
-def sleep_until(moment_s: float) -> None:
-    """Sleep until a moment of the monotonic clock."""
-    left = moment_s - time.monotonic()
-    if left > 0:
-        time.sleep(left)
-
-
-class SleepX(torch.autograd.Function):
-    """The branch of the input: sleeps in forward for F and in backward for I."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, costs: Costs, stage: int, f_s: float, i_s: float) -> torch.Tensor:
-        microbatch = float(x[0, MICROBATCH])
-        microbatch = int(microbatch) if 0 <= microbatch < 1e6 else 1
-        factor = costs.factor(stage, microbatch)
-        ctx.costs, ctx.i_s = costs, i_s * factor
-        y = x.clone()
-        y[:, TIME] = costs.spend(f_s * factor, float(x[0, TIME]))
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
-        grad = grad.clone()
-        grad[:, TIME] = ctx.costs.spend(ctx.i_s, float(grad[0, TIME]))
-        return grad, None, None, None, None
-
-
-class SleepW(torch.autograd.Function):
-    """The branch of the parameter: sleeps in backward for W."""
-
-    @staticmethod
-    def forward(ctx: Any, w: torch.Tensor, x: torch.Tensor, costs: Costs, stage: int, w_s: float) -> torch.Tensor:
-        microbatch = float(x[0, MICROBATCH])
-        factor = costs.factor(stage, int(microbatch) if 0 <= microbatch < 1e6 else 1)
-        ctx.costs, ctx.w_s = costs, w_s * factor
-        return torch.zeros_like(x) + w.detach() * 0
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
-        ctx.costs.spend(ctx.w_s, 0.0)
-        return grad.sum(dim=0) * 0, None, None, None, None
-
-
-class Layer(torch.nn.Module):
-    """A layer that takes time."""
-
-    def __init__(self, costs: Costs, stage: int, scale: float) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(WIDTH, dtype=torch.float64))
-        self.costs, self.stage = costs, stage
-        milliseconds = (costs.options.f_ms, costs.options.i_ms, costs.options.w_ms)
-        self.f_s, self.i_s, self.w_s = (scale * each / 1000 for each in milliseconds)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The input, later."""
-        y = SleepX.apply(x, self.costs, self.stage, self.f_s, self.i_s)
-        return y + SleepW.apply(self.weight, x.detach(), self.costs, self.stage, self.w_s)
 
 
 def build_stage(costs: Costs, stage: int, stages: int) -> torch.nn.Module:
@@ -187,7 +101,7 @@ class Links:
 
     def latency_s(self, peer: int) -> float:
         """Of what comes from another rank."""
-        return sum(link[-1] for link in self.options.latency if len(link) == 1 or link[:2] == (peer, self.rank)) / 1000
+        return of_link(self.options.latency, peer, self.rank)
 
 
 class Truth:
@@ -346,11 +260,6 @@ def train(options: argparse.Namespace, rank: int, ranks: int) -> dict[str, Any]:
     return {"rank": rank, "rows": truth.rows, "windows": truth.windows}
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """`3:1.75` as numbers."""
-    return tuple(float(part) for part in text.split(":"))
-
-
 def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -359,21 +268,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--nmb", type=int, default=8, help="microbatches")
     parser.add_argument("--chunks", type=int, default=2, help="stages a rank, where the schedule leaves it open")
     parser.add_argument("--steps", type=int, default=3, help="steps after the first, in which torch infers shapes")
-    parser.add_argument("--f-ms", type=float, default=20.0, help="forward of a usual stage")
-    parser.add_argument("--i-ms", type=float, default=20.0, help="its gradient of the input")
-    parser.add_argument("--w-ms", type=float, default=20.0, help="its gradient of the weights")
-    parser.add_argument("--layers", default="1", help="layers of the stages: 4,4,4,4 (repeated if there are more)")
-    parser.add_argument("--per-stage", type=float, default=0, help="layers of a usual stage (the first of --layers)")
-    parser.add_argument("--head", type=float, default=0.0, help="a head at the end that costs this many layers")
-    parser.add_argument("--slow", type=numbers, action="append", default=[], help="stage:factor")
-    parser.add_argument("--straggler", type=numbers, action="append", default=[], help="rank:factor:every")
-    parser.add_argument("--lengths", default="1", help="factors of the microbatches in turn: 1,1.5")
-    parser.add_argument(
-        "--latency", type=numbers, action="append", default=[], help="source:target:ms, or ms for all links"
-    )
-    parser.add_argument(
-        "--host", type=numbers, action="append", default=[], help="rank:ms before every send and receive"
-    )
+    add_costs(parser)
     parser.add_argument("--data", type=numbers, action="append", default=[], help="rank:ms for loading a batch")
     parser.add_argument("--replicas", type=int, default=1, help="so many pipelines, rank by rank")
     parser.add_argument("--sync", choices=["", "explicit", "ddp"], default="", help="reduce gradients over replicas")
@@ -381,12 +276,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--slow-replica", type=numbers, action="append", default=[], help="replica:factor")
     parser.add_argument("--optimizer-ms", type=float, default=0.0)
     parser.add_argument("--barrier", action="store_true", help="ranks meet after every step")
-    parser.add_argument("--slack-ms", type=float, default=15.0, help="lateness that is not kept")
     parser.add_argument("--truth", help="where to write what happened when, as JSON")
     options = parser.parse_args()
-    options.layers = [int(part) for part in options.layers.split(",")]
-    options.lengths = [float(part) for part in options.lengths.split(",")]
-    options.per_stage = options.per_stage or options.layers[0]
+    read_costs(options)
     return options
 
 

@@ -205,6 +205,61 @@ def megatron_interleaved(world: World, rank: int) -> Iterator[Any]:
     yield ("done", now)
 
 
+def megatron_overlap(world: World, rank: int) -> Iterator[Any]:
+    """The same with `overlap_p2p_comm`, but not in warm-up and cool-down: in between, each action sends, asks for what
+    the next of its direction needs, and waits for the send before in this direction."""
+    order, now, ranks = world.orders[rank], 0.0, len(world.orders)
+    forwards = [a for a in order if a.kind is Kind.F]
+    backwards = [a for a in order if a.kind is Kind.B]
+    chunks = (world.last + 1) // ranks
+    warm = min(2 * (ranks - rank - 1) + (chunks - 1) * ranks, len(forwards))
+    left = len(forwards) - warm
+    open_sends: dict[Kind, Key | None] = {Kind.F: None, Kind.B: None}
+
+    def batch(give: Key | None, need: Key | None) -> Iterator[Any]:
+        nonlocal now
+        if give:
+            world.sent[give] = now
+        if need:
+            world.posted[need] = now
+        began = now
+        if give:
+            now = max(now, (yield ("taken", give)))
+        if need:
+            now = max(now, began, (yield ("receive", need)))
+
+    def at(actions: list[Action], index: int) -> Key | None:
+        return world.needs(actions[index]) if index < len(actions) else None
+
+    yield from batch(None, at(forwards, 0))
+    for k in range(warm):
+        now = compute(world, forwards[k], now)
+        yield from batch(world.gives(forwards[k]), at(forwards, k + 1))
+    if left and (need := at(backwards, 0)):
+        world.posted[need] = now
+    for k in range(left):
+        for actions, index in ((forwards, warm + k), (backwards, k)):
+            action = actions[index]
+            if (need := world.needs(action)) and (action.kind is Kind.B or k):
+                now = max(now, (yield ("receive", need)))
+            now = compute(world, action, now)
+            if give := world.gives(action):
+                world.sent[give] = now
+            if need := at(actions, index + 1):
+                world.posted[need] = now
+            if before := open_sends[action.kind]:
+                now = max(now, (yield ("taken", before)))
+            open_sends[action.kind] = give
+    if not left:
+        yield from batch(None, at(backwards, 0))
+    for k in range(left, len(backwards)):
+        if k == left and k and (need := at(backwards, k)):
+            now = max(now, (yield ("receive", need)))
+        now = compute(world, backwards[k], now)
+        yield from batch(world.gives(backwards[k]), at(backwards, k + 1))
+    yield ("done", now)
+
+
 def deepspeed_1f1b(world: World, rank: int) -> Iterator[Any]:
     """`TrainSchedule` of DeepSpeed, slot by slot: forwards in the even slots of even stages and the odd ones of odd
     stages, backwards in the others; every send and receive blocks."""

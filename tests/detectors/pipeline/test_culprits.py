@@ -92,3 +92,32 @@ def test_a_wait_for_a_message_on_its_way_is_the_links() -> None:
     measured = diagnosed(usual(), latency_s=200 * MS).measured
     step = waits_of_step(measured, 1)
     assert LINK in step.root.tolist()
+
+
+def test_the_heavy_chunk_of_a_rank_is_behind_imbalance() -> None:
+    costs = uniform(4, 10 * MS, 20 * MS, 0, 0)
+    costs[:, 3] *= 3
+    for swapped in (False, True):
+        if swapped:  # then both ranks have as much to do
+            costs[:, 0] *= 3
+        rows = rows_of(BY_NAME["Interleaved1F1B"].program(2, 4, 2), costs, "megatron-interleaved", steps=3, meet=True)
+        found = only(diagnose(rows, ENGINES["megatron-interleaved"]))
+        assert (found.cause, found.stages) == ("imbalance", (0, 3) if swapped else (3,))
+        assert found.ranks == ((0, 1) if swapped else (1,))
+
+
+def test_a_message_that_was_late_once_is_no_slow_link() -> None:
+    found = diagnosed(usual(), latency_s=1 * MS, late_s=200 * MS)
+    assert found.attribution.shares["link"] > 0.1
+    assert find_culprits(found) == []
+
+
+def test_a_slow_link_is_told_from_others_in_one_batch() -> None:
+    latency = np.full((4, 4), 0.3 * MS)
+    latency[1, 2] = 20 * MS
+    costs = uniform(8, 10 * MS, 20 * MS, 0, 0)
+    program = BY_NAME["Interleaved1F1B"].program(4, 8, 2)
+    rows = rows_of(program, costs, "megatron-interleaved", steps=3, meet=True, latency_s=latency)
+    found = only(diagnose(rows, ENGINES["megatron-interleaved"]))
+    assert (found.cause, found.ranks) == ("link", (1, 2))
+    assert found.evidence["links"] == [[1, 2]] and found.evidence["latency_s"] == pytest.approx(20 * MS)

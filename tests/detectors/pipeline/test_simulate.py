@@ -63,6 +63,7 @@ def test_batches_of_megatrons_interleaved_schedule(latency: float) -> None:
         program = BY_NAME["Interleaved1F1B"].program(ranks, microbatches, chunks)
         for seed in range(3):
             compare(program, "megatron-interleaved", seed, latency, oracle.megatron_interleaved)
+            compare(program, "megatron-overlap", seed, latency, oracle.megatron_overlap)
 
 
 @pytest.mark.parametrize("name", [s.name for s in SCHEDULES if s.torch_class and s.name not in ("GPipe", "1F1B")])

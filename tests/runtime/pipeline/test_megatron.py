@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from scalana.graphs.spans.actions import Pipeline
 from scalana.runtime import session
 from scalana.runtime.pipeline import megatron
+from scalana.runtime.pipeline.runs import Plan, Run
 from tests.attempts import attempts
 from tests.runtime.pipeline import engine_jobs
 from tests.runtime.pipeline.engine_jobs import RANKS, STEPS, Job, said
@@ -31,18 +33,23 @@ ORDERS = {
 2021), two microbatches of a chunk after each other."""
 
 
-def job_in(folder: Path, chunks: int) -> Job:
-    return engine_jobs.recorded(folder, "megatron", "megatron_pipeline.py", str(chunks))
+def job_in(folder: Path, arguments: str) -> Job:
+    return engine_jobs.recorded(folder, "megatron", "megatron_pipeline.py", *arguments.split())
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def chunks(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
+@pytest.fixture(scope="module", params=["1", "2", "2 overlap"])
+def arguments(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def job(chunks: int, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    return job_in(tmp_path_factory.mktemp("megatron") / "run", chunks)
+def chunks(arguments: str) -> int:
+    return int(arguments[0])
+
+
+@pytest.fixture(scope="module")
+def job(arguments: str, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return job_in(tmp_path_factory.mktemp("megatron") / "run", arguments)
 
 
 def check(pipeline: Pipeline, chunks: int, head: bool) -> None:
@@ -77,11 +84,10 @@ def test_schedules_are_recorded_and_unchanged(job: Job, chunks: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_planted_head_is_told(job: Job, chunks: int, tmp_path: Path) -> None:
+def test_the_planted_head_is_told(job: Job, arguments: str, tmp_path: Path) -> None:
     for number in attempts(2):
-        job = job if number == 0 else job_in(tmp_path / "run", chunks)
-        # Of chunks that differ on one rank, what a replay with equal ranks leaves is the schedule's.
-        told = engine_jobs.wrong(job.report, "Split the ") if chunks == 1 else engine_jobs.wrong_replay(job.report)
+        job = job if number == 0 else job_in(tmp_path / "run", arguments)
+        told = engine_jobs.wrong(job.report, "Split the ")
         if not told:
             return
     raise AssertionError("\n".join(told))
@@ -98,3 +104,71 @@ def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     assert notes[3] == (
         "megatron.core.pipeline_parallel: backward_step is not where it was: actions of kind B are not recorded"
     )
+
+
+class Work:
+    """A request, which ends when it is waited for."""
+
+    waited = False
+
+    def wait(self) -> None:
+        self.waited = True
+
+
+def communicated(monkeypatch: pytest.MonkeyPatch, shapes: bool, overlaps: bool) -> tuple[list[Any], Any, Any]:
+    """Send the output of microbatch 3, and receive: the spans, the result, and what stands for the schedule."""
+    spans: list[Any] = []
+    clock = iter(range(10, 1000, 10))
+    core = types.SimpleNamespace(
+        now=lambda: next(clock),
+        intern=lambda text: text,
+        span_types=["wait", "transfer"],
+        span=lambda kind, _lane, name, begin, end, _cpu, _path, attributes: spans.append(
+            (core.span_types[kind], name, begin, end, dict(zip(attributes[::2], attributes[1::2], strict=True)))
+        ),
+    )
+    monkeypatch.setattr(session, "core", core)
+    output, received = object(), object()
+    schedule = megatron.Schedule(2, 0)
+    schedule.outputs[id(output)] = (0, 3)
+    monkeypatch.setattr(megatron.runs, "current", Run(schedule, Plan((), {}, []), 0, None))
+
+    class P2PCommunicator:
+        config = types.SimpleNamespace(variable_seq_lengths=shapes)
+
+        def _communicate(self, **named: Any) -> Any:
+            requests = module._p2p_ops()
+            if not named["wait_on_reqs"]:
+                return received, None, requests
+            for request in requests.values():
+                request.wait()
+            return received, None, None
+
+    posted = {"send_next": Work(), "recv_prev": Work()}
+    module = types.SimpleNamespace(
+        P2PCommunicator=P2PCommunicator, _p2p_ops=lambda: dict(posted), _batched_p2p_ops=list
+    )
+    megatron.patch_messages(module)
+    sends = {"tensor_send_next": output, "tensor_send_prev": None}
+    result = P2PCommunicator()._communicate(**sends, recv_prev=True, recv_next=False, wait_on_reqs=not overlaps)
+    assert result[0] is received and all(work.waited != overlaps for work in posted.values())
+    return spans, result, schedule
+
+
+def test_a_wait_begins_when_all_messages_are_posted(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans, result, schedule = communicated(monkeypatch, shapes=False, overlaps=False)
+    assert spans == [("transfer", "SEND_F", 10, 20, {"stage": 0, "microbatch": 3})]
+    assert schedule.received == {id(result[0]): (20, 30, 1)}
+    # Where shapes go before, these are waited for, too.
+    spans, result, schedule = communicated(monkeypatch, shapes=True, overlaps=False)
+    assert spans == [] and schedule.received == {id(result[0]): (10, 30, 1)}
+
+
+def test_waits_that_come_later_are_recorded_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans, (tensor, _, requests), schedule = communicated(monkeypatch, shapes=False, overlaps=True)
+    assert len(spans) == 1 and not schedule.received
+    requests["recv_prev"].wait()
+    assert schedule.received == {id(tensor): (40, 50, 0)}
+    requests["send_next"].wait()
+    assert spans[1:] == [("wait", "SEND_F", 60, 70, {"stage": 0, "microbatch": 3})]
+    assert requests["send_next"].waited and requests["recv_prev"].waited

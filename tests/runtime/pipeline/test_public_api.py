@@ -26,6 +26,8 @@ for step in range(3):
             with pipeline.action("RECV_F", stage, microbatch):
                 time.sleep(0.001)
         with scalana.pipeline.action("F", stage=stage, microbatch=microbatch):
+            with scalana.span("batch", kind="data"):
+                time.sleep(0.001)
             time.sleep(0.002)
         if not stage:
             with pipeline.action("SEND_F", stage, microbatch):
@@ -51,7 +53,8 @@ def recorded(folder: Path, marks: str) -> None:
 def test_actions_that_a_program_tells(marks: str, tmp_path: Path) -> None:
     recorded(tmp_path / "run", marks)
     jobs.ranks(tmp_path / "run")
-    pipelines = find_pipelines(build(tmp_path / "run").spans)
+    spans = build(tmp_path / "run").spans
+    pipelines = find_pipelines(spans)
     # The second rank that holds a stage belongs to the second pipeline.
     assert [one.ranks for one in pipelines] == [(0, 1), (2, 3)]
     # Before the first mark nobody knows which step it is.
@@ -67,6 +70,9 @@ def test_actions_that_a_program_tells(marks: str, tmp_path: Path) -> None:
         sent = actions.send_wait_s >= 0.001
         assert (sent == ((actions.stage == 0) & ((actions.kind == 1) ^ (actions.microbatch == 1)))).all()
         assert (actions.end_s - actions.begin_s >= 0.001).all()
+        # What is loaded in a forward is no part of it.
+        assert ((actions.load_s >= 0.001) == (actions.kind == 0)).all()
+        assert np.allclose(actions.begin_s - actions.load_s, spans.start_s(actions.span), atol=1e-6)
         assert all(KINDS[kind] in "FB" for kind in actions.kind.tolist())
 
 

@@ -1,8 +1,8 @@
 """Trains two small models by a pipeline schedule of Megatron-core on the CPU, which it is not made for: all stages of
 the first are alike, the second has a head at its end, which costs as much as all else on a rank.
 
-Arguments: chunks of the model a rank, milliseconds that a layer takes. Prints losses and gradients of each step to the
-last bit, of every rank.
+Arguments: chunks of the model a rank, `overlap` if messages are to overlap with computing, milliseconds that a layer
+takes. Prints losses and gradients of each step to the last bit, of every rank.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from pausing import Head, Layer  # noqa: E402
 from torch import nn  # noqa: E402
 
 SEQUENCE, BATCH, WIDTH, MICROBATCHES, STEPS, LAYERS = 3, 2, 8, 4, 4, 4
-seconds = float(sys.argv[2]) / 1000
+seconds, overlap = float(sys.argv[-1]) / 1000, "overlap" in sys.argv
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, ranks, chunks = dist.get_rank(), dist.get_world_size(), int(sys.argv[1])
@@ -41,7 +41,8 @@ config = ModelParallelConfig(
     pipeline_model_parallel_size=ranks,
     virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
     pipeline_dtype=torch.float32,
-    deallocate_pipeline_outputs=True,
+    deallocate_pipeline_outputs=not overlap,  # on gloo not both
+    overlap_p2p_comm=overlap,
     batch_p2p_comm=False,
     batch_p2p_sync=False,
 )
