@@ -43,7 +43,8 @@ from scalana.graphs.structure.source_view import SourceView
 from scalana.runtime.operations import BY_CODE
 
 CLOSURE_DEPTH = 8
-"""A closure (the wrapper of a decorator) may be inside itself this often before it counts as recursion."""
+"""A closure (the wrapper of a decorator), or a line of a model's, may be inside itself this often before it counts as
+recursion."""
 _INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _STARTERS = {
     "runpy.py": "",
@@ -266,10 +267,12 @@ class Placer:
         return after._replace(vertex=self._part_of_model(call, site))
 
     def _part_of_model(self, call: int, site: Place) -> int:
-        """The vertex of a line of a model's below the call that led there; one that is on the way is gone back to."""
-        above = self.psg[call]
+        """The vertex of a line of a model's below the call that led there; one that is often on the way, as a wrapper
+        may be, is gone back to."""
+        above, times = self.psg[call], 0
         while above.kind is VertexKind.CALL and above.site is not None:
-            if above.site == site:
+            times += above.site == site
+            if times >= CLOSURE_DEPTH:
                 return above.index
             above = self.psg[above.parent]
         return self.part(call, site, site.name)

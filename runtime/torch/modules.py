@@ -60,6 +60,8 @@ class ModuleTimes:
         """Marks on the device, where there is one."""
         self._tensor: Any = None
         self._is_compiling: Any = None
+        self._compiled_autograd: Any = None
+        """The module that compiles backward passes, once it is there."""
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
@@ -180,16 +182,19 @@ class ModuleTimes:
     def leaving(self, module: Any, args: Any, *rest: Any) -> None:
         """A module returns."""
         try:
-            if self._idle():
+            if session.core is None:
+                self.off()
                 return
             now = session.core.now()
             entered = self._left(module)
-            if entered is None:
+            if entered is None:  # it was no plain call
                 return
             torch = self._torch
             direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
+            if entered.elements < 0 and not args and len(rest) > 1:
+                entered.elements = self._elements(rest[0].values())
             self._write(entered, direction, now)
-            if torch.is_grad_enabled() and not _compiled_autograd():
+            if torch.is_grad_enabled() and not self._compiles_backward():
                 node, output = entered.node, rest[-1]
                 by_name = rest[0] if node is None and len(rest) > 1 else None
                 if by_name or type(output) is not self._tensor or torch._C._len_torch_function_stack():
@@ -202,6 +207,21 @@ class ModuleTimes:
             self.spent_ns += CALL_NS + session.core.now() - now
         except Exception as failure:
             self.failed(failure)
+
+    def _compiles_backward(self) -> bool:
+        """Whether backward passes are compiled, with all hooks in them."""
+        if self._compiled_autograd is None:
+            self._compiled_autograd = sys.modules.get("torch._dynamo.compiled_autograd")
+        return bool(getattr(self._compiled_autograd, "compiled_autograd_enabled", False))
+
+    def _elements(self, values: Any) -> int:
+        """Elements of the first tensor of some values, -1 where there is none."""
+        first = next((value for value in values if isinstance(value, self._tensor)), None)
+        if first is None or type(first) is not self._tensor:
+            return -1
+        with self._torch._C.DisableTorchFunction():
+            count: int = first.numel()
+            return count
 
     def _left(self, module: Any) -> Entered | None:
         """The call that is over; those inside of it that raised are forgotten."""
@@ -242,12 +262,6 @@ def _is_pipeline() -> bool:
     """Whether layers are timed by what knows of the stages that they are in."""
     home = sys.modules.get("scalana.runtime.pipeline.runs")
     return home is not None and home.runs.any_known()
-
-
-def _compiled_autograd() -> bool:
-    """Whether backward passes are compiled, with all hooks in them."""
-    home = sys.modules.get("torch._dynamo.compiled_autograd")
-    return bool(getattr(home, "compiled_autograd_enabled", False))
 
 
 _times: ModuleTimes | None = None

@@ -20,8 +20,9 @@ STEPS = 20
 HUB, TOOLS = f"{LIBRARY}/hub/decoder.py", f"{LIBRARY}/hub/tools.py"
 TORCH = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
 NET = [(FILE, "<module>", 40), TORCH]
-LAYER = [*NET, (TOOLS, "wrapper", 5), (HUB, "Net.forward", 2), TORCH]
-EXPERT = [*LAYER, (HUB, "Layer.forward", 4), TORCH]
+WRAPPER = TOOLS, "wrapper", 5
+LAYER = [*NET, WRAPPER, (HUB, "Net.forward", 2), TORCH]
+EXPERT = [*LAYER, WRAPPER, (HUB, "Layer.forward", 4), TORCH]
 LINES = (6, 7, 8)
 FORWARDS = {"Net": (HUB, 1), "Layer": (HUB, 3), "Expert": (HUB, 5)}
 SOURCE = """def forward(self, x):
@@ -45,7 +46,7 @@ def span(rank: Rank, name: str, kind: str, path: list[tuple[str, str, int]], beg
 def step(rank: Rank, number: int, slow: dict[int, float]) -> None:
     """Two layers with an expert each, of whose lines some take longer in the last one."""
     begin = rank.now
-    rank.work([*NET, (TOOLS, "wrapper", 5)], 5)
+    rank.work([*NET, WRAPPER], 5)
     for layer in range(2):
         inside = rank.now
         for line in LINES:
