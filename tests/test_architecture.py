@@ -259,10 +259,12 @@ def test_the_jobs_side_needs_the_standard_library_alone(path: Path) -> None:
 
 
 def test_torch_is_imported_when_somebody_asks_for_it_alone() -> None:
-    """It takes seconds, and is optional. A job of ours is a program of its own, that nothing imports."""
-    programs = {"scalana/verify/job.py"}
+    """It takes seconds, and is optional. Jobs of ours are programs of their own, that only each other import."""
+    programs = "scalana.verify.jobs"
+    outside = {module: others for module, others in graph().items() if not module.startswith(programs)}
+    assert not [module for module, others in outside.items() if any(one.startswith(programs) for one in others)]
     for path in sources():
-        if str(path.relative_to(ROOT)) in programs:
+        if module_name(path).startswith(programs):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in top_level(tree):
