@@ -241,9 +241,13 @@ def _run(runner: Runner, ranks: int, job: Path, patience_s: float) -> None:
             process.wait()
     failed = [log for log, process in zip(logs, processes, strict=True) if process.returncode > 0]
     if failed:
-        said = failed[0].read_text(encoding="utf-8", errors="replace")
-        for package, install in (("torch", "torch"), (runner.package, runner.install)):
-            if f"No module named '{package}'" in said:
-                raise CommandError(f"verifying this plan needs {package}: pip install {install}")
-        lines = [line for line in said.splitlines() if line.strip()]
-        raise CommandError("the job that carries the plan out failed:\n" + "\n".join(lines[-15:]))
+        raise CommandError(told(failed[0].read_text(encoding="utf-8", errors="replace"), runner))
+
+
+def told(said: str, runner: Runner) -> str:
+    """Why a job failed, from what a rank wrote."""
+    for package, install in (("torch", "torch"), (runner.package, runner.install)):
+        if f"No module named '{package}'" in said:
+            return f"verifying this plan needs {package}: pip install {install}"
+    lines = [line for line in said.splitlines() if line.strip()]
+    return "the job that carries the plan out failed:\n" + "\n".join(lines[-15:])

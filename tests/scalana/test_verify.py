@@ -4,6 +4,7 @@ pipeline`` has put them."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from scalana.detectors.pipeline.plans.profile_file import read_document
 from scalana.detectors.pipeline.plans.proposal import Asked, propose
 from scalana.detectors.pipeline.plans.search import Effort
 from scalana.errors import CommandError
-from scalana.verify.run import RUNNERS, How, check_plan, job_of, present, replayed_s
+from scalana.verify.run import RUNNERS, How, check_plan, job_of, present, replayed_s, told
 from tests.attempts import attempts
 from tests.runtime.pipeline.engine_jobs import folder_of
 
@@ -136,7 +137,11 @@ def test_a_baseline_has_settings_of_its_engine(folder: Path, tmp_path: Path) -> 
         assert job["layers"][-1]["costs"][0] == pytest.approx(0.06) and job["layers"][-1]["outside"]
 
 
-def test_an_engine_that_is_not_there_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RUNNERS, "torch", RUNNERS["torch"].__class__("none", "scalana.verify.jobs.none", "x", "torch"))
-    with pytest.raises(CommandError, match="needs scalana.verify.jobs.none: pip install x"):
+def test_why_a_job_failed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Traceback ...\n\nModuleNotFoundError: No module named 'megatron'\n"
+    assert told(said, RUNNERS["megatron"]) == "verifying this plan needs megatron: pip install megatron-core"
+    assert told(said, RUNNERS["deepspeed"]).endswith("failed:\nTraceback ...\n" + said.splitlines()[-1])
+    # A job that ends without a word.
+    monkeypatch.setitem(RUNNERS, "torch", replace(RUNNERS["torch"], module="absent"))
+    with pytest.raises(CommandError, match="ended without a result"):
         check_plan(plans.read_written(str(folder)), How(steps=1))

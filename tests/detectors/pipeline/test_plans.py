@@ -245,8 +245,8 @@ def test_engines_say_what_they_can_express() -> None:
 
 
 def test_engines_keep_what_they_cannot_part() -> None:
-    # Megatron has no word between what follows the blocks, nor rounds of interleaved 1F1B with 6 microbatches.
-    one = profile(12, 2, 6, outside=(0, 10, 11))
+    # Megatron has no word between what follows the blocks, nor rounds of interleaved 1F1B with 5 microbatches.
+    one = profile(12, 2, 5, outside=(0, 10, 11))
     joined, cut = join_ends(one)
     assert (joined.names[-1], joined.outside, cut.tolist()) == ("layer10 + layer11", (0, 10), [*range(11), 12])
     assert joined.seconds[Kind.F, -1] == 2.0
