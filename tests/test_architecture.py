@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -175,6 +176,7 @@ ROOMS = {
 here, and nothing of its own row but itself."""
 
 
+@functools.cache
 def graph() -> dict[str, set[str]]:
     """Which of our modules each imports, wherever in the file, for whatever purpose."""
     modules = {module_name(path): path for path in sources()}
