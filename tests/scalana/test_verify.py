@@ -54,7 +54,8 @@ def test_a_step_takes_what_was_predicted(engine: str, folder: Path, monkeypatch:
     pytest.importorskip("torch")
     if engine != "torch":
         monkeypatch.setenv("PYTHONPATH", str(folder_of(engine)))
-    close(plans.read_written(str(folder), engine), How(steps=2, stretch=3.0))
+    # torchtitan's stages are the smallest ones.
+    close(plans.read_written(str(folder), engine), How(steps=2, stretch=6.0 if engine == "torchtitan" else 3.0))
 
 
 MODEL = """
