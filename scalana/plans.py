@@ -20,8 +20,10 @@ SUFFIXES = {"torchtitan": "toml", "Megatron": "args", "DeepSpeed": "py"}
 """Of the files with settings of engines."""
 
 
-def read_profile(source: str, ranks: int | None = None, microbatches: int | None = None) -> LayerProfile:
-    """Layer costs of a run folder, or of a file.
+def read_profile(
+    source: str, ranks: int | None = None, microbatches: int | None = None, pipeline: int = 1
+) -> LayerProfile:
+    """Layer costs of a run folder, of its ``pipeline``-th pipeline, or of a file.
 
     Raises:
         CommandError: where there are none, saying what to try.
@@ -31,7 +33,7 @@ def read_profile(source: str, ranks: int | None = None, microbatches: int | None
             raise CommandError(
                 "--ranks and --microbatches are for files of layer costs: write one by `scalana pipeline layers` first"
             )
-        return profile_of_run(source)
+        return profile_of_run(source, pipeline)
     from scalana.detectors.pipeline.plans.profile import ProfileError
     from scalana.detectors.pipeline.plans.profile_file import read_document
 
@@ -56,15 +58,15 @@ def read_json(path: str) -> Any:
         raise CommandError(f"{path} is neither a run folder nor JSON: {error}") from error
 
 
-def profile_of_run(folder: str) -> LayerProfile:
-    """Layer costs of the first pipeline of a run.
+def profile_of_run(folder: str, number: int = 1) -> LayerProfile:
+    """Layer costs of a pipeline of a run, counted from 1.
 
     Raises:
         CommandError: where no pipeline was recorded, or its replay is not to be trusted.
     """
     from scalana.detectors.pipeline.plans.from_run import profile_of
 
-    pipeline = first_pipeline(folder)
+    pipeline = pipeline_of(folder, number)
     found = pipeline.diagnosis.attribution
     if not found.trusted:
         raise CommandError(
@@ -74,8 +76,8 @@ def profile_of_run(folder: str) -> LayerProfile:
     return profile_of(pipeline.diagnosis)
 
 
-def first_pipeline(folder: str) -> Pipeline:
-    """The first pipeline of a run.
+def pipeline_of(folder: str, number: int) -> Pipeline:
+    """A pipeline of a run, counted from 1.
 
     Raises:
         CommandError: where there is none.
@@ -94,8 +96,10 @@ def first_pipeline(folder: str) -> Pipeline:
     pipelines = analysis.sections.get(SECTION)
     if not isinstance(pipelines, list) or not pipelines:
         raise CommandError(f"{folder}: no pipeline was recorded on all ranks (docs/pipelines.md says what is)")
-    first: Pipeline = pipelines[0]
-    return first
+    if not 1 <= number <= len(pipelines):
+        raise CommandError(f"{folder}: there is no pipeline {number}; {len(pipelines)} were recorded")
+    found: Pipeline = pipelines[number - 1]
+    return found
 
 
 def write_profile(profile: LayerProfile, path: str) -> None:
@@ -139,31 +143,43 @@ def contents(proposal: Proposal) -> Iterator[tuple[str, str]]:
             continue
         if means.file:
             yield means.file, write_torch_csv(means.plan.program)
-        suffix = SUFFIXES[means.engine]
-        yield f"{means.engine.lower()}.{suffix}", "\n".join(means.settings) + "\n"
+        yield settings_file(means.engine), "\n".join(means.settings) + "\n"
 
 
-def read_written(path: str) -> Written:
-    """A plan that was written: its folder, or its `plan.json`.
+def read_written(path: str, engine: str = "torch") -> Written:
+    """A plan that was written: its folder, or its `plan.json`; for another engine its best one, with its settings.
 
     Raises:
         CommandError: where there is none.
     """
     from scalana.detectors.pipeline.actions import OrderError
-    from scalana.detectors.pipeline.plans.document import read_plan
+    from scalana.detectors.pipeline.plans.document import means_in, read_means, read_plan
     from scalana.detectors.pipeline.plans.profile import ProfileError
 
     file = Path(path) / "plan.json" if os.path.isdir(path) else Path(path)
     data = read_json(str(file))
     if not isinstance(data, dict) or "order" not in data:
         raise CommandError(f"{file} is no plan; `scalana pipeline plan` writes one")
-    order = file.parent / str(data["order"])
+
+    def beside(name: str) -> str:
+        try:
+            return (file.parent / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{file.parent / name}: {error.strerror or error}; it belongs to {file}") from error
+
     try:
-        return read_plan(data, order.read_text(encoding="utf-8"), str(file))
+        if engine == "torch":
+            return read_plan(data, beside(str(data["order"])), str(file))
+        means = means_in(data, engine, str(file))
+        order = beside(str(means["file"])) if means["file"] else None
+        return read_means(data, engine, beside(settings_file(str(means["engine"]))), order, str(file))
     except (ProfileError, OrderError) as error:
         raise CommandError(str(error)) from error
-    except OSError as error:
-        raise CommandError(f"{order}: {error.strerror or error}; it belongs to {file}") from error
+
+
+def settings_file(engine: str) -> str:
+    """The name of the file with an engine's settings: `megatron.args`."""
+    return f"{engine.lower()}.{SUFFIXES[engine]}"
 
 
 def _write(path: Path, content: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -175,6 +176,7 @@ ROOMS = {
 here, and nothing of its own row but itself."""
 
 
+@functools.cache
 def graph() -> dict[str, set[str]]:
     """Which of our modules each imports, wherever in the file, for whatever purpose."""
     modules = {module_name(path): path for path in sources()}
@@ -259,10 +261,12 @@ def test_the_jobs_side_needs_the_standard_library_alone(path: Path) -> None:
 
 
 def test_torch_is_imported_when_somebody_asks_for_it_alone() -> None:
-    """It takes seconds, and is optional. A job of ours is a program of its own, that nothing imports."""
-    programs = {"scalana/verify/job.py"}
+    """It takes seconds, and is optional. Jobs of ours are programs of their own, that only each other import."""
+    programs = "scalana.verify.jobs"
+    outside = {module: others for module, others in graph().items() if not module.startswith(programs)}
+    assert not [module for module, others in outside.items() if any(one.startswith(programs) for one in others)]
     for path in sources():
-        if str(path.relative_to(ROOT)) in programs:
+        if module_name(path).startswith(programs):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in top_level(tree):

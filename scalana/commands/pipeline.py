@@ -53,7 +53,9 @@ examples:
   scalana pipeline layers scalana-20250131-142233 -o layers.json
   scalana pipeline plan scalana-20250131-142233 -o plan
   scalana pipeline plan layers.json --memory 64G --budget 30 -o plan
-  scalana pipeline verify plan
+  scalana pipeline verify plan --baseline
+  scalana pipeline verify plan --engine megatron
+  scalana pipeline verify plan --model nets:make_decoder
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -68,6 +70,9 @@ examples:
         for one in (layers, plan):
             one.add_argument("--ranks", type=int, metavar="N", help="ranks, where the file does not say")
             one.add_argument("--microbatches", type=int, metavar="N", help="microbatches, where the file does not say")
+            one.add_argument(
+                "--pipeline", type=int, default=1, metavar="N", help="which one, where a run has several (default: 1)"
+            )
         plan.add_argument(
             "--memory", type=memory, metavar="X", help="of a rank, in the unit of the file (default: what is used now)"
         )
@@ -77,8 +82,22 @@ examples:
         plan.add_argument("--whole-backward", action="store_true", help="no backward is split")
         plan.add_argument("--recompute", action="store_true", help="backwards compute activations anew")
         plan.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
-        verify = actions.add_parser("verify", help="carry a plan out on torch's runtime, with layers that sleep")
+        verify = actions.add_parser("verify", help="carry a plan out, with layers that sleep")
         verify.add_argument("source", metavar="PLAN", help="folder of a plan, or its plan.json")
+        verify.add_argument(
+            "--engine",
+            choices=("torch", "torchtitan", "megatron", "deepspeed"),
+            default="torch",
+            help="what carries out its best plan, by the settings that were written (default: torch's own runtime)",
+        )
+        verify.add_argument(
+            "--model",
+            metavar="MODULE:FACTORY",
+            help="run the layers of a model instead: what returns (model, inputs of a microbatch)",
+        )
+        verify.add_argument(
+            "--baseline", action="store_true", help="also what runs now, or the uniform plan, for what the plan gains"
+        )
         verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
         verify.add_argument(
             "--stretch", type=positive, metavar="X", help="times as long (default: a usual action takes 20 ms)"
@@ -93,7 +112,7 @@ examples:
 def _layers(args: argparse.Namespace) -> None:
     from scalana import plans
 
-    profile = plans.read_profile(args.source, args.ranks, args.microbatches)
+    profile = plans.read_profile(args.source, args.ranks, args.microbatches, args.pipeline)
     plans.write_profile(profile, args.output)
     console.deliver(f"{args.output}: {profile.layers} layers\n", None)
 
@@ -111,7 +130,7 @@ def _plan(args: argparse.Namespace) -> None:
 
     if args.memory is not None and args.any_memory:
         raise CommandError("--memory and --any-memory contradict each other", 2)
-    profile = plans.read_profile(args.source, args.ranks, args.microbatches)
+    profile = plans.read_profile(args.source, args.ranks, args.microbatches, args.pipeline)
     if args.recompute:
         if profile.unit != "bytes":
             raise CommandError("--recompute needs bytes of activations and outputs: give them in a file of layer costs")
@@ -134,7 +153,20 @@ def _plan(args: argparse.Namespace) -> None:
 def _verify(args: argparse.Namespace) -> None:
     from scalana import plans
     from scalana.report import plan_text
-    from scalana.verify.run import check_plan
+    from scalana.verify.run import How, check_plan, present
 
-    checked = check_plan(plans.read_written(args.source), max(args.steps, 1), args.stretch)
-    console.deliver(plan_text.checked_text(checked), None)
+    if args.model and args.engine != "torch":
+        raise CommandError("--model is run by torch's own runtime: leave --engine out", 2)
+    if args.model and ":" not in args.model:
+        raise CommandError(f"--model {args.model}: write MODULE:FACTORY, such as models:make", 2)
+    written = plans.read_written(args.source, args.engine)
+    how = How(max(args.steps, 1), args.stretch, args.model or "")
+    checked = check_plan(written, how)
+    console.deliver(plan_text.checked_text(checked, None if args.model else written.profile.now), None)
+    if not args.baseline:
+        return
+    found = present(written)
+    if found is None:
+        raise CommandError("there is nothing to compare with: the layers cannot be cut evenly")
+    base, schedule = found
+    console.deliver(plan_text.gained_text(base.plan.text, check_plan(base, how, schedule), checked), None)

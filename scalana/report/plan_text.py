@@ -11,7 +11,7 @@ from scalana.report.paint import Paint, clip, rule, wrap
 if TYPE_CHECKING:
     from scalana.detectors.pipeline.plans.means import Means
     from scalana.detectors.pipeline.plans.plan import Plan
-    from scalana.detectors.pipeline.plans.profile import LayerProfile
+    from scalana.detectors.pipeline.plans.profile import LayerProfile, Now
     from scalana.detectors.pipeline.plans.proposal import Proposal
     from scalana.verify.run import Checked
 
@@ -158,15 +158,37 @@ def _means(means: Means, now_s: float, width: int, paint: Paint) -> list[str]:
     return [paint(head, "bold") + said, *(clip(f"    {line}", max(width, 60)) for line in means.settings)]
 
 
-def checked_text(checked: Checked) -> str:
+_RUNTIMES = {"torch": "torch's runtime", "megatron": "Megatron", "deepspeed": "DeepSpeed"}
+
+
+def checked_text(checked: Checked, now: Now | None) -> str:
     """What carrying a plan out showed."""
     stretched = f", {checked.stretch:.3g} times as long" if checked.stretch != 1 else ""
-    lines = [
-        f"predicted {names.seconds(checked.predicted_s)}, measured {names.seconds(checked.measured_s)}"
-        f" ({checked.error:+.1%})".replace("%", " %")
-        + f" on torch's runtime with emulated layers{stretched}",
-        "steps: " + ", ".join(names.seconds(step) for step in checked.steps_s),
-    ]
+    where = _RUNTIMES.get(checked.engine, checked.engine)
+    if checked.planned_s is None:
+        lines = [f"{_beside(checked)} on {where} with emulated layers{stretched}"]
+    else:
+        lines = [f"{_beside(checked)} on {where} with the model's layers, predicted by what they took here"]
+        lines.append(f"by the costs in the plan a step takes {names.seconds(checked.planned_s)}")
+    lines.append("steps: " + ", ".join(names.seconds(step) for step in checked.steps_s))
+    if now is not None:
+        gain = now.step_s / checked.measured_s
+        lines.append(
+            f"{gain:.2f} x faster than the run that was recorded, whose steps take {names.seconds(now.step_s)}"
+        )
     if checked.late:
         lines.append(f"{checked.late} actions were late: the machine was too busy for a fair comparison")
     return "\n".join(lines) + "\n"
+
+
+def gained_text(base: str, before: Checked, after: Checked) -> str:
+    """What a plan gained over another one, carried out the same way."""
+    said = f"{base}: {_beside(before)}"
+    predicted, measured = (getattr(before, of) / getattr(after, of) for of in ("predicted_s", "measured_s"))
+    return f"{said}\nthe plan is {measured:.2f} x faster, as predicted {predicted:.2f} x\n"
+
+
+def _beside(checked: Checked) -> str:
+    """A prediction beside what was measured."""
+    error = f"{checked.error:+.1%}".replace("%", " %")
+    return f"predicted {names.seconds(checked.predicted_s)}, measured {names.seconds(checked.measured_s)} ({error})"

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from scalana.detectors.pipeline.actions import Program
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.means import Means
 from scalana.detectors.pipeline.plans.plan import Plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
 from scalana.detectors.pipeline.plans.profile_file import read_document, to_document
 from scalana.detectors.pipeline.plans.proposal import Proposal
+from scalana.detectors.pipeline.schedules import BY_NAME
 from scalana.detectors.pipeline.torch_csv import parse_torch_csv
 
 SCHEMA = "scalana.plan/1"
@@ -85,6 +87,9 @@ class Written:
     profile: LayerProfile
     plan: Plan
     engine: str
+    """By which it is carried out: a name in :data:`~scalana.detectors.pipeline.lowering.ENGINES`, or `torchtitan`."""
+    settings: tuple[str, ...] = ()
+    """What its engine is told, lines of a file."""
 
 
 def read_plan(data: Any, order: str, name: str) -> Written:
@@ -94,12 +99,54 @@ def read_plan(data: Any, order: str, name: str) -> Written:
         ProfileError: for what is no plan.
         OrderError: for an order that cannot be run.
     """
+    profile = _profile(data, name)
+    program = parse_torch_csv(order, str(data.get("order", ORDER)))
+    return Written(profile, _read_plan(data.get("plan"), profile, program, name), str(data.get("engine", "torch")))
+
+
+def means_in(data: Any, engine: str, name: str) -> Mapping[str, Any]:
+    """What the document of a plan says of an engine's best one, as :func:`_means` wrote it; ``engine`` in small
+    letters.
+
+    Raises:
+        ProfileError: where there is no such plan, with the reason.
+    """
+    _profile(data, name)
+    for means in data.get("engines", ()):
+        if str(means.get("engine")).lower() == engine:
+            if means.get("plan") is None:
+                raise ProfileError(f"{name}: no plan for {means['engine']}: " + " ".join(means.get("settings", ())))
+            found: Mapping[str, Any] = means
+            return found
+    raise ProfileError(f"{name} has no plan for {engine}; write it anew by `scalana pipeline plan`")
+
+
+def read_means(data: Any, engine: str, settings: str, order: str | None, name: str) -> Written:
+    """An engine's best plan from the document, the text of its settings, and that of its order if it has one.
+
+    Raises:
+        ProfileError: for what is no plan.
+        OrderError: for an order that cannot be run.
+    """
+    profile, means = _profile(data, name), means_in(data, engine, name)
+    if order is not None:
+        program = parse_torch_csv(order, str(means["file"]))
+    else:
+        chunks = len(means["plan"]["stages"]) // profile.ranks
+        schedule = "1F1B" if chunks == 1 else "Interleaved1F1B"
+        program = BY_NAME[schedule].program(profile.ranks, profile.microbatches, chunks)
+    plan = _read_plan(means["plan"], profile, program, name)
+    return Written(profile, plan, engine, tuple(settings.splitlines()))
+
+
+def _profile(data: Any, name: str) -> LayerProfile:
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         raise ProfileError(f"{name} is no plan; `scalana pipeline plan` writes one")
-    profile = read_document(data.get("profile"), name)
-    program = parse_torch_csv(order, str(data.get("order", ORDER)))
+    return read_document(data.get("profile"), name)
+
+
+def _read_plan(said: Any, profile: LayerProfile, program: Program, name: str) -> Plan:
     try:
-        said = data["plan"]
         sizes = [len(stage["layers"]) for stage in said["stages"]]
         rank = np.array([int(stage["rank"]) for stage in said["stages"]], np.int64)
         plan = Plan(
@@ -114,4 +161,4 @@ def read_plan(data: Any, order: str, name: str) -> Written:
         raise ProfileError(f"{name}: the plan lacks something: {error}") from error
     if plan.stages.cut[-1] != profile.layers or plan.program.rank_of_stage.tolist() != rank.tolist():
         raise ProfileError(f"{name}: the order is of other stages than the plan")
-    return Written(profile, plan, str(data.get("engine", "torch")))
+    return plan

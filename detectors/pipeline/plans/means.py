@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.partition import descend, smallest_maximum
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.plan import Plan, evaluator, make_plan
-from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, uniform_cut
+from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, blocks_of, join_ends, uniform_cut
 from scalana.detectors.pipeline.plans.search import Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads, seeds
 from scalana.detectors.pipeline.schedules import BY_NAME, stage_placement
@@ -86,7 +87,10 @@ def _starts(profile: LayerProfile, rank: IntArray) -> list[IntArray]:
 
 def uniform_plan(profile: LayerProfile, engine: str = "ideal", chunks: int = 2) -> Plan | None:
     """What most run: interleaved 1F1B with the same number of blocks in every stage; 1F1B where it cannot be run."""
+    has = ENGINES[engine].schedules
     for count, name in ((chunks, "Interleaved1F1B"), (1, "1F1B")):
+        if has and name not in has:
+            continue
         try:
             cut = uniform_cut(profile, profile.ranks * count)
         except ProfileError:
@@ -97,46 +101,88 @@ def uniform_plan(profile: LayerProfile, engine: str = "ideal", chunks: int = 2) 
     return None
 
 
+def present_plan(profile: LayerProfile, engine: str) -> Plan | None:
+    """What runs now, where that is known and one of the engine's schedules; otherwise the uniform plan."""
+    now, has = profile.now, ENGINES[engine].schedules
+    if now is not None and now.schedule in BY_NAME and (not has or now.schedule in has):
+        stages = Stages.of_layers(np.array(now.rank_of_layer, np.int64))
+        known = BY_NAME[now.schedule]
+        placed = stages.count % profile.ranks == 0
+        if placed and stages.rank.tolist() == stage_placement(
+            known.placement, profile.ranks, stages.count // profile.ranks
+        ):
+            chunks = stages.count // profile.ranks
+            found = fixed_order(profile.within(None), now.schedule, chunks, engine, stages.cut)
+            if found is not None:
+                return found
+    return uniform_plan(profile, engine)
+
+
 def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
-    """Any cut and order, but the same number of stages on all ranks, in a loop or a V."""
+    """Any cut and order, but the same number of stages on all ranks, in a loop or (two a rank) a V."""
     can = "any cut and order; stages in a loop or a V"
-    begin = [one for one in seeds(profile, (2, 3, 4)) if one.count > profile.ranks]
+    deep = [name for name in profile.names if name.count(".") > 1]
+    if deep:
+        return Means("torchtitan", can, None, (f"{deep[0]} is too deep: it cuts children of a model and its lists",))
+    ring = seeds(profile, (2, 3, 4))
+    begin = [one for one in ring if one.count == 2 * profile.ranks or _in_loop(one, profile.ranks)]
     if not begin:
         return Means("torchtitan", can, None, ("too few layers: it wants two stages a rank for an order of one's own",))
     try:
         plan, _ = search(profile, ENGINES["torch"], effort, tuple(begin), fixed=True)
     except ProfileError as error:
         return Means("torchtitan", can, None, (str(error),))
-    loop = stage_placement("loop", profile.ranks, plan.stages.count // profile.ranks)
-    style = "Interleaved1F1B" if plan.stages.rank.tolist() == loop else "ZBVZeroBubble"
-    parts = [list(profile.names[a:b]) for a, b in zip(plan.stages.cut[:-1], plan.stages.cut[1:], strict=True)]
     file = "torchtitan.csv"
-    settings = (
+    return Means("torchtitan", can, plan, torchtitan_settings(profile, plan, file), file)
+
+
+def _in_loop(stages: Stages, ranks: int) -> bool:
+    return stages.rank.tolist() == stage_placement("loop", ranks, stages.count // ranks)
+
+
+def torchtitan_settings(profile: LayerProfile, plan: Plan, file: str, schedule: str = "") -> tuple[str, ...]:
+    """A section of torchtitan's configuration, with the order in ``file``, or a schedule by name."""
+    style = schedule or ("Interleaved1F1B" if _in_loop(plan.stages, profile.ranks) else "ZBVZeroBubble")
+    parts = [profile.names[a:b] for a, b in zip(plan.stages.cut[:-1], plan.stages.cut[1:], strict=True)]
+    settings = [
+        f"# local_batch_size must be {profile.microbatches} times pipeline_parallel_microbatch_size.",
         "[parallelism]",
-        f'pipeline_parallel_schedule = "{style}"  # says where stages go; the order is the file\'s',
-        f'pipeline_parallel_schedule_csv = "{file}"',
-        f"module_fqns_per_model_part = {parts}".replace("'", '"'),
-    )
-    return Means("torchtitan", can, plan, settings, file)
+        f"pipeline_parallel_degree = {profile.ranks}",
+        f'pipeline_parallel_schedule = "{style}"' + (file and "  # says where stages go; the order is the file's"),
+        *([f'pipeline_parallel_schedule_csv = "{file}"'] if file else []),
+        "module_fqns_per_model_part = " + json.dumps([list(part) for part in parts]),
+    ]
+    return tuple(settings)
 
 
 def megatron(profile: LayerProfile, effort: Effort) -> Means:
-    """Any cut, in the order of 1F1B or interleaved 1F1B."""
+    """Any cut between blocks, in the order of 1F1B or interleaved 1F1B."""
     can = "any cut; 1F1B or interleaved 1F1B"
+    first, end = blocks_of(profile)
+    between = [i for i in profile.outside if first <= i < end]
+    if between:
+        return Means("Megatron", can, None, (f"{profile.names[between[0]]} is no block and stands between blocks",))
+    joined, cut = join_ends(profile)
     each = replace(effort, budget_s=effort.budget_s / 4)
-    found = [fixed_order(profile, "1F1B", 1, "megatron", effort=each)]
-    found += [fixed_order(profile, "Interleaved1F1B", chunks, "megatron", effort=each) for chunks in (2, 3, 4)]
+    found = [fixed_order(joined, "1F1B", 1, "megatron", effort=each)]
+    if profile.microbatches % profile.ranks == 0:  # as Megatron wants it
+        found += [fixed_order(joined, "Interleaved1F1B", chunks, "megatron", effort=each) for chunks in (2, 3, 4)]
     plans = [plan for plan in found if plan is not None]
     if not plans:
-        return Means("Megatron", can, None, ("no cut fits into memory, or microbatches are no multiple of ranks",))
-    plan = min(plans, key=lambda one: one.step_s)
+        return Means("Megatron", can, None, ("no cut fits into memory, or there are too few layers",))
+    best = min(plans, key=lambda one: one.step_s)
+    plan = replace(best, stages=Stages(cut[best.stages.cut], best.stages.rank))
+    return Means("Megatron", can, plan, megatron_settings(profile, plan))
+
+
+def megatron_settings(profile: LayerProfile, plan: Plan) -> tuple[str, ...]:
+    """Arguments of Megatron."""
     blocks = np.array([i not in profile.outside for i in range(profile.layers)])
     sizes = np.add.reduceat(blocks.astype(int), plan.stages.cut[:-1]).tolist()
-    settings = (
+    return (
         f"--pipeline-model-parallel-size {profile.ranks}",
         f'--pipeline-model-parallel-layout "{megatron_layout(sizes)}"',
     )
-    return Means("Megatron", can, plan, settings)
 
 
 def deepspeed(profile: LayerProfile, effort: Effort) -> Means:
@@ -145,14 +191,18 @@ def deepspeed(profile: LayerProfile, effort: Effort) -> Means:
     plan = fixed_order(profile, "1F1B", 1, "deepspeed", effort=effort)
     if plan is None:
         return Means("DeepSpeed", can, None, ("no cut fits into memory",))
-    settings = (
+    return Means("DeepSpeed", can, plan, deepspeed_settings(plan))
+
+
+def deepspeed_settings(plan: Plan) -> tuple[str, ...]:
+    """A class in the place of DeepSpeed's own."""
+    return (
         "class PlannedModule(PipelineModule):",
         '    def _partition_layers(self, method="uniform"):',
         f"        self.parts = {plan.stages.cut.tolist()}",
         "        stage = self._topo.get_coord(self.global_rank).pipe",
         "        self._set_bounds(start=self.parts[stage], stop=self.parts[stage + 1])",
     )
-    return Means("DeepSpeed", can, plan, settings)
 
 
 ENGINES_WITH_MEANS: tuple[Callable[[LayerProfile, Effort], Means], ...] = (torchtitan, megatron, deepspeed)

@@ -107,17 +107,46 @@ def uniform_cut(profile: LayerProfile, stages: int) -> IntArray:
     Raises:
         ProfileError: with fewer blocks than stages.
     """
+    before, after = blocks_of(profile)
+    if after - before < stages:
+        raise ProfileError(f"{after - before} blocks cannot be cut into {stages} stages")
+    cut = even_cut(after - before, stages) + before
+    cut[0], cut[-1] = 0, profile.layers
+    return cut
+
+
+def blocks_of(profile: LayerProfile) -> tuple[int, int]:
+    """The first block, and the end of the last one: what is no block stands before and after."""
     before = 0
     while before in profile.outside:
         before += 1
     after = profile.layers
     while after - 1 in profile.outside and after > before:
         after -= 1
-    if after - before < stages:
-        raise ProfileError(f"{after - before} blocks cannot be cut into {stages} stages")
-    cut = even_cut(after - before, stages) + before
-    cut[0], cut[-1] = 0, profile.layers
-    return cut
+    return before, after
+
+
+def join_ends(profile: LayerProfile) -> tuple[LayerProfile, IntArray]:
+    """The same with all that is before the blocks as one layer, and all that is after them: engines keep them together.
+
+    Also the first layer of each layer of the result, and the number of layers ``[layers of the result + 1]``.
+    """
+    first, end = blocks_of(profile)
+    begins = np.array([*([0] if first else []), *range(first, end), *([end] if end < profile.layers else [])], np.int64)
+    cut = np.append(begins, profile.layers)
+    names = tuple(" + ".join(profile.names[a:b]) for a, b in zip(cut[:-1], cut[1:], strict=True))
+    outside = ([0] if first else []) + ([len(begins) - 1] if end < profile.layers else [])
+    joined = replace(
+        profile,
+        names=names,
+        seconds=np.add.reduceat(profile.seconds, begins, axis=1),
+        activation=np.add.reduceat(profile.activation, begins),
+        static=np.add.reduceat(profile.static, begins),
+        output=profile.output[cut[1:] - 1],
+        outside=tuple(outside),
+        now=None,
+    )
+    return joined, cut
 
 
 def split_layer(profile: LayerProfile, layer: int, parts: int) -> LayerProfile:

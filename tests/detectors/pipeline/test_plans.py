@@ -18,7 +18,15 @@ from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.bounds import lower_bound
 from scalana.detectors.pipeline.plans.document import read_plan, to_json
 from scalana.detectors.pipeline.plans.list_schedule import Policy, Split, Tie, Turn, list_schedule
-from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, recompute, split_layer, uniform_cut
+from scalana.detectors.pipeline.plans.profile import (
+    LayerProfile,
+    Now,
+    ProfileError,
+    join_ends,
+    recompute,
+    split_layer,
+    uniform_cut,
+)
 from scalana.detectors.pipeline.plans.profile_file import read_document, to_document
 from scalana.detectors.pipeline.plans.proposal import Asked, propose
 from scalana.detectors.pipeline.plans.search import BASIC, Effort, search
@@ -234,6 +242,32 @@ def test_engines_say_what_they_can_express() -> None:
     (layout,) = [line for line in means.megatron(one, SMALL).settings if "layout" in line]
     assert layout.count("t") and "E" in layout and layout.endswith('L"')
     assert "self.parts = [0, " in "\n".join(means.deepspeed(one, SMALL).settings)
+
+
+def test_engines_keep_what_they_cannot_part() -> None:
+    # Megatron has no word between what follows the blocks, nor rounds of interleaved 1F1B with 5 microbatches.
+    one = profile(12, 2, 5, outside=(0, 10, 11))
+    joined, cut = join_ends(one)
+    assert (joined.names[-1], joined.outside, cut.tolist()) == ("layer10 + layer11", (0, 10), [*range(11), 12])
+    assert joined.seconds[Kind.F, -1] == 2.0
+    plan = means.megatron(one, SMALL).plan
+    assert plan is not None and plan.stages.count == 2 and 11 not in plan.stages.cut
+    assert means.megatron(replace(one, outside=(5,)), SMALL).plan is None
+    # torchtitan has two stages a rank in a V, and looks into lists of the model itself.
+    one = profile(12, 2, 6)
+    titan = means.torchtitan(one, SMALL).plan
+    assert titan is not None and (titan.stages.count == 4 or titan.stages.rank.tolist()[:3] == [0, 1, 0])
+    assert means.torchtitan(replace(one, names=("a.b.c", *one.names[1:])), SMALL).plan is None
+
+
+def test_what_runs_now_is_the_baseline_where_an_engine_has_it() -> None:
+    now = Now("torch-1f1b", "1F1B", 60.0, (0, 0, 0, 0, 0, 1), 9.0)
+    one = profile(6, 2, 4, now=now)
+    for engine in ("torch", "megatron", "deepspeed"):
+        plan = means.present_plan(one, engine)
+        assert plan is not None and plan.stages.cut.tolist() == [0, 5, 6]
+    two = means.present_plan(replace(one, now=replace(now, schedule="GPipe")), "deepspeed")
+    assert two is not None and (two.text, two.stages.cut.tolist()) == ("uniform 1F1B", [0, 3, 6])
 
 
 def test_a_profile_survives_its_file() -> None:

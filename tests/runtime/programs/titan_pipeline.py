@@ -5,72 +5,19 @@ rank. What torchtitan imports for loading data, tokenizers, its command line and
 """
 
 import hashlib
-import importlib.machinery
 import json
 import sys
 import types
 import warnings
 
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from scalana.verify.jobs.torchtitan import import_torchtitan
+
 warnings.simplefilter("ignore")
-
-
-class Nothing:
-    """Is called, looked into and inherited from, whatever a module has."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Nothing()
-
-    def __call__(self, *arguments, **named):
-        return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else Nothing()
-
-    def __mro_entries__(self, bases):
-        return (type("Nothing", (), {}),)
-
-    def __or__(self, other):
-        return other
-
-    def __getitem__(self, key):
-        return self
-
-    __ror__ = __or__
-
-
-class Absent:
-    """Finds modules that have nothing in them."""
-
-    names = ("tyro", "torchdata", "datasets", "tokenizers", "PIL", "torch.utils.tensorboard",
-             "torchtitan.models.moe.kernels")  # fmt: skip
-    """The last are of Triton, which torch must not believe to be there."""
-
-    def find_spec(self, name, path=None, target=None):
-        if any(f"{name}.".startswith(f"{absent}.") for absent in self.names):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec):
-        module = types.ModuleType(spec.name)
-        module.__getattr__ = lambda name: getattr(Nothing(), name)
-        return module
-
-    def exec_module(self, module):
-        """There is nothing to execute."""
-
-
-sys.meta_path.insert(0, Absent())
-
-import torch  # noqa: E402
-import torch._utils  # noqa: E402
-
-torch._utils._get_available_device_type = lambda: "cpu"
-torch.cpu.get_device_name = lambda *_: "cpu"
-
-import torch.distributed as dist  # noqa: E402
-from torch import nn  # noqa: E402
-from torchtitan.config import JobConfig  # noqa: E402
-from torchtitan.distributed import ParallelDims  # noqa: E402
-from torchtitan.distributed.pipeline_parallel import pipeline_llm  # noqa: E402
+titan = import_torchtitan()
 
 WIDTH, WORDS, LAYERS, SEQUENCE, MICROBATCHES, STEPS = 8, 11, 4, 5, 4, 4
 torch.set_num_threads(1)
@@ -103,15 +50,15 @@ def bits(tensors):
 
 
 def trained(schedule_name):
-    dims = ParallelDims(1, 1, 1, 1, ranks, 1, 1, ranks)
+    dims = titan.ParallelDims(1, 1, 1, 1, ranks, 1, 1, ranks)
     dims.build_mesh()
-    config = JobConfig()
+    config = titan.JobConfig()
     config.parallelism.pipeline_parallel_degree = ranks
     config.parallelism.pipeline_parallel_schedule = schedule_name
     config.parallelism.pipeline_parallel_microbatch_size = 1
     config.training.local_batch_size = MICROBATCHES
     torch.manual_seed(0)
-    schedule, parts, first, last = pipeline_llm(
+    schedule, parts, first, last = titan.pipeline_llm(
         Model(), dims, config, torch.device("cpu"), types.SimpleNamespace(n_layers=LAYERS),
         lambda part, *_: part, cross_entropy,
     )  # fmt: skip
