@@ -11,14 +11,10 @@ from enum import IntEnum
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from scalana.detectors.pipeline.actions import Kind, Program
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray, Sequence, find_sequence
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-CodeArray = npt.NDArray[np.int8]
-RowArray = npt.NDArray[np.int32]
-"""Numbers of rows, small: a replay reads them all."""
 
 
 class Code(IntEnum):
@@ -145,16 +141,15 @@ class Operations:
     """The messages of one link after another, each in the order in which they are sent ``[messages]``."""
     queue_first: IntArray
     """Where the messages of a link begin in the queue ``[ranks * ranks + 1]``."""
+    sequence: Sequence
+    """An order in which they can be done."""
+    meetings: int
+    """How often all ranks meet."""
 
     @property
     def size(self) -> int:
         """How many operations there are."""
         return len(self.code)
-
-    @property
-    def meetings(self) -> int:
-        """How often all ranks meet."""
-        return int(self.argument[self.code == Code.MEET].max(initial=-1)) + 1
 
 
 def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | None = None) -> Operations:
@@ -190,10 +185,12 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
     receive = np.full(program.size, -1, np.int64)
     run[argument[code == Code.RUN]] = operations[code == Code.RUN]
     receive[receiver[argument[code == Code.RECEIVE]]] = operations[code == Code.RECEIVE]
-    link = program.rank[sender] * program.ranks + program.rank[receiver]
+    link = (program.rank[sender] * program.ranks + program.rank[receiver]).astype(np.int32)
     sent = argument[code == Code.SEND]
-    queue = sent[np.argsort(link[sent], kind="stable")]
-    counts = np.bincount(link, minlength=program.ranks**2)
+    queue = sent[np.argsort(link[sent], kind="stable")].astype(np.int32)
+    queue_first = np.concatenate([[0], np.cumsum(np.bincount(link, minlength=program.ranks**2))]).astype(np.int64)
+    meetings = int(meet.max(initial=-1)) + 1
+    sequence = find_sequence(first, code, argument, link, queue, queue_first, engine.rendezvous, meetings)
     return Operations(
         program=program,
         engine=engine,
@@ -207,9 +204,11 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
         receiver=receiver,
         incoming=incoming,
         outgoing=outgoing,
-        link=link.astype(np.int32),
-        queue=queue.astype(np.int32),
-        queue_first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        link=link,
+        queue=queue,
+        queue_first=queue_first,
+        sequence=Sequence(*sequence),
+        meetings=meetings,
     )
 
 

@@ -1,8 +1,7 @@
 """When everything happens: a simulator of operations, with what each waits for.
 
-Every rank goes through its operations until it needs a message that has not been sent, and goes on when it has been.
-One pass over all operations; the results do not depend on the order in which ranks are taken. :mod:`tests` hold a
-plain event simulator as the oracle.
+One pass over all operations, in an order in which they can be done (:mod:`~scalana.detectors.pipeline.sequence`); the
+results do not depend on which. :mod:`tests` hold a plain event simulator as the oracle.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import numba
 import numpy as np
 
 from scalana.detectors.pipeline.actions import Program
-from scalana.detectors.pipeline.lowering import Code, CodeArray, Engine, Operations, RowArray, lower
+from scalana.detectors.pipeline.lowering import Code, Engine, Operations, lower
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -51,17 +51,47 @@ class Links:
         return cls((latency_s + occupied).ravel()[link], occupied.ravel()[link])
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """All that a replay takes beside the operations."""
+
+    duration_s: FloatArray
+    """``[actions]``"""
+    links: Links
+    lead_s: FloatArray
+    """What the host does before an operation ``[operations]``."""
+    ready_s: FloatArray
+    """When a rank begins ``[ranks]``."""
+    tail_s: FloatArray
+    """What a rank does after its last operation ``[ranks]``."""
+
+    @classmethod
+    def plain(cls, operations: Operations, duration_s: FloatArray, links: Links | None = None) -> Setting:
+        """Durations and links alone: the host takes no time."""
+        ranks = operations.program.ranks
+        links = Links.none(operations) if links is None else links
+        return cls(duration_s, links, np.zeros(operations.size), np.zeros(ranks), np.zeros(ranks))
+
+
 @dataclass(frozen=True)
 class Timeline:
     """When everything happened."""
 
     operations: Operations
-    begin_s: FloatArray
-    """When an operation began, after what the host does before it ``[operations]``."""
+    setting: Setting
     end_s: FloatArray
     """``[operations]``"""
     finish_s: FloatArray
     """When a rank had done everything ``[ranks]``."""
+
+    @cached_property
+    def begin_s(self) -> FloatArray:
+        """When an operation began, after what the host does before it ``[operations]``."""
+        operations, setting = self.operations, self.setting
+        before = np.concatenate(([0.0], self.end_s[:-1]))[: operations.size]
+        some = np.flatnonzero(np.diff(operations.first))
+        before[operations.first[some]] = setting.ready_s[some]
+        return np.where(operations.code == Code.MEET, before, before + setting.lead_s)
 
     @cached_property
     def makespan_s(self) -> float:
@@ -91,53 +121,32 @@ class Timeline:
         return 1 - busy / (self.makespan_s * self.operations.program.ranks)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """All that a replay takes beside the operations."""
-
-    duration_s: FloatArray
-    """``[actions]``"""
-    links: Links
-    lead_s: FloatArray
-    """What the host does before an operation ``[operations]``."""
-    ready_s: FloatArray
-    """When a rank begins ``[ranks]``."""
-    tail_s: FloatArray
-    """What a rank does after its last operation ``[ranks]``."""
-
-    @classmethod
-    def plain(cls, operations: Operations, duration_s: FloatArray, links: Links | None = None) -> Setting:
-        """Durations and links alone: the host takes no time."""
-        ranks = operations.program.ranks
-        links = Links.none(operations) if links is None else links
-        return cls(duration_s, links, np.zeros(operations.size), np.zeros(ranks), np.zeros(ranks))
-
-
 def replay(operations: Operations, setting: Setting) -> Timeline:
     """When everything happens.
 
     Raises:
         Deadlock: where ranks wait for each other.
     """
-    begin_s, end_s, finish_s, at = _replay(
-        operations.first,
-        operations.code,
+    sequence, links = operations.sequence, setting.links
+    if (sequence.stopped < operations.first[1:]).any():
+        raise Deadlock(_deadlock(operations, sequence.stopped))
+    end_s, done_s = _replay(
+        sequence.stretch,
+        sequence.code,
+        sequence.started,
         operations.argument,
         operations.link,
         operations.queue,
         operations.queue_first,
         setting.duration_s,
-        setting.links.latency_s,
-        setting.links.occupied_s,
+        links.latency_s,
+        links.occupied_s if links.occupied_s.any() else links.occupied_s[:0],
         setting.lead_s,
         setting.ready_s,
-        setting.tail_s,
         operations.engine.rendezvous,
         operations.meetings,
     )
-    if (at < operations.first[1:]).any():
-        raise Deadlock(_deadlock(operations, at))
-    return Timeline(operations, begin_s, end_s, finish_s)
+    return Timeline(operations, setting, end_s, done_s + setting.tail_s)
 
 
 def simulate(
@@ -170,8 +179,9 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
 
 @numba.njit(cache=True)
 def _replay(
-    first: IntArray,
+    stretch: RowArray,
     code: CodeArray,
+    started: IntArray,
     argument: RowArray,
     link: RowArray,
     queue: RowArray,
@@ -181,95 +191,61 @@ def _replay(
     occupied_s: FloatArray,
     lead_s: FloatArray,
     ready_s: FloatArray,
-    tail_s: FloatArray,
     rendezvous: bool,
     meetings: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    """Begin and end of operations, finish of ranks, and the operation at which each rank stopped."""
-    ranks = len(first) - 1
-    messages = len(link)
-    begin = np.empty(len(code))
+) -> tuple[FloatArray, FloatArray]:
+    """When operations end, and when ranks have done theirs; ``occupied_s`` is empty where messages take no link."""
     end = np.empty(len(code))
     clock = ready_s.copy()
-    at = first[:-1].copy()
-    # When a message was sent, its receive posted, and when it arrives: -1 until it is known.
-    sent = np.full(messages, -1.0)
-    posted = np.full(messages if rendezvous else 0, -1.0)
-    taken = np.full(messages if rendezvous else 0, -1.0)
-    arrival = np.full(messages, -1.0)
+    # When a message is ready on one side, then when it is taken; when it arrives. What is read together lies together.
+    message = np.empty((len(link), 2))
+    link_free = np.zeros(len(queue_first) - 1)
     head = queue_first[:-1].copy()
-    link_free = np.zeros(len(head))
-    waiting = np.full(2 * messages, -1, np.int32)
     met = np.full(meetings, -1.0)
-    lacking = np.full(meetings, ranks)
-    ready = np.arange(ranks)
-    count = ranks
-    while count:
-        count -= 1
-        rank = ready[count]
+    several = 0
+    for row in range(len(stretch)):
+        rank, i, stop = stretch[row, 0], stretch[row, 1], stretch[row, 2]
         now = clock[rank]
-        i = at[rank]
-        last = first[rank + 1]
-        while i < last:
+        if i < 0:
+            i = ~i
+            now = met[argument[i]]
+            end[i] = now
+            i += 1
+        while i < stop:
             what, x = code[i], argument[i]
-            if what >= 3 and what < 5 and arrival[x] < 0:
-                waiting[2 * x + what - 3] = rank
-                break
             if what == 5:
-                # Ranks come here once each; the last one lets the others go on.
-                begin[i] = now
                 met[x] = max(met[x], now)
-                lacking[x] -= 1
-                if lacking[x]:
-                    break
-                for other in range(ranks):
-                    if other != rank:
-                        end[at[other]] = met[x]
-                        clock[other] = met[x]
-                        at[other] += 1
-                        ready[count] = other
-                        count += 1
-                now = met[x]
-                end[i] = now
                 i += 1
                 continue
             now += lead_s[i]
-            begin[i] = now
             if what == 0:
                 now += duration_s[x]
-            elif what >= 3:
-                now = max(now, arrival[x] if what == 3 else taken[x])
+            elif what == 3:
+                now = max(now, message[x, 1])
+            elif what == 4:
+                now = max(now, message[x, 0])
+            elif what < 3:
+                message[x, 0] = now
             else:
-                if what == 1:
-                    sent[x] = now
-                else:
-                    posted[x] = now
-                # Messages of a link travel one after the other, in the order of their sending.
+                message[x, 0] = max(now, message[x, 0]) if rendezvous else now
                 line = link[x]
-                h = head[line]
-                while h < queue_first[line + 1]:
+                count = 1
+                if what == 7:
+                    count = started[several]
+                    several += 1
+                elif what == 8:
+                    count = 0
+                # Messages of a link travel one after the other, in the order of their sending.
+                for h in range(head[line], head[line] + count):
                     m = queue[h]
-                    start = sent[m]
-                    if start < 0 or (rendezvous and posted[m] < 0):
-                        break
-                    if rendezvous:
-                        start = max(start, posted[m])
-                    start = max(start, link_free[line])
-                    link_free[line] = start + occupied_s[m]
-                    if rendezvous:
-                        taken[m] = link_free[line]
-                    arrival[m] = start + latency_s[m]
-                    for side in range(2):
-                        other = waiting[2 * m + side]
-                        if other >= 0:
-                            waiting[2 * m + side] = -1
-                            ready[count] = other
-                            count += 1
-                    h += 1
-                head[line] = h
+                    start = max(message[m, 0], link_free[line])
+                    message[m, 1] = start + latency_s[m]
+                    if len(occupied_s):
+                        start += occupied_s[m]
+                    link_free[line] = start
+                    message[m, 0] = start
+                head[line] += count
             end[i] = now
             i += 1
         clock[rank] = now
-        at[rank] = i
-    finish = clock + tail_s
-    return begin, end, finish, at
+    return end, clock
