@@ -207,7 +207,7 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
         link=link,
         queue=queue,
         queue_first=queue_first,
-        sequence=Sequence(*sequence),
+        sequence=sequence,
         meetings=meetings,
     )
 

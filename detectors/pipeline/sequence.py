@@ -18,30 +18,43 @@ CodeArray = npt.NDArray[np.int8]
 RowArray = npt.NDArray[np.int32]
 """Numbers of rows, small: a replay reads them all."""
 
-STARTS = 6
-"""Code of a SEND or a POST by which its message begins to travel: what it needs of the other side is there."""
-STARTS_SEVERAL = 7
-"""Of one by which others begin to travel, too, which were in line behind it."""
-QUEUES = 8
-"""Of one after which both sides are there, and another message of the link is not."""
+LEAVE = 9
+"""Code of going on after a meeting, of which MEET is then the coming to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Stretches of operations, each of one rank, in an order in which they can be done."""
+    """Operations in an order in which they can be done; what a replay reads lies in this order, one after the other.
 
-    stretch: RowArray
-    """Rank, first operation and the one after the last; a first one below zero is ``~`` the meeting that the rank
-    leaves and goes on from ``[stretches, 3]``."""
+    Codes are those of operations but for messages, which have them by what they change: 1 or 2 where one side is there
+    first; 6 where the message begins to travel; 7 where others do, too, which were in line behind it; 8 where both
+    sides are there, and another message of the link is not.
+    """
+
+    rank: RowArray
+    """Of each stretch of operations ``[stretches]``."""
+    until: RowArray
+    """The place after its last operation ``[stretches]``."""
+    operation: RowArray
+    """``[places]``; a meeting stands there twice, when a rank comes to it and when it leaves."""
     code: CodeArray
-    """Codes of operations, those of messages by what they change ``[operations]``."""
+    """``[places]``"""
+    argument: RowArray
+    """As of operations, messages by their place in ``message`` ``[places]``."""
+    action: RowArray
+    """Those that are run, in this order ``[actions]``."""
+    message: RowArray
+    """In the order in which they are first met ``[messages]``."""
+    link: RowArray
+    """Of each of these ``[messages]``."""
+    queue: RowArray
+    """The same messages by link, each in the order of sending ``[messages]``."""
     started: IntArray
-    """How many messages begin to travel by each operation with :data:`STARTS_SEVERAL`, in the order of being done."""
+    """How many messages begin to travel by each operation with code 7, in this order."""
     stopped: IntArray
     """The operation at which each rank stops ``[ranks]``; the end of its operations where nothing is in the way."""
 
 
-@numba.njit(cache=True)
 def find_sequence(
     first: IntArray,
     code: CodeArray,
@@ -51,8 +64,79 @@ def find_sequence(
     queue_first: IntArray,
     rendezvous: bool,
     meetings: int,
+) -> Sequence:
+    """The sequence of some operations, which are given by their columns."""
+    stretch, codes, started, stopped = _find(first, code, argument, link, queue, queue_first, rendezvous, meetings)
+    until, operation, there, what, action, message, place = _arrange(stretch, codes, argument, len(link))
+    return Sequence(
+        stretch[:, 0].copy(),
+        until,
+        operation,
+        there,
+        what,
+        action,
+        message,
+        link[message],
+        place[queue],
+        started,
+        stopped,
+    )
+
+
+@numba.njit(cache=True)
+def _arrange(
+    stretch: RowArray, codes: CodeArray, argument: RowArray, messages: int
+) -> tuple[RowArray, RowArray, CodeArray, RowArray, RowArray, RowArray, RowArray]:
+    """Columns of a :class:`Sequence` (until, operation, code, argument, action, message), and the place of each
+    message."""
+    size = 0
+    for row in range(len(stretch)):
+        begin = stretch[row, 1]
+        size += stretch[row, 2] - (begin if begin >= 0 else ~begin)
+    until = np.empty(len(stretch), np.int32)
+    operation = np.empty(size, np.int32)
+    there = np.empty(size, np.int8)
+    what = np.empty(size, np.int32)
+    action = np.empty(size, np.int32)
+    message = np.empty(messages, np.int32)
+    place = np.full(messages, -1, np.int32)
+    at, actions, met = 0, 0, 0
+    for row in range(len(stretch)):
+        begin = stretch[row, 1]
+        leaves = begin < 0
+        for i in range(begin if not leaves else ~begin, stretch[row, 2]):
+            x = argument[i]
+            operation[at] = i
+            there[at] = LEAVE if leaves else codes[i]
+            leaves = False
+            if there[at] == 0:
+                action[actions] = x
+                actions += 1
+            elif there[at] != 5 and there[at] != LEAVE:
+                if place[x] < 0:
+                    place[x] = met
+                    message[met] = x
+                    met += 1
+                x = place[x]
+            what[at] = x
+            at += 1
+        until[row] = at
+    return until, operation, there, what, action[:actions].copy(), message[:met].copy(), place
+
+
+@numba.njit(cache=True)
+def _find(
+    first: IntArray,
+    code: CodeArray,
+    argument: RowArray,
+    link: RowArray,
+    queue: RowArray,
+    queue_first: IntArray,
+    rendezvous: bool,
+    meetings: int,
 ) -> tuple[RowArray, CodeArray, IntArray, IntArray]:
-    """The columns of a :class:`Sequence`, from those of operations."""
+    """Stretches (rank, first operation, the one after the last; a first one below zero is ``~`` the meeting that the
+    rank leaves), codes of operations, and ``started`` and ``stopped`` of a :class:`Sequence`."""
     ranks = len(first) - 1
     messages = len(link)
     codes = code.copy()
@@ -114,13 +198,13 @@ def find_sequence(
                     h += 1
                 # The first of them is this one: nothing else has changed.
                 if h == head[line] + 1:
-                    codes[i] = STARTS
+                    codes[i] = 6
                 elif h > head[line]:
-                    codes[i] = STARTS_SEVERAL
+                    codes[i] = 7
                     started[several] = h - head[line]
                     several += 1
                 elif sent[x] and posted[x]:
-                    codes[i] = QUEUES
+                    codes[i] = 8
                 head[line] = h
             i += 1
         if i != begin:

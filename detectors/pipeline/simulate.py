@@ -75,14 +75,25 @@ class Setting:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When everything happened."""
+    """When everything happened; worked out when it is asked for."""
 
     operations: Operations
     setting: Setting
-    end_s: FloatArray
-    """``[operations]``"""
-    finish_s: FloatArray
-    """When a rank had done everything ``[ranks]``."""
+
+    @cached_property
+    def finish_s(self) -> FloatArray:
+        """When a rank had done everything ``[ranks]``."""
+        return _run(self.operations, self.setting, np.zeros(0)) + self.setting.tail_s
+
+    @cached_property
+    def end_s(self) -> FloatArray:
+        """When an operation ended ``[operations]``."""
+        place = self.operations.sequence.operation
+        ended = np.empty(len(place))
+        _run(self.operations, self.setting, ended)
+        end = np.empty(self.operations.size)
+        end[place] = ended  # of a meeting, the leaving comes last
+        return end
 
     @cached_property
     def begin_s(self) -> FloatArray:
@@ -127,17 +138,28 @@ def replay(operations: Operations, setting: Setting) -> Timeline:
     Raises:
         Deadlock: where ranks wait for each other.
     """
-    sequence, links = operations.sequence, setting.links
+    sequence = operations.sequence
     if (sequence.stopped < operations.first[1:]).any():
         raise Deadlock(_deadlock(operations, sequence.stopped))
-    end_s, done_s = _replay(
-        sequence.stretch,
+    return Timeline(operations, setting)
+
+
+def _run(operations: Operations, setting: Setting, ended_s: FloatArray) -> FloatArray:
+    """When ranks have done their operations ``[ranks]``; when each ended is written to ``ended_s``, by its place in the
+    sequence, unless that is empty."""
+    sequence, links = operations.sequence, setting.links
+    return _replay(
+        sequence.rank,
+        sequence.until,
+        sequence.operation if setting.lead_s.any() else sequence.operation[:0],
         sequence.code,
-        sequence.started,
-        operations.argument,
-        operations.link,
-        operations.queue,
+        sequence.argument,
+        sequence.action,
+        sequence.message,
+        sequence.link,
+        sequence.queue,
         operations.queue_first,
+        sequence.started,
         setting.duration_s,
         links.latency_s,
         links.occupied_s if links.occupied_s.any() else links.occupied_s[:0],
@@ -145,8 +167,8 @@ def replay(operations: Operations, setting: Setting) -> Timeline:
         setting.ready_s,
         operations.engine.rendezvous,
         operations.meetings,
+        ended_s,
     )
-    return Timeline(operations, setting, end_s, done_s + setting.tail_s)
 
 
 def simulate(
@@ -179,13 +201,17 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
 
 @numba.njit(cache=True)
 def _replay(
-    stretch: RowArray,
+    rank_of: RowArray,
+    until: RowArray,
+    operation: RowArray,
     code: CodeArray,
-    started: IntArray,
     argument: RowArray,
+    action: RowArray,
+    message_of: RowArray,
     link: RowArray,
     queue: RowArray,
     queue_first: IntArray,
+    started: IntArray,
     duration_s: FloatArray,
     latency_s: FloatArray,
     occupied_s: FloatArray,
@@ -193,59 +219,60 @@ def _replay(
     ready_s: FloatArray,
     rendezvous: bool,
     meetings: int,
-) -> tuple[FloatArray, FloatArray]:
-    """When operations end, and when ranks have done theirs; ``occupied_s`` is empty where messages take no link."""
-    end = np.empty(len(code))
+    end_s: FloatArray,
+) -> FloatArray:
+    """As :func:`_run`; ``operation`` is empty where the host does nothing, ``occupied_s`` where messages take no
+    link."""
     clock = ready_s.copy()
-    # When a message is ready on one side, then when it is taken; when it arrives. What is read together lies together.
+    # When one side of a message is there, then when it is taken; when it arrives. What is read together lies together.
     message = np.empty((len(link), 2))
     link_free = np.zeros(len(queue_first) - 1)
     head = queue_first[:-1].copy()
     met = np.full(meetings, -1.0)
-    several = 0
-    for row in range(len(stretch)):
-        rank, i, stop = stretch[row, 0], stretch[row, 1], stretch[row, 2]
+    leads, ends = len(operation) > 0, len(end_s) > 0
+    several, run, i = 0, 0, 0
+    for row in range(len(until)):
+        rank = rank_of[row]
         now = clock[rank]
-        if i < 0:
-            i = ~i
-            now = met[argument[i]]
-            end[i] = now
-            i += 1
-        while i < stop:
+        while i < until[row]:
             what, x = code[i], argument[i]
             if what == 5:
                 met[x] = max(met[x], now)
-                i += 1
-                continue
-            now += lead_s[i]
-            if what == 0:
-                now += duration_s[x]
-            elif what == 3:
-                now = max(now, message[x, 1])
-            elif what == 4:
-                now = max(now, message[x, 0])
-            elif what < 3:
-                message[x, 0] = now
+            elif what == 9:
+                now = met[x]
             else:
-                message[x, 0] = max(now, message[x, 0]) if rendezvous else now
-                line = link[x]
-                count = 1
-                if what == 7:
-                    count = started[several]
-                    several += 1
-                elif what == 8:
-                    count = 0
-                # Messages of a link travel one after the other, in the order of their sending.
-                for h in range(head[line], head[line] + count):
-                    m = queue[h]
-                    start = max(message[m, 0], link_free[line])
-                    message[m, 1] = start + latency_s[m]
-                    if len(occupied_s):
-                        start += occupied_s[m]
-                    link_free[line] = start
-                    message[m, 0] = start
-                head[line] += count
-            end[i] = now
+                if leads:
+                    now += lead_s[operation[i]]
+                if what == 0:
+                    now += duration_s[action[run]]
+                    run += 1
+                elif what == 3:
+                    now = max(now, message[x, 1])
+                elif what == 4:
+                    now = max(now, message[x, 0])
+                elif what < 3:
+                    message[x, 0] = now
+                else:
+                    message[x, 0] = max(now, message[x, 0]) if rendezvous else now
+                    line = link[x]
+                    count = 1
+                    if what == 7:
+                        count = started[several]
+                        several += 1
+                    elif what == 8:
+                        count = 0
+                    # Messages of a link travel one after the other, in the order of their sending.
+                    for h in range(head[line], head[line] + count):
+                        m = queue[h]
+                        start = max(message[m, 0], link_free[line])
+                        message[m, 1] = start + latency_s[message_of[m]]
+                        if len(occupied_s):
+                            start += occupied_s[message_of[m]]
+                        link_free[line] = start
+                        message[m, 0] = start
+                    head[line] += count
+            if ends:
+                end_s[i] = now
             i += 1
         clock[rank] = now
-    return end, clock
+    return clock
