@@ -120,8 +120,14 @@ class Read:
     """Whether forwards and backwards are sent together, and received together."""
 
 
-def read_events(events: Events, places: int, step: IntArray, pauses: PauseRows) -> Read:
-    """The actions of all stages. ``step`` is that of every microbatch ``[microbatches]``."""
+def read_events(
+    events: Events, places: int, step: IntArray, pauses: PauseRows, returned: IntArray | None = None
+) -> Read:
+    """The actions of all stages.
+
+    ``step`` is that of every microbatch, ``returned`` as in :class:`ActionRows` of the first stage's forward of it
+    ``[microbatches]``.
+    """
     found = [_Rank(events.take(events.place == p), pauses, p, p in (0, places - 1), step) for p in range(places)]
     begins = np.searchsorted(step, np.arange(int(step[-1]) + 1))
     inner = [length for one in found[1:-1] for length in one.backward_over_forward()]
@@ -143,6 +149,7 @@ def read_events(events: Events, places: int, step: IntArray, pauses: PauseRows) 
         send_wait_s=rows[:, 6],
         sent_s=rows[:, 7],
         data_s=rows[:, 8],
+        returned=np.zeros(len(rows), np.int64) if returned is None else np.where(stage == 0, returned[number], 0),
     )
     steps = len(begins)
     windows = np.full((steps, places, 2), np.nan)

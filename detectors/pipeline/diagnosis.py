@@ -201,7 +201,8 @@ def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntA
     now_s = planner.evaluator(program)(cut)
     beside_s = found.step_s - now_s
     name = recognise(program)
-    changes = [planner.repartition(program, cut)] if known else []
+    # That what comes back is waited for is not in the planner's model.
+    changes = [planner.repartition(program, cut)] if known and not measured.goes_back else []
     if forward_only(program):  # in which any order is the same, and nothing is kept for backwards
         changes = [replace(one, peak_activations=float("nan")) for one in changes]
     else:

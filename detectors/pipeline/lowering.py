@@ -152,13 +152,22 @@ class Operations:
         return len(self.code)
 
 
-def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | None = None) -> Operations:
+def lower(
+    program: Program,
+    engine: Engine = ENGINES["ideal"],
+    meet: IntArray | None = None,
+    returns: IntArray | None = None,
+) -> Operations:
     """The operations of a program as an engine carries it out.
 
     ``meet`` numbers the meetings of all ranks before an action ``[actions]``, -1 where there is none; a meeting stands
-    once on every rank.
+    once on every rank. ``returns`` are messages from the last stage to the first one, of a microbatch for an action
+    ``[messages, 2]``.
     """
     sender, receiver = _messages(program)
+    if returns is not None and len(returns):
+        sender = np.concatenate((sender, program.position[Kind.F, -1, returns[:, 0]]))
+        receiver = np.concatenate((receiver, returns[:, 1]))
     incoming = np.full(program.size, -1, np.int64)
     outgoing = np.full(program.size, -1, np.int64)
     incoming[receiver] = np.arange(len(receiver))

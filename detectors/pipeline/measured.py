@@ -52,9 +52,12 @@ class ActionRows:
     gradients_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Seconds right after the end in which gradients were reduced over replicas, besides what :class:`Between` has;
     empty for none."""
+    returned: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of a forward of the first stage, how many microbatches before was the one of which it needs what the last stage
+    made (a token); 0 for none, empty for nowhere."""
 
     def __post_init__(self) -> None:
-        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0)):
+        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0), ("returned", 0)):
             if len(getattr(self, name)) != len(self.step):
                 object.__setattr__(self, name, np.full(len(self.step), missing))
 
@@ -144,6 +147,13 @@ class Measured:
         """Seconds of a step, on average."""
         return self.total_s / len(self.steps)
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether forwards of the first stage wait for what the last one made."""
+        stage, kind = self.program.stage, self.program.kind
+        first = self.operations.receiver[kind[self.operations.receiver] == Kind.F]
+        return bool((stage[first] == 0).any())
+
     def setting(self) -> Setting:
         """A replay of what was measured."""
         lead = self.host_s + self.data_s + self.gradients_s + self.optimizer_s
@@ -190,12 +200,14 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     )
     program.check()
     meet = _meetings(rows, step, between.enter_s[kept])
-    operations = lower(program, engine, meet)
+    before = np.where(rows.returned > 0, program.microbatch - rows.returned, -1)
+    returns = np.stack((before, np.arange(len(before))), axis=1)[before >= 0]
+    operations = lower(program, engine, meet, returns)
     try:
         replay(operations, Setting.plain(operations, np.zeros(program.size)))
     except Deadlock:
         notes.append(_FREE)
-        operations = lower(program, ENGINES["ideal"], meet)
+        operations = lower(program, ENGINES["ideal"], meet, returns)
     return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
 
 

@@ -59,6 +59,9 @@ class HandWritten:
 
     forwards_only: bool = False
     """Whether it computes no backwards."""
+    returned: IntArray | None = None
+    """How many microbatches before was the one that the first rank waited for to come back ``[microbatches]``; 0 for
+    none."""
 
     @property
     def microbatches(self) -> IntArray:
@@ -75,7 +78,7 @@ class HandWritten:
         place[list(self.ranks)] = np.arange(len(self.ranks))
         beside = self.beside if self.between_ends is None else self.beside.with_others(self.between_ends)
         pauses = pauses.on(place).with_others(beside.place, beside.begin_s, beside.end_s)
-        return read_events(self.events, len(self.ranks), self.step, pauses)
+        return read_events(self.events, len(self.ranks), self.step, pauses, self.returned)
 
 
 def recognise_messages(rows: MessageRows, known: Known | None = None) -> HandWritten | None:
@@ -84,6 +87,8 @@ def recognise_messages(rows: MessageRows, known: Known | None = None) -> HandWri
     chain = find_chain(rows)
     if chain is None:
         return None
+    if chain.is_ring and not chain.events().backward.any():
+        return _decoding(chain, known)
     if chain.is_ring:
         ring = read_ring(chain.events(), len(chain.ranks))
         return None if ring is None else HandWritten(chain.ranks, ring.step, ring.events, ring.beside)
@@ -126,22 +131,63 @@ def _repeats(microbatches: IntArray, training: bool) -> bool:
 def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
     """The pipeline of forwards that a line of ranks is: nothing comes back."""
     places = len(chain.ranks)
+    begin = _forwards_along(events, places, known)
+    if begin is None:
+        return None
+    nothing = events.take(np.zeros(len(events.place), bool))
+    step = _between_meetings(begin, [known.met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    return HandWritten(chain.ranks, step, events, nothing, _between_ends(chain), forwards_only=True)
+
+
+def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | None:
+    """When messages came to each place and left it ``[places, 2, microbatches]``, if they may be a pipeline of
+    forwards; None if not."""
     if known.training or not known.tensors or places < 3:
         return None
-    count = int(np.bincount(events.place[events.is_send], minlength=places)[0])
     sends = np.bincount(events.place[events.is_send], minlength=places)
     receives = np.bincount(events.place[~events.is_send], minlength=places)
+    count = int(sends[0])
     if count < FEWEST_FORWARDS or (sends[:-1] != count).any() or (receives[1:] != count).any():
         return None
     begin, end = np.zeros((places, 2, count)), np.zeros((places, 2, count))
     at = events.place, events.is_send.astype(int), events.number
     begin[at], end[at] = events.begin_s, events.end_s
     work_s = begin[1:-1, 1] - end[1:-1, 0]
-    if (work_s < 0).any() or np.median(work_s) < AT_ONCE_S:
-        return None  # sent before it came, or handed on as it is
+    # Sent before it came, or handed on as it is.
+    return None if (work_s < 0).any() or np.median(work_s) < AT_ONCE_S else begin
+
+
+def _decoding(chain: Chain, known: Known) -> HandWritten | None:
+    """The pipeline of forwards that a ring of ranks is, in which what the last rank makes (tokens) goes back to the
+    first one, for another forward; of several microbatches at a time."""
+    places = len(chain.ranks)
+    events = chain.events()
+    around = (events.place == places - 1) & events.is_send | (events.place == 0) & ~events.is_send
+    begin = _forwards_along(events.take(~around), places, known)
+    back = events.take(around & ~events.is_send)
+    if begin is None or not len(back.place) or len(back.place) > begin.shape[2]:
+        return None
+    count = begin.shape[2]
+    came = np.searchsorted(back.end_s, begin[0, 1], side="right")  # how many had come back before each was sent
+    if int((np.arange(count) - came).max()) < 1 or (came > np.arange(count)).any():
+        return None
+    # What came back last before each is what it needs; more than one at a time are the last ones, which nothing needs.
+    needs = np.diff(came, prepend=0) > 0
+    returned = np.where(needs, np.arange(count) - (came - 1), 0)
+    number = np.full(len(back.place), -1, np.int64)
+    number[came[needs] - 1] = np.flatnonzero(needs)
+    needed = events.number < len(number)
+    needed[needed] = number[events.number[needed]] >= 0
+    labelled = events.numbered(
+        np.where(around & ~events.is_send & needed, number[np.minimum(events.number, len(number) - 1)], events.number)
+    )
+    kept = ~around | needed
     nothing = events.take(np.zeros(len(events.place), bool))
-    step = _between_meetings(begin, [known.met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
-    return HandWritten(chain.ranks, step, events, nothing, _between_ends(chain), forwards_only=True)
+    under_way = np.flatnonzero(came == np.arange(count))  # before these nothing is
+    step = np.searchsorted(under_way, np.arange(count), side="right") - 1
+    others = events.take(~kept)
+    ranks = chain.ranks
+    return HandWritten(ranks, step, labelled.take(kept), nothing, others, forwards_only=True, returned=returned)
 
 
 def _between_meetings(begin_s: FloatArray, met_s: list[FloatArray]) -> IntArray:

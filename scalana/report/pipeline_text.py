@@ -98,14 +98,18 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
     rest = 1.0 - sum(shown.values())
     if abs(rest) >= _SMALL:
         shown["other"] = rest
+    meanings = dict(MEANINGS)
+    if not _trains(pipeline):
+        meanings["compute"] = "forwards, average rank"
+    if pipeline.diagnosis.measured.goes_back:
+        meanings["schedule"] = "fill and drain, and tokens on their way around"
     lines = []
     for name, share in shown.items():
         seconds = names.seconds(share * found.step_s)
         fixed = f"  {name:<12}{names.percent(share):>7}{seconds:>9}  "
         bar = "█" * round(max(share, 0.0) * _BAR)
         room = width - len(fixed) - _BAR - 2
-        meaning = "forwards, average rank" if name == "compute" and not _trains(pipeline) else MEANINGS.get(name, "")
-        told = blamed.get(name) or meaning
+        told = blamed.get(name) or meanings.get(name, "")
         style = "red" if name in blamed else "dim"
         cells = fixed + (paint(f"{bar:<{_BAR}}", "blue") + "  " if width >= NARROW else "")
         room = room if width >= NARROW else room + _BAR + 2

@@ -154,6 +154,45 @@ def test_one_step_does_not_repeat() -> None:
     assert recognise_messages(of_pipeline("1F1B", 4, 8, uniform(4), steps=1), Known(training=True)) is None
 
 
+def decoding(ranks: int, prompts: int, tokens: int, batches: int, work_s: list[float]) -> list[Row]:
+    """What the last rank makes goes back to the first one, for the next token."""
+    rows: list[Row] = []
+    free = [0.0] * ranks
+    for _ in range(batches):
+        back: dict[int, float] = {}
+        for token in range(tokens + 1):
+            for prompt in range(prompts):
+                if token:
+                    rows.append((0, ranks - 1, 0, 8, free[0], max(free[0], back[prompt])))
+                    free[0] = max(free[0], back[prompt])
+                for rank in range(ranks) if token < tokens else ():
+                    free[rank] += work_s[rank]
+                    following = (rank + 1) % ranks
+                    rows.append((rank, following, 1, 8, free[rank], free[rank]))
+                    if following:
+                        rows.append((following, rank, 0, 8, free[following], max(free[following], free[rank])))
+                        free[following] = max(free[following], free[rank])
+                    else:
+                        back[prompt] = free[rank]
+    return rows
+
+
+def test_tokens_go_back_to_the_first_rank() -> None:
+    rows = table(decoding(4, 3, 6, 3, [0.1, 0.1, 0.15, 0.1]))
+    assert recognise_messages(rows) is None
+    found = recognise_messages(rows, Known(tensors=True))
+    assert found is not None and found.forwards_only and found.microbatches.tolist() == [18, 18, 18]
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
+    result = attribute(measured)
+    assert abs(result.replay_error) < 0.02 and result.shares["host"] < 0.02
+    assert [round(stage.load, 2) for stage in result.stages] == pytest.approx([0.89, 0.89, 1.33, 0.89], abs=0.02)
+    assert (
+        result.shares["schedule"] > 0.2
+    )  # three prompts over four ranks: at each token they wait for one to come back
+    one = table(decoding(4, 1, 12, 2, [0.1] * 4))
+    assert recognise_messages(one, Known(tensors=True)) is None  # a token that goes around alone
+
+
 def halo(ranks: int, steps: int) -> list[Row]:
     """Every rank sends to both neighbours, then receives from both."""
     rows: list[Row] = []
