@@ -244,6 +244,16 @@ class Pipe:
             self.send(self.work.forward(self.receive(self.before), m + 1), self.after)
         self.finish()
 
+    def decode(self) -> None:
+        """Forwards alone; what the last rank makes goes back to the first one for the next token."""
+        first, last = self.stage == 0, self.stage == len(self.ranks) - 1
+        for token in range(self.options.tokens):
+            for m in range(self.options.nmb):
+                before = (self.ranks[-1] if token else -1) if first else self.before
+                made = self.work.forward(self.receive(before), m)
+                self.send(made, (self.ranks[0] if token + 1 < self.options.tokens else -1) if last else self.after)
+        self.finish()
+
 
 def numbers(text: str) -> tuple[float, ...]:
     """`3:1.75` as numbers."""
@@ -253,7 +263,9 @@ def numbers(text: str) -> tuple[float, ...]:
 def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "forward"], default="1f1b")
+    parser.add_argument(
+        "--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "forward", "decode"], default="1f1b"
+    )
     parser.add_argument("--nmb", type=int, default=8, help="microbatches")
     parser.add_argument("--steps", type=int, default=5, help="steps after the first")
     parser.add_argument("--f-ms", type=float, default=20.0, help="forward of a usual stage")
@@ -265,6 +277,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--shapes", action="store_true", help="send the shape before a tensor")
     parser.add_argument("--evaluate", action="store_true", help="evaluate after every second step")
     parser.add_argument("--chunks", type=int, default=1, help="stages a rank")
+    parser.add_argument("--tokens", type=int, default=8, help="of each microbatch, for --order decode")
     parser.add_argument("--loss", action="store_true", help="the last rank tells the first one the loss of a step")
     parser.add_argument("--layers", type=lambda text: [int(n) for n in text.split(",")], help="4,4,4,4: of the stages")
     parser.add_argument("--head", type=float, default=0.0, help="cost of the last stage's head, in layers")
@@ -297,6 +310,7 @@ def main() -> None:
         "prefetch": pipe.prefetching,
         "interleaved": pipe.interleaved,
         "forward": pipe.evaluate,
+        "decode": pipe.decode,
     }
     for step, _ in enumerate(torch.utils.data.DataLoader(Batches(options, stage), batch_size=None)):
         train[options.order]()
@@ -304,7 +318,7 @@ def main() -> None:
             dist.all_reduce(weight.grad, group=groups[stage])
         if options.loss:
             pipe.tell_loss()
-        if options.order != "forward":
+        if options.order not in ("forward", "decode"):
             optimizer.step()
         if options.evaluate and step % 2:
             pipe.evaluate()
