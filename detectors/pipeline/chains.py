@@ -74,6 +74,8 @@ def find_chain(rows: MessageRows) -> Chain | None:
     some, is a line whose ends send each other something else (targets there, a loss back).
     """
     ranks = int(max(rows.rank.max(initial=0), rows.peer.max(initial=0))) + 1
+    if not len(rows.rank):
+        return None
     pairs = np.unique(rows.rank * ranks + rows.peer)
     near: dict[int, list[int]] = {}
     for pair in np.unique(np.concatenate((pairs, pairs % ranks * ranks + pairs // ranks))).tolist():
@@ -81,17 +83,17 @@ def find_chain(rows: MessageRows) -> Chain | None:
     ends = [rank for rank, peers in near.items() if len(peers) == 1]
     if len(ends) not in (0, 2) or any(len(peers) > 2 for peers in near.values()):
         return None
-    opening = [rank for rank in ends or near if _opens(rows, rank)]
+    opening, toward = _opening(rows)
+    if ends:
+        opening, toward = opening[np.isin(opening, ends)], toward[np.isin(opening, ends)]
     if len(opening) != 1:
         return None
-    first = opening[0]
+    first = int(opening[0])
     if ends:
         line = _walk(near, first, near[first][0])
         return Chain(tuple(line), rows) if len(line) == len(near) else None
-    own = np.flatnonzero((rows.rank == first) & (rows.is_send > 0))
-    toward = int(rows.peer[own[np.lexsort((rows.end_s[own], rows.begin_s[own]))[0]]])
     sends = set(np.unique(rows.rank[rows.is_send > 0] * ranks + rows.peer[rows.is_send > 0]).tolist())
-    orders = [_walk(near, first, following) for following in sorted(near[first], key=lambda peer: peer != toward)]
+    orders = [_walk(near, first, following) for following in sorted(near[first], key=lambda peer: peer != toward[0])]
     if len(orders[0]) != len(near):
         return None
     for ring in orders:
@@ -104,10 +106,13 @@ def find_chain(rows: MessageRows) -> Chain | None:
     return Chain(tuple(orders[0]), rows, is_ring=True)
 
 
-def _opens(rows: MessageRows, rank: int) -> bool:
-    """Whether a rank sends before it receives anything."""
-    own = np.flatnonzero(rows.rank == rank)
-    return bool(len(own) and rows.is_send[own[np.lexsort((rows.end_s[own], rows.begin_s[own]))[0]]])
+def _opening(rows: MessageRows) -> tuple[IntArray, IntArray]:
+    """The ranks that send before they receive anything, and to whom."""
+    order = np.lexsort((rows.end_s, rows.begin_s, rows.rank))
+    rank = rows.rank[order]
+    first = order[np.concatenate(([True], rank[1:] != rank[:-1]))]
+    first = first[rows.is_send[first] > 0]
+    return rows.rank[first], rows.peer[first]
 
 
 def _walk(near: dict[int, list[int]], first: int, following: int) -> list[int]:

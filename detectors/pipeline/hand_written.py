@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -37,13 +39,17 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
         ranks = set(np.unique(np.concatenate((messages.source, messages.target))).tolist())
         if ranks & known:
             continue
-        beside = pauses(messages, run, spans)
-        evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, beside.meetings())
+        beside = partial(pauses, messages, run, spans)
+        evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside))
         pipeline = recognise_messages(messages.ends(), evidence)
-        recorded = None if pipeline is None else _recorded(pipeline, messages, beside, spans, timeline)
+        recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
             found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
+
+
+def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:
+    return pauses_of().meetings()
 
 
 def _recorded(

@@ -12,8 +12,8 @@ a grid of MPI does the same, and is told as the chain of ranks that it is. Rings
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,8 +38,8 @@ class Known:
     """Something shows training steps (an optimizer): what looks like other programs too is taken for a pipeline."""
     tensors: bool = False
     """Their messages are torch's."""
-    met_s: Mapping[int, FloatArray] = field(default_factory=dict)
-    """By rank, when it met others beside these messages, in order ``[meetings]``."""
+    met_s: Callable[[], Mapping[int, FloatArray]] = dict
+    """Tells by rank when it met others beside these messages, in order ``[meetings]``."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
     if begin is None:
         return None
     nothing = events.take(np.zeros(len(events.place), bool))
-    step = _between_meetings(begin, [known.met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    met_s = known.met_s()
+    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
     return HandWritten(chain.ranks, step, events, nothing, _between_ends(chain), forwards_only=True)
 
 
