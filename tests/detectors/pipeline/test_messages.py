@@ -146,11 +146,12 @@ def test_forwards_alone_count_where_tensors_go_along_ranks_that_compute() -> Non
     # Handed on as it came: a broadcast along the line.
     rows = of_program(Program.of(order), uniform(4) * 1e-5, steps=1)
     assert recognise_messages(rows, Known(tensors=True)) is None
-    met = {rank: np.array([0.0, float(rows.begin_s[rows.rank == rank].mean())]) for rank in range(4)}
-    assert (
-        recognise_messages(of_program(Program.of(order), costs, steps=1), Known(tensors=True, met_s=lambda: met))
-        is not None
-    )
+    # All ranks meet between the sixth and the seventh microbatch.
+    rows = of_program(Program.of(order), costs, steps=1)
+    moments = [np.sort(rows.begin_s[(rows.rank == rank) & (rows.is_send == (rank == 0))]) for rank in range(4)]
+    met = {rank: at[5:7].mean(keepdims=True) for rank, at in enumerate(moments)}
+    found = recognise_messages(rows, Known(tensors=True, met_s=lambda: met))
+    assert found is not None and found.microbatches.tolist() == [6, 6]
 
 
 def test_one_step_does_not_repeat() -> None:
