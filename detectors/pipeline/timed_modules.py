@@ -30,7 +30,7 @@ Layer = tuple[int, int]
 
 def find_layers(spans: Spans, rows: ActionRows, ranks: tuple[int, ...]) -> Layers | None:
     """The layers of the stages of ``rows``, whose ranks are places in ``ranks``; None unless those of every stage were
-    timed, forward and backward."""
+    timed, in every kind of action that there is."""
     calls = module_calls(spans)
     if not len(calls):
         return None
@@ -50,12 +50,12 @@ def find_layers(spans: Spans, rows: ActionRows, ranks: tuple[int, ...]) -> Layer
             met = _of_actions(mine.take(mine.kind == kind), start[told], end[told], calls.module[told])
             found[kind] = met.cost_s
             order = order or met.order
-        if not order or not found[Kind.B]:
+        if not found[Kind.F] or (not found[Kind.B] and bool((rows.kind == Kind.B).any())):
             return None
-        several = Counter(calls.modules[module].name for module, _ in order)
+        several = Counter((calls.modules[module].root, calls.modules[module].name) for module, _ in order)
         for module, place in order:
             one = calls.modules[module]
-            names.append((one.name or one.root) + (f" {place}" if several[one.name] > 1 else ""))
+            names.append((one.name or one.root) + (f" {place}" if several[one.root, one.name] > 1 else ""))
             cost = np.zeros(4)
             for kind in (Kind.F, Kind.B):
                 cost[kind] = found[kind].get((module, place), 0.0)
