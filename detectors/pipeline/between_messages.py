@@ -320,9 +320,8 @@ class _Rank:
     def table(self) -> FloatArray:
         """Kind, microbatch, begin, end, wait from and until, waiting for own messages, sent, data, chunk
         ``[actions, 10]``."""
-        told, begin, end = zip(*self.actions, strict=True)
-        kind, number, chunk = np.array(told, np.int64).T
-        begin, end = np.array(begin), np.array(end)
+        kind, number, chunk = np.array([told for told, _, _ in self.actions], np.int64).T
+        begin, end = np.array([edges for _, *edges in self.actions]).T
         what = kind == Kind.B, number, chunk
         wait = self._waits(what)
         if self.batched:  # what came for a forward and a backward came together, before the first of the two
