@@ -27,7 +27,8 @@ USUAL = 0.5
 REPEATS = 3
 """Steps that two ranks have to make alike, where nothing else shows training."""
 FEWEST_FORWARDS = 8
-"""Messages along a line of which nothing comes back, from which on they are taken for a pipeline."""
+"""Messages along a line of which nothing comes back, from which on they are taken for a pipeline; but for one that is
+left out, as many are looked at."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,23 @@ def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
     begin = _forwards_along(events, places, known)
     if begin is None:
         return None
-    nothing = events.take(np.zeros(len(events.place), bool))
     met_s = known.met_s()
     step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
-    return HandWritten(chain.ranks, step, events, nothing, _between_ends(chain), forwards_only=True)
+    start = _start(begin)
+    kept = events.number >= start
+    left, step = events.take(~kept), step[start:] - step[start]
+    events = events.numbered(events.number - start).take(kept)
+    return HandWritten(chain.ranks, step, events, left, _between_ends(chain), forwards_only=True)
+
+
+def _start(begin_s: FloatArray) -> int:
+    """How many microbatches the first rank sent before all others were there to receive any: of these nobody knows what
+    they took, nor of the first one.
+
+    ``begin_s`` is as :func:`_forwards_along` has it.
+    """
+    there_s = begin_s[1:, 0, 0].max()
+    return min(max(int(np.searchsorted(begin_s[0, 1], there_s)), 1), begin_s.shape[2] - FEWEST_FORWARDS + 1)
 
 
 def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | None:
@@ -170,25 +184,35 @@ def _decoding(chain: Chain, known: Known) -> HandWritten | None:
         return None
     count = begin.shape[2]
     came = np.searchsorted(back.end_s, begin[0, 1], side="right")  # how many had come back before each was sent
-    if int((np.arange(count) - came).max()) < 1 or (came > np.arange(count)).any():
-        return None
     # What came back last before each is what it needs; more than one at a time are the last ones, which nothing needs.
     needs = np.diff(came, prepend=0) > 0
-    returned = np.where(needs, np.arange(count) - (came - 1), 0)
+    went = events.take(around & events.is_send)
+    last = events.take((events.place == places - 1) & ~events.is_send)
+    made = np.searchsorted(last.end_s, went.begin_s, side="right") - 1  # of which microbatch each of them is
+    if len(went.place) != len(back.place) or not needs.any():
+        return None
+    returned = np.where(needs, np.arange(count) - made[np.maximum(came - 1, 0)], 0)
+    if (returned < 0).any() or np.median(returned[needs]) < 2:
+        return None
     number = np.full(len(back.place), -1, np.int64)
     number[came[needs] - 1] = np.flatnonzero(needs)
-    needed = events.number < len(number)
-    needed[needed] = number[events.number[needed]] >= 0
-    labelled = events.numbered(
-        np.where(around & ~events.is_send & needed, number[np.minimum(events.number, len(number) - 1)], events.number)
-    )
-    kept = ~around | needed
+    needed = ~around
+    needed[around] = number[events.number[around]] >= 0
+    told = events.number.copy()
+    told[around & ~events.is_send] = number[events.number[around & ~events.is_send]]
+    told[around & events.is_send] = made[events.number[around & events.is_send]]
+    labelled = events.numbered(told)
     nothing = events.take(np.zeros(len(events.place), bool))
-    under_way = np.flatnonzero(came == np.arange(count))  # before these nothing is
-    step = np.searchsorted(under_way, np.arange(count), side="right") - 1
-    others = events.take(~kept)
+    met_s = known.met_s()
+    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    start = _start(begin)
+    others = events.take(~needed)
+    kept = needed & (labelled.number >= start)
+    labelled = labelled.numbered(labelled.number - start).take(kept)
+    returned, step = returned[start:], step[start:] - step[start]
+    returned = np.where(returned > np.arange(len(step)), 0, returned)  # for one that is left out
     ranks = chain.ranks
-    return HandWritten(ranks, step, labelled.take(kept), nothing, others, forwards_only=True, returned=returned)
+    return HandWritten(ranks, step, labelled, nothing, others, forwards_only=True, returned=returned)
 
 
 def _between_meetings(begin_s: FloatArray, met_s: list[FloatArray]) -> IntArray:
