@@ -102,7 +102,7 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
     if not _trains(pipeline):
         meanings["compute"] = "forwards, average rank"
     if pipeline.diagnosis.measured.goes_back:
-        meanings["schedule"] = "fill and drain, and tokens on their way around"
+        meanings["schedule"] = "fill, drain, tokens on their way back"
     lines = []
     for name, share in shown.items():
         seconds = names.seconds(share * found.step_s)
