@@ -23,6 +23,10 @@ USUAL_BACKWARD = 2.0
 """Seconds of a backward over those of its forward, where no rank shows it: two products of matrices for one."""
 AT_ONCE_S = 0.001
 """Own work between two calls that is none."""
+AT_ONCE_PART = 0.02
+"""The same as a part of what lies between two calls where they compute."""
+LARGE = 0.9
+"""Quantile of the pauses between calls that lies among those in which ranks compute."""
 
 
 class Pause(IntEnum):
@@ -56,6 +60,11 @@ class PauseRows:
         rows = (getattr(self, column.name)[known] for column in fields(self))
         return replace(PauseRows(*rows), rank=place[self.rank[known]])
 
+    def meetings(self) -> dict[int, FloatArray]:
+        """By rank, when its calls that are none of the pipeline's began, in order."""
+        met = (self.what == Pause.OTHER) | (self.what == Pause.GRADIENTS)
+        return {rank: np.sort(self.begin_s[met & (self.rank == rank)]) for rank in np.unique(self.rank).tolist()}
+
     def with_others(self, rank: IntArray, begin_s: FloatArray, end_s: FloatArray) -> PauseRows:
         """These and others of the kind :attr:`Pause.OTHER`."""
         more = (rank, np.full(len(rank), Pause.OTHER), begin_s, end_s)
@@ -68,9 +77,10 @@ NO_PAUSES = PauseRows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0),
 
 @dataclass(frozen=True)
 class Events:
-    """Messages at their ends, sorted by stage and time, ``[events]`` all."""
+    """Messages at their ends, sorted by place and time, ``[events]`` all."""
 
-    stage: IntArray
+    place: IntArray
+    """Of the rank, along the line or the ring of ranks."""
     backward: BoolArray
     is_send: BoolArray
     number: IntArray
@@ -78,14 +88,23 @@ class Events:
     begin_s: FloatArray
     end_s: FloatArray
     bytes: IntArray
+    chunk: IntArray
+    """Which of the stages of its rank it is for, or from: 0 for the first one."""
 
     def take(self, chosen: BoolArray) -> Events:
         """Some of them."""
         return Events(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
-    def numbered(self, number: IntArray) -> Events:
+    def with_others(self, others: Events) -> Events:
+        """These and other ones, sorted again."""
+        pairs = [(getattr(self, column.name), getattr(others, column.name)) for column in fields(self)]
+        both = Events(*(np.concatenate(pair) for pair in pairs))
+        order = np.lexsort((both.end_s, both.begin_s, both.place))
+        return Events(*(getattr(both, column.name)[order] for column in fields(self)))
+
+    def numbered(self, number: IntArray, chunk: IntArray | None = None) -> Events:
         """The same with other numbers."""
-        return replace(self, number=number)
+        return replace(self, number=number, chunk=self.chunk if chunk is None else chunk)
 
 
 @dataclass(frozen=True)
@@ -96,23 +115,32 @@ class Read:
     between: Between
     """A row for each step."""
     windows_s: FloatArray
-    """When every stage began with a step, its first wait included, and ended ``[steps, stages, 2]``."""
+    """When every rank began with a step, its first wait included, and ended ``[steps, places, 2]``."""
+    batched: bool = False
+    """Whether forwards and backwards are sent together, and received together."""
 
 
-def read_events(events: Events, stages: int, step: IntArray, pauses: PauseRows) -> Read:
-    """The actions of all stages. ``step`` is that of every microbatch ``[microbatches]``."""
-    found = [_Stage(events.take(events.stage == s), pauses, s, s in (0, stages - 1), step) for s in range(stages)]
+def read_events(
+    events: Events, places: int, step: IntArray, pauses: PauseRows, returned: IntArray | None = None
+) -> Read:
+    """The actions of all stages.
+
+    ``step`` is that of every microbatch, ``returned`` as in :class:`ActionRows` of the first stage's forward of it
+    ``[microbatches]``.
+    """
+    found = [_Rank(events.take(events.place == p), pauses, p, p in (0, places - 1), step) for p in range(places)]
     begins = np.searchsorted(step, np.arange(int(step[-1]) + 1))
     inner = [length for one in found[1:-1] for length in one.backward_over_forward()]
     for one in found:
-        # A stage knows its own kind best.
+        # A rank knows its own kind best.
         one.divide(next(iter([*one.backward_over_forward(), float(np.median(inner)) if inner else USUAL_BACKWARD])))
     rows = np.concatenate([one.table() for one in found])
-    stage = np.repeat(np.arange(stages), [len(one.table()) for one in found])
+    place = np.repeat(np.arange(places), [len(one.actions) for one in found])
     number = rows[:, 1].astype(np.int64)
+    stage = rows[:, 9].astype(np.int64) * places + place
     of_step = step[number]
     actions = ActionRows.of(
-        of_step, stage, rows[:, 0].astype(np.int64), stage, number - begins[of_step], rows[:, 2], rows[:, 3]
+        of_step, place, rows[:, 0].astype(np.int64), stage, number - begins[of_step], rows[:, 2], rows[:, 3]
     )
     actions = replace(
         actions,
@@ -121,16 +149,21 @@ def read_events(events: Events, stages: int, step: IntArray, pauses: PauseRows) 
         send_wait_s=rows[:, 6],
         sent_s=rows[:, 7],
         data_s=rows[:, 8],
+        returned=np.zeros(len(rows), np.int64) if returned is None else np.where(stage == 0, returned[number], 0),
     )
     steps = len(begins)
-    windows = np.full((steps, stages, 2), np.nan)
-    np.fmin.at(windows[:, :, 0], (of_step, stage), np.fmin(actions.begin_s, actions.wait_begin_s))
-    np.fmax.at(windows[:, :, 1], (of_step, stage), actions.end_s)
-    between = Between.nothing(steps, stages)
-    for s, one in enumerate(found):
-        after = np.append(windows[1:, s, 0], np.inf)
-        between.optimizer_s[:, s] = one.paused_s(Pause.OPTIMIZER, windows[:, s, 1], after)
-    return Read(actions, between, windows)
+    windows = np.full((steps, places, 2), np.nan)
+    np.fmin.at(windows[:, :, 0], (of_step, place), np.fmin(actions.begin_s, actions.wait_begin_s))
+    np.fmax.at(windows[:, :, 1], (of_step, place), actions.end_s)
+    between = Between.nothing(steps, places)
+    for p, one in enumerate(found):
+        after = np.append(windows[1:, p, 0], np.inf)
+        between.optimizer_s[:, p] = one.paused_s(Pause.OPTIMIZER, windows[:, p, 1], after)
+    return Read(actions, between, windows, any(one.batched for one in found))
+
+
+_Computed = tuple[Kind, int, int]
+"""What was computed: kind, microbatch, chunk."""
 
 
 @dataclass
@@ -139,46 +172,72 @@ class _Stretch:
 
     begin_s: float
     end_s: float
-    computed: list[tuple[Kind, int]]
-    """What was computed in it, by kind and microbatch; two at most for the first and the last stage."""
+    computed: list[_Computed]
+    """What was computed in it; two at most for the first and the last stage."""
 
 
-class _Stage:
-    """One stage: from its events to its actions."""
+class _Rank:
+    """One rank: from its events to its actions."""
 
-    def __init__(self, events: Events, pauses: PauseRows, stage: int, turns: bool, step: IntArray) -> None:
+    def __init__(self, events: Events, pauses: PauseRows, place: int, turns: bool, step: IntArray) -> None:
         self.events, self.turns, self.step = events, turns, step
-        mine = pauses.rank == stage
+        mine = pauses.rank == place
         order = np.argsort(pauses.begin_s[mine], kind="stable")
         self.what = pauses.what[mine][order]
         self.pause_s = np.stack((pauses.begin_s[mine][order], pauses.end_s[mine][order]), axis=1)
+        self.batched = False
         self.stretches = list(self._stretches())
         for stretch in self.stretches:
             self._trim(stretch)
-        self.actions: list[tuple[Kind, int, float, float]] = []
+        self.actions: list[tuple[_Computed, float, float]] = []
 
     def _stretches(self) -> Iterator[_Stretch]:
-        """What lies between two messages."""
-        columns = (
-            getattr(self.events, name).tolist() for name in ("backward", "is_send", "number", "begin_s", "end_s")
-        )
-        pending: list[tuple[Kind, int]] = []
-        free_s = -np.inf
-        for backward, is_send, number, begin_s, end_s in zip(*columns, strict=True):
-            kind = Kind.B if backward else Kind.F
-            if is_send and self.turns:
-                pending = [*pending, (kind, number)]  # begins or turns here: no message comes just before
-            if pending:
-                yield from self._cut(_Stretch(free_s, begin_s, pending))
-            pending = [] if is_send else [(kind, number)]
-            free_s = end_s
+        """What lies between two messages, or two groups of messages that go together: then all that came is computed
+        but for what is sent on later (it was asked for ahead)."""
+        names = ("backward", "is_send", "number", "chunk", "begin_s", "end_s")
+        rows = list(zip(*(getattr(self.events, name).tolist() for name in names), strict=True))
+        at_once_s = self._at_once_s()
+        left: dict[_Computed, int] = {}  # when what was made is sent
+        for at, (backward, is_send, number, chunk, _, _) in enumerate(rows):
+            if is_send:
+                left[Kind.B if backward else Kind.F, number, chunk] = at
+        pending: list[_Computed] = []
+        done: set[_Computed] = set()
+        free_s, at = -np.inf, 0
+        while at < len(rows):
+            backward, is_send, number, chunk, begin_s, end_s = rows[at]
+            one = (Kind.B if backward else Kind.F, number, chunk)
+            until = at + 1
+            while is_send and until < len(rows) and rows[until][1] and rows[until][4] - rows[until - 1][5] < at_once_s:
+                until += 1
+            group = rows[at:until] if is_send else []
+            if self.turns:  # what begins or turns here: no message comes just before
+                made = [(Kind.B if row[0] else Kind.F, row[2], row[3]) for row in group]
+                pending += [each for each in made if each not in pending and each not in done]
+            computed = [each for each in pending if left.get(each, -1) < until] if is_send else pending
+            if len({row[0] for row in group}) > 1:
+                self.batched = True
+            if self.batched:  # a forward and a backward are one: the forward comes first
+                computed = sorted(computed, key=lambda each: (self.step[each[1]], each[0]))
+            if computed and not (not is_send and begin_s - free_s < at_once_s):
+                yield from self._cut(_Stretch(free_s, begin_s, list(computed)))
+                done.update(computed)
+                pending = [each for each in pending if each not in done]
+            if not is_send:
+                pending.append(one)
+            free_s, at = rows[until - 1][5] if is_send else end_s, until
         if pending:
             yield from self._cut(_Stretch(free_s, np.inf, pending))
+
+    def _at_once_s(self) -> float:
+        """Own work between two messages that is none: where a rank asks for several at a time, nothing lies between."""
+        work_s = self.events.begin_s[1:] - self.events.end_s[:-1]
+        return min(AT_ONCE_S, AT_ONCE_PART * float(np.quantile(work_s, LARGE))) if len(work_s) else 0.0
 
     def _cut(self, stretch: _Stretch) -> Iterator[_Stretch]:
         """Cut a stretch at what lies between two steps, or between two actions at data that is loaded; its open ends
         are where the next or last such thing is."""
-        steps = {int(self.step[number]) for _, number in stretch.computed}
+        steps = {int(self.step[number]) for _, number, _ in stretch.computed}
         opens, ends = stretch.begin_s == -np.inf, stretch.end_s == np.inf
         whole = opens or ends or len(steps) > 1
         if len(stretch.computed) == 1 and not whole:
@@ -217,11 +276,15 @@ class _Stage:
             if stretch.end_s - end <= AT_ONCE_S and begin >= stretch.begin_s:
                 stretch.end_s = begin
 
-    def _alone(self, kind: Kind) -> list[float]:
+    def _alone(self, kind: Kind, chunk: int = -1) -> list[float]:
+        """How long actions of a kind, and of a chunk if one is given, took where each is seen by itself."""
         return [
             one.end_s - one.begin_s
             for one in self.stretches
-            if len(one.computed) == 1 and one.computed[0][0] is kind and np.isfinite(one.end_s - one.begin_s)
+            if len(one.computed) == 1
+            and one.computed[0][0] is kind
+            and (chunk < 0 or one.computed[0][2] == chunk)
+            and np.isfinite(one.end_s - one.begin_s)
         ]
 
     def backward_over_forward(self) -> list[float]:
@@ -230,41 +293,60 @@ class _Stage:
         medians = [float(np.median(lengths)) if lengths else 0.0 for lengths in alone]
         return [medians[1] / medians[0]] if min(medians) > 0 else []
 
+    def _weights(self, backward: float) -> dict[tuple[Kind, int], float]:
+        """By how much of a stretch each of its actions takes: as each takes by itself, where all were seen so."""
+        chunks = sorted({chunk for one in self.stretches for _, _, chunk in one.computed})
+        usual = {(kind, chunk): (1.0, backward)[kind] for kind in (Kind.F, Kind.B) for chunk in chunks}
+        alone = {key: self._alone(*key) for key in usual}
+        if len(chunks) < 2 or not all(alone.values()):
+            return usual
+        return {key: float(np.median(lengths)) for key, lengths in alone.items()}
+
     def divide(self, backward: float) -> None:
         """Divide stretches among their actions; a backward takes so many times as long as a forward."""
-        weight = {Kind.F: 1.0, Kind.B: backward}
-        lengths = [(one.end_s - one.begin_s) / sum(weight[kind] for kind, _ in one.computed) for one in self.stretches]
+        weight = self._weights(backward)
+        parts_of = [np.array([weight[kind, chunk] for kind, _, chunk in one.computed]) for one in self.stretches]
+        lengths = [(one.end_s - one.begin_s) / parts.sum() for one, parts in zip(self.stretches, parts_of, strict=True)]
         seen = [each for each in lengths if np.isfinite(each)]
         unit = float(np.median(seen)) if seen else 0.0
-        for stretch in self.stretches:
-            parts = np.array([weight[kind] for kind, _ in stretch.computed])
+        for stretch, parts in zip(self.stretches, parts_of, strict=True):
             usual = float(parts.sum()) * unit
             begin = stretch.begin_s if np.isfinite(stretch.begin_s) else stretch.end_s - usual
             end = stretch.end_s if np.isfinite(stretch.end_s) else stretch.begin_s + usual
             edges = begin + (end - begin) * np.concatenate(([0.0], np.cumsum(parts) / parts.sum()))
-            for (kind, number), since, until in zip(stretch.computed, edges, edges[1:], strict=False):
-                self.actions.append((kind, number, float(since), float(until)))
+            for one, since, until in zip(stretch.computed, edges, edges[1:], strict=False):
+                self.actions.append((one, float(since), float(until)))
 
     def table(self) -> FloatArray:
-        """Kind, microbatch, begin, end, wait from and until, waiting for own messages, sent, data ``[actions, 9]``."""
-        kind, number, begin, end = (np.array(column, float) for column in zip(*self.actions, strict=True))
-        backward, of = kind == Kind.B, number.astype(np.int64)
-        wait = self._waits(backward, of)
+        """Kind, microbatch, begin, end, wait from and until, waiting for own messages, sent, data, chunk
+        ``[actions, 10]``."""
+        kind, number, chunk = np.array([told for told, _, _ in self.actions], np.int64).T
+        begin, end = np.array([edges for _, *edges in self.actions]).T
+        what = kind == Kind.B, number, chunk
+        wait = self._waits(what)
+        if self.batched:  # what came for a forward and a backward came together, before the first of the two
+            together = np.repeat(np.arange(len(self.stretches)), [len(one.computed) for one in self.stretches])
+            first = np.searchsorted(together, np.arange(len(self.stretches)))
+            edges = np.fmin.reduceat(wait[:, 0], first), np.fmax.reduceat(wait[:, 1], first)
+            wait = np.column_stack(edges)[together]
         before = np.concatenate(([-np.inf], end[:-1]))
         upto = np.where(np.isnan(wait[:, 0]), begin, wait[:, 0])
         events = self.events
         sends = events.take(events.is_send)
         own = self.paused_s(Pause.SEND, before, upto) + within_s(sends.begin_s, sends.end_s, before, upto)
-        sent = self._of(sends, sends.begin_s, backward, of)
-        return np.column_stack((kind, number, begin, end, wait, own, sent, self.paused_s(Pause.DATA, before, upto)))
+        sent = self._of(sends, sends.begin_s, what)
+        data = self.paused_s(Pause.DATA, before, upto)
+        return np.column_stack((kind, number, begin, end, wait, own, sent, data, chunk))
 
-    def _of(self, events: Events, value: FloatArray, backward: BoolArray, number: IntArray) -> FloatArray:
-        """A value of the events of one direction for each of some actions, NaN where there is none ``[actions]``."""
-        table = np.full((2, len(self.step)), np.nan)
-        table[events.backward.astype(int), events.number] = value
-        return np.asarray(table[backward.astype(int), number])
+    def _of(self, events: Events, value: FloatArray, what: tuple[BoolArray, IntArray, IntArray]) -> FloatArray:
+        """A value of the events of one direction for each of some actions, NaN where there is none ``[actions]``;
+        ``what`` is whether it is a backward, its microbatch and its chunk."""
+        backward, number, chunk = what
+        table = np.full((2, len(self.step), int(max(chunk.max(), events.chunk.max(initial=0))) + 1), np.nan)
+        table[events.backward.astype(int), events.number, events.chunk] = value
+        return np.asarray(table[backward.astype(int), number, chunk])
 
-    def _waits(self, backward: BoolArray, number: IntArray) -> FloatArray:
+    def _waits(self, what: tuple[BoolArray, IntArray, IntArray]) -> FloatArray:
         """The receive for every action, with waits for own messages right before it ``[actions, 2]``."""
         came = self.events.take(~self.events.is_send)
         begin = came.begin_s.copy()
@@ -273,7 +355,7 @@ class _Stage:
         joined = last >= 0
         joined[joined] = begin[joined] - own[last[joined], 1] <= AT_ONCE_S
         begin[joined] = own[last[joined], 0]
-        return np.stack([self._of(came, value, backward, number) for value in (begin, came.end_s)], axis=1)
+        return np.stack([self._of(came, value, what) for value in (begin, came.end_s)], axis=1)
 
     def paused_s(self, what: Pause, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds of pauses of a kind in some windows ``[windows]``."""

@@ -18,11 +18,12 @@ from scalana.detectors.pipeline.measured import ActionRows
 from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
-from scalana.detectors.pipeline.recorded import Recorded, read_pipeline
+from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, read_pipeline
 from scalana.detectors.pipeline.replicas import MOST, find_awaited
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.dependences.progress import of_mpi
 
 SECTION = "pipeline"
 
@@ -66,7 +67,8 @@ class Pipelines:
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
             outcome.told += [telling.told(culprit) for culprit in culprits]
             outcome.told += telling.schedule()
-            planned, proposal = (diagnosis, None) if found else with_plan(diagnosis)  # replicas do the same
+            plain = bool(found) or recorded.schedule == FORWARDS  # replicas do the same
+            planned, proposal = (diagnosis, None) if plain else with_plan(diagnosis)
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
             tellings.append(telling)
         pipelines = [(one.recorded, one.diagnosis.attribution) for one in found]
@@ -91,7 +93,9 @@ def read_all(facts: Facts) -> list[Recorded]:
     spans, timeline = facts.ppg.spans, facts.timeline
     told = [read_pipeline(pipeline, spans, timeline) for pipeline in facts.pipelines]
     known = {rank for pipeline in facts.pipelines for rank in pipeline.ranks}
-    return [one for one in told if one is not None] + read_hand_written(timeline, spans, known)
+    of_torch = [not of_mpi(communicator.name) for communicator in facts.run.communicators]
+    inferred = read_hand_written(timeline, spans, known, bool(of_torch) and all(of_torch))
+    return [one for one in told if one is not None] + inferred
 
 
 def engine_of(recorded: Recorded) -> Engine:

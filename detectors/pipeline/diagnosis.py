@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind, Program
+from scalana.detectors.pipeline.actions import Kind, Program, forward_only
 from scalana.detectors.pipeline.attribution import Attribution, attribute
 from scalana.detectors.pipeline.causes import Switches
 from scalana.detectors.pipeline.lowering import Engine
@@ -52,7 +52,8 @@ class Diagnosis:
     wall: str
     """The layer that alone costs more than the mean of a rank; "" if there is none, or layers are not known."""
     held: float = float("nan")
-    """The most that a rank holds as it is, as :attr:`Prediction.peak_activations`; NaN where nothing is predicted."""
+    """The most that a rank holds as it is, as :attr:`Prediction.peak_activations`; NaN where nothing is predicted, or
+    nothing is kept for backwards."""
     avoidable: tuple[float, Prediction | None] = (0.0, None)
     """What the best other schedule saves of a step at no more memory beyond a new cut, and that schedule."""
 
@@ -102,7 +103,7 @@ class Diagnosis:
                     "change": p.change,
                     "text": p.text,
                     "step_s": p.step_s,
-                    "peak_activations": None if p.change == "bound" else p.peak_activations,
+                    "peak_activations": p.peak_activations if np.isfinite(p.peak_activations) else None,
                 }
                 | ({"file": p.file} if p.file else {})
                 for p in self.predictions
@@ -128,12 +129,14 @@ def diagnose(
     if found.trusted:
         planner = Planner(_model(measured, found, scaled), engine)
         cut = np.arange(first.stages + 1) if scaled is None else scaled.cut
-        most_held = held(first, cut)
+        trains = not forward_only(first)
+        most_held = held(first, cut) if trains else most_held
         predictions = [replace(one, peak_activations=most_held) for one in without_causes(Switches(measured))]
         predictions += _changes(planner, measured, found, cut, known=scaled is not None)
         if scaled is not None:  # then a new cut says what there is to gain
             predictions = [one for one in predictions if one.change != "equal-load"]
-        avoidable = avoidable_by_schedule(planner, first, cut)
+        if trains:
+            avoidable = avoidable_by_schedule(planner, first, cut)
         heaviest = planner.wall()
         wall = "" if heaviest is None or scaled is None else scaled.names[heaviest]
     order = sorted(predictions, key=lambda one: (one.change == "bound", one.step_s))
@@ -198,9 +201,14 @@ def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntA
     now_s = planner.evaluator(program)(cut)
     beside_s = found.step_s - now_s
     name = recognise(program)
-    changes = [planner.repartition(program, cut)] if known else []
-    others = [one for one in planner.schedules(program.microbatches) if not known or not _is_same(one, name, program)]
-    changes += [one for one in others if one.step_s < now_s]
+    # That what comes back is waited for is not in the planner's model.
+    changes = [planner.repartition(program, cut)] if known and not measured.goes_back else []
+    if forward_only(program):  # in which any order is the same, and nothing is kept for backwards
+        changes = [replace(one, peak_activations=float("nan")) for one in changes]
+    else:
+        others = planner.schedules(program.microbatches)
+        others = [one for one in others if not known or not _is_same(one, name, program)]
+        changes += [one for one in others if one.step_s < now_s]
     bound = planner.bound_s(program.microbatches)
     changes = [replace(one, step_s=one.step_s + beside_s) for one in changes]
     if name:

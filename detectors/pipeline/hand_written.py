@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from scalana.detectors.pipeline.between_messages import Events
+from scalana.detectors.pipeline.between_messages import Events, PauseRows
+from scalana.detectors.pipeline.lowering import SendWait
 from scalana.detectors.pipeline.measured import Between
-from scalana.detectors.pipeline.messages import HandWritten, recognise_messages
-from scalana.detectors.pipeline.recorded import Recorded, lie_inside, loading_windows
+from scalana.detectors.pipeline.messages import HandWritten, Known, recognise_messages
+from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, lie_inside, loading_windows
 from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
+from scalana.detectors.pipeline.timed_modules import find_layers
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -22,9 +26,12 @@ SET_ASIDE = 3
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 
 
-def read_hand_written(timeline: Timeline, spans: Spans, known: set[int]) -> list[Recorded]:
+def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torch: bool = False) -> list[Recorded]:
     """The pipelines among ranks of which nothing else tells, with the steps that lie in the timeline, which may be of a
-    part of the run; ``known`` are ranks of which something else tells."""
+    part of the run.
+
+    ``known`` are ranks of which something else tells, ``of_torch`` whether messages are those of torch alone.
+    """
     run = timeline.whole or timeline
     found = []
     optimizes = set(np.unique(spans.rank[spans.rows("optimizer")]).tolist())
@@ -32,18 +39,25 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int]) -> list
         ranks = set(np.unique(np.concatenate((messages.source, messages.target))).tolist())
         if ranks & known:
             continue
-        pipeline = recognise_messages(messages.ends(), ranks <= optimizes)
-        recorded = None if pipeline is None else _recorded(pipeline, messages, run, spans, timeline)
+        beside = partial(pauses, messages, run, spans)
+        evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside))
+        pipeline = recognise_messages(messages.ends(), evidence)
+        recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
             found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
 
 
+def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:
+    return pauses_of().meetings()
+
+
 def _recorded(
-    pipeline: HandWritten, messages: Messages, run: Timeline, spans: Spans, timeline: Timeline
+    pipeline: HandWritten, messages: Messages, beside: PauseRows, spans: Spans, timeline: Timeline
 ) -> Recorded | None:
     """A pipeline of a run with its steps in a part of it; None if there are none."""
-    read, ranks, steps = pipeline.read(pauses(messages, run, spans)), pipeline.ranks, len(pipeline.microbatches)
+    run = timeline.whole or timeline
+    read, ranks, steps = pipeline.read(beside), pipeline.ranks, len(pipeline.microbatches)
     rows, reductions = after_backward(read.rows, find_reductions(run, ranks))
     gradients = after_steps_s(rows, reductions, np.arange(steps), len(ranks))
     kept = lie_inside(read.windows_s[:, :, 0], read.windows_s[:, :, 1], ranks, timeline)
@@ -55,11 +69,13 @@ def _recorded(
     begin_s = float(rows.begin_s.min())
     rows = replace(rows, step=_numbers(read.windows_s, pipeline.beside)[rows.step])
     sends = sending(messages)
+    if read.batched and int(rows.stage.max()) >= len(ranks):
+        sends = replace(sends, batched=True, send_wait=SendWait.NEVER)
     if not sends.rendezvous:  # then a send waits for nobody: its time is the host's
         rows = replace(rows, send_wait_s=np.zeros(len(rows.step)))
     return Recorded(
         engine="messages",
-        schedule="",
+        schedule=FORWARDS if pipeline.forwards_only else "",
         ranks=ranks,
         rows=rows,
         between=Between(
@@ -70,7 +86,7 @@ def _recorded(
         ),
         windows_s=read.windows_s,
         vertex=_vertex(ranks, timeline),
-        layers=None,
+        layers=find_layers(spans, read.rows, ranks),
         sends=sends,
         loading_s=loading_windows(spans, ranks),
         reductions=find_reductions(timeline, ranks).since(begin_s),
@@ -81,7 +97,7 @@ def _numbers(windows_s: FloatArray, beside: Events) -> IntArray:
     """Numbers of the steps, with one left out where there is an evaluation between two: they do not follow each other
     ``[steps]``."""
     begin = windows_s[:, 0, 0]
-    after = np.searchsorted(begin, beside.begin_s[beside.stage == 0])
+    after = np.searchsorted(begin, beside.begin_s[beside.place == 0])
     apart = np.bincount(after, minlength=len(begin) + 1)[: len(begin)] > 0
     return np.asarray(np.arange(len(begin)) + np.cumsum(apart) - int(apart[:1].sum()), np.int64)
 

@@ -13,21 +13,9 @@ import numba
 import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind, Program
-from scalana.detectors.pipeline.overlapped import CodeArray, RowArray, each_message, emit_overlapped
+from scalana.detectors.pipeline.overlapped import each_message, emit_overlapped
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray, Sequence, find_sequence
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-__all__ = [
-    "ENGINES",
-    "Code",
-    "CodeArray",
-    "Engine",
-    "Operations",
-    "RowArray",
-    "SendWait",
-    "lower",
-    "torch_engine",
-    "variant",
-]
 
 
 class Code(IntEnum):
@@ -160,25 +148,33 @@ class Operations:
     """The messages of one link after another, each in the order in which they are sent ``[messages]``."""
     queue_first: IntArray
     """Where the messages of a link begin in the queue ``[ranks * ranks + 1]``."""
+    sequence: Sequence
+    """An order in which they can be done."""
+    meetings: int
+    """How often all ranks meet."""
 
     @property
     def size(self) -> int:
         """How many operations there are."""
         return len(self.code)
 
-    @property
-    def meetings(self) -> int:
-        """How often all ranks meet."""
-        return int(self.argument[self.code == Code.MEET].max(initial=-1)) + 1
 
-
-def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | None = None) -> Operations:
+def lower(
+    program: Program,
+    engine: Engine = ENGINES["ideal"],
+    meet: IntArray | None = None,
+    returns: IntArray | None = None,
+) -> Operations:
     """The operations of a program as an engine carries it out.
 
     ``meet`` numbers the meetings of all ranks before an action ``[actions]``, -1 where there is none; a meeting stands
-    once on every rank.
+    once on every rank. ``returns`` are messages from the last stage to the first one, of a microbatch for an action
+    ``[messages, 2]``.
     """
     sender, receiver = _messages(program)
+    if returns is not None and len(returns):
+        sender = np.concatenate((sender, program.position[Kind.F, -1, returns[:, 0]]))
+        receiver = np.concatenate((receiver, returns[:, 1]))
     incoming = np.full(program.size, -1, np.int64)
     outgoing = np.full(program.size, -1, np.int64)
     incoming[receiver] = np.arange(len(receiver))
@@ -208,10 +204,12 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
     receive = np.full(program.size, -1, np.int64)
     run[argument[code == Code.RUN]] = operations[code == Code.RUN]
     receive[receiver[argument[code == Code.RECEIVE]]] = operations[code == Code.RECEIVE]
-    link = program.rank[sender] * program.ranks + program.rank[receiver]
+    link = (program.rank[sender] * program.ranks + program.rank[receiver]).astype(np.int32)
     sent = argument[code == Code.SEND]
-    queue = sent[np.argsort(link[sent], kind="stable")]
-    counts = np.bincount(link, minlength=program.ranks**2)
+    queue = sent[np.argsort(link[sent], kind="stable")].astype(np.int32)
+    queue_first = np.concatenate([[0], np.cumsum(np.bincount(link, minlength=program.ranks**2))]).astype(np.int64)
+    meetings = int(meet.max(initial=-1)) + 1
+    sequence = find_sequence(first, code, argument, link, queue, queue_first, engine.rendezvous, meetings)
     return Operations(
         program=program,
         engine=engine,
@@ -225,9 +223,11 @@ def lower(program: Program, engine: Engine = ENGINES["ideal"], meet: IntArray | 
         receiver=receiver,
         incoming=incoming,
         outgoing=outgoing,
-        link=link.astype(np.int32),
-        queue=queue.astype(np.int32),
-        queue_first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        link=link,
+        queue=queue,
+        queue_first=queue_first,
+        sequence=sequence,
+        meetings=meetings,
     )
 
 

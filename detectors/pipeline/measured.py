@@ -18,6 +18,7 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 _TOLERANCE_S = 1e-6
 _LEAST = 0.03
 """The part of the messages of a link that may have taken less than the least that is believed: clocks are read late."""
+_FREE = "sends are taken not to wait, as the order could not run otherwise"
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -53,9 +54,12 @@ class ActionRows:
     gradients_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Seconds right after the end in which gradients were reduced over replicas, besides what :class:`Between` has;
     empty for none."""
+    returned: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of a forward of the first stage, how many microbatches before was the one of which it needs what the last stage
+    made (a token); 0 for none, empty for nowhere."""
 
     def __post_init__(self) -> None:
-        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0)):
+        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0), ("returned", 0)):
             if len(getattr(self, name)) != len(self.step):
                 object.__setattr__(self, name, np.full(len(self.step), missing))
 
@@ -145,6 +149,13 @@ class Measured:
         """Seconds of a step, on average."""
         return self.total_s / len(self.steps)
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether forwards of the first stage wait for what the last one made."""
+        stage, kind = self.program.stage, self.program.kind
+        first = self.operations.receiver[kind[self.operations.receiver] == Kind.F]
+        return bool((stage[first] == 0).any())
+
     def setting(self) -> Setting:
         """A replay of what was measured."""
         lead = self.host_s + self.data_s + self.gradients_s + self.optimizer_s
@@ -191,12 +202,14 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     )
     program.check()
     meet = _meetings(rows, step, between.enter_s[kept])
-    operations = lower(program, engine, meet)
+    before = np.where(rows.returned > 0, program.microbatch - rows.returned, -1)
+    returns = np.stack((before, np.arange(len(before))), axis=1)[before >= 0]
+    operations = lower(program, engine, meet, returns)
     try:
         replay(operations, Setting.plain(operations, np.zeros(program.size)))
-    except Deadlock as error:
-        notes.append(f"the order could not run as {engine.name} does it, sends are taken not to wait: {error}")
-        operations = lower(program, ENGINES["ideal"], meet)
+    except Deadlock:
+        notes.append(_FREE)
+        operations = lower(program, ENGINES["ideal"], meet, returns)
     return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
 
 

@@ -1,43 +1,46 @@
 """A pipeline that somebody wrote by hand, recognised by its messages alone.
 
-What a chain of ranks does is a pipeline of training if every rank in the middle passes on what came (the k-th message
+What a line of ranks does is a pipeline of training if every rank in the middle passes on what came (the k-th message
 to the next rank follows the k-th from the one before, and the same backwards), what goes there comes back in the same
-size, and it repeats. A halo exchange sends before it has received, a ring has no ends, a manager has many neighbours,
-and a sweep in one direction has nothing that comes back: they are none. Two ranks, and all forwards before all
-backwards, look like other programs as well (question and answer, sweeps there and back): they count only where
-training is known.
+size, and it repeats. A halo exchange sends before it has received, a manager has many neighbours: they are none. Two
+ranks, and all forwards before all backwards, look like other programs as well (question and answer, sweeps there and
+back): they count only where training is known, or, for two ranks, where steps of the same size repeat in the order
+of 1F1B. Forwards alone are a pipeline where tensors go along three ranks or more that compute in between; a sweep over
+a grid of MPI does the same, and is told as the chain of ranks that it is. Rings are in
+:mod:`~scalana.detectors.pipeline.rings`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.pipeline.between_messages import NO_PAUSES, Events, PauseRows, Read, read_events
+from scalana.detectors.pipeline.between_messages import AT_ONCE_S, NO_PAUSES, Events, PauseRows, Read, read_events
+from scalana.detectors.pipeline.chains import Chain, MessageRows, find_chain
+from scalana.detectors.pipeline.rings import read_ring
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 USUAL = 0.5
 """Part of all steps from which a number of microbatches is the usual one."""
+REPEATS = 3
+"""Steps that two ranks have to make alike, where nothing else shows training."""
+FEWEST_FORWARDS = 8
+"""Messages along a line of which nothing comes back, from which on they are taken for a pipeline; but for one that is
+left out, as many are looked at."""
 
 
 @dataclass(frozen=True)
-class MessageRows:
-    """Sends and receives in any order, ``[rows]`` all."""
+class Known:
+    """What is known of ranks beside their messages."""
 
-    rank: IntArray
-    peer: IntArray
-    is_send: IntArray
-    """1 for a send, 0 for a receive."""
-    bytes: IntArray
-    begin_s: FloatArray
-    """When the call began; for one that does not block, when its result was asked for."""
-    end_s: FloatArray
-    """When the rank could go on."""
-
-    def take(self, chosen: IntArray | BoolArray) -> MessageRows:
-        """Some of the rows."""
-        return MessageRows(*(getattr(self, column.name)[chosen] for column in fields(self)))
+    training: bool = False
+    """Something shows training steps (an optimizer): what looks like other programs too is taken for a pipeline."""
+    tensors: bool = False
+    """Their messages are torch's."""
+    met_s: Callable[[], Mapping[int, FloatArray]] = dict
+    """Tells by rank when it met others beside these messages, in order ``[meetings]``."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,15 @@ class HandWritten:
     events: Events
     """The messages of its training."""
     beside: Events
-    """Those that are none of it."""
+    """Those of its forwards that are none of it: evaluations."""
+    between_ends: Events | None = None
+    """Those between the ends of its line."""
+
+    forwards_only: bool = False
+    """Whether it computes no backwards."""
+    returned: IntArray | None = None
+    """How many microbatches before was the one that the first rank waited for to come back ``[microbatches]``; 0 for
+    none."""
 
     @property
     def microbatches(self) -> IntArray:
@@ -66,83 +77,159 @@ class HandWritten:
         """
         place = np.full(max(*self.ranks, int(pauses.rank.max(initial=0))) + 1, -1, np.int64)
         place[list(self.ranks)] = np.arange(len(self.ranks))
-        beside = self.beside
-        pauses = pauses.on(place).with_others(beside.stage, beside.begin_s, beside.end_s)
-        return read_events(self.events, len(self.ranks), self.step, pauses)
+        beside = self.beside if self.between_ends is None else self.beside.with_others(self.between_ends)
+        pauses = pauses.on(place).with_others(beside.place, beside.begin_s, beside.end_s)
+        return read_events(self.events, len(self.ranks), self.step, pauses, self.returned)
 
 
-def recognise_messages(rows: MessageRows, training: bool = False) -> HandWritten | None:
-    """The pipeline that these messages are; None if they may be anything else.
-
-    ``training`` says that something else shows a training step (an optimizer, a loss): then what looks like other
-    programs too is taken for a pipeline.
-    """
-    chain = _chain(rows)
-    if chain is None or (len(chain) == 2 and not training):
+def recognise_messages(rows: MessageRows, known: Known | None = None) -> HandWritten | None:
+    """The pipeline that these messages are; None if they may be anything else."""
+    known = known or Known()
+    chain = find_chain(rows)
+    if chain is None:
         return None
-    place = np.full(int(rows.rank.max()) + 1, -1, np.int64)
-    place[chain] = np.arange(len(chain))
-    events = _along(rows, place)
+    if chain.is_ring and not chain.events().backward.any():
+        return _decoding(chain, known)
+    if chain.is_ring:
+        ring = read_ring(chain.events(), len(chain.ranks))
+        return None if ring is None else HandWritten(chain.ranks, ring.step, ring.events, ring.beside)
+    return _line(chain, known)
+
+
+def _line(chain: Chain, known: Known) -> HandWritten | None:
+    """The pipeline that a line of ranks is."""
+    places = len(chain.ranks)
+    events = chain.events()
+    if not events.backward.any():
+        return _forwards(chain, events, known)
     trained = _trained(events)
-    if trained is None or not (training or bool(trained.all())):
+    if trained is None or not (known.training or bool(trained.all())):
         return None
     events, beside = _without(events, trained)
     step = _steps(events)
-    if step is None or not (training or _alternates(events)):
+    if step is None or not (known.training or _alternates(events)):
         return None
-    if len(chain) == 2 and int(np.median(np.bincount(step))) == 1:
-        return None  # a question, an answer
+    if places == 2 and not _repeats(np.bincount(step), known.training):
+        return None
     events = events.take(events.number < len(step))
-    if not _has_its_ends(events, len(chain), len(step)) or not _is_passed_on(events, len(chain), len(step)):
+    if not _has_its_ends(events, places, len(step)) or not _is_passed_on(events, places, len(step)):
         return None
-    return HandWritten(tuple(chain), step, events, beside)
+    return HandWritten(chain.ranks, step, events, beside, _between_ends(chain))
 
 
-def _chain(rows: MessageRows) -> list[int] | None:
-    """The ranks in a line, from the one that sends before it receives anything; None if they are no line."""
-    ranks = int(max(rows.rank.max(initial=0), rows.peer.max(initial=0))) + 1
-    pairs = np.unique(np.concatenate((rows.rank * ranks + rows.peer, rows.peer * ranks + rows.rank)))
-    near: dict[int, list[int]] = {}
-    for pair in pairs.tolist():
-        near.setdefault(pair // ranks, []).append(pair % ranks)
-    ends = [rank for rank, peers in near.items() if len(peers) == 1]
-    if len(ends) != 2 or any(len(peers) > 2 for peers in near.values()):
+def _between_ends(chain: Chain) -> Events | None:
+    return None if chain.beside is None else chain.events(chain.beside)
+
+
+def _repeats(microbatches: IntArray, training: bool) -> bool:
+    """Whether two ranks are more than a question and an answer: several microbatches a step, and, where training is not
+    known, all steps alike but for the last, which may be cut off."""
+    if int(np.median(microbatches)) < 2:
+        return False
+    return training or (len(microbatches) >= REPEATS and len(np.unique(microbatches[:-1])) == 1)
+
+
+def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
+    """The pipeline of forwards that a line of ranks is: nothing comes back."""
+    places = len(chain.ranks)
+    begin = _forwards_along(events, places, known)
+    if begin is None:
         return None
-    opening = []
-    for rank in ends:
-        own = np.flatnonzero(rows.rank == rank)
-        if len(own) and rows.is_send[own[np.lexsort((rows.end_s[own], rows.begin_s[own]))[0]]]:
-            opening.append(rank)
-    if len(opening) != 1:
+    met_s = known.met_s()
+    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    start = _start(begin)
+    kept = events.number >= start
+    left, step = events.take(~kept), step[start:] - step[start]
+    events = events.numbered(events.number - start).take(kept)
+    return HandWritten(chain.ranks, step, events, left, _between_ends(chain), forwards_only=True)
+
+
+def _start(begin_s: FloatArray) -> int:
+    """How many microbatches the first rank sent before all others were there to receive any: of these nobody knows what
+    they took, nor of the first one.
+
+    ``begin_s`` is as :func:`_forwards_along` has it.
+    """
+    there_s = begin_s[1:, 0, 0].max()
+    return min(max(int(np.searchsorted(begin_s[0, 1], there_s)), 1), begin_s.shape[2] - FEWEST_FORWARDS + 1)
+
+
+def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | None:
+    """When messages came to each place and left it ``[places, 2, microbatches]``, if they may be a pipeline of
+    forwards; None if not."""
+    if known.training or not known.tensors or places < 3:
         return None
-    chain, before = [opening[0]], -1
-    while len(chain) < len(near):
-        following = [rank for rank in near[chain[-1]] if rank != before]
-        if len(following) != 1:
-            return None
-        before = chain[-1]
-        chain.append(following[0])
-    return chain
+    sends = np.bincount(events.place[events.is_send], minlength=places)
+    receives = np.bincount(events.place[~events.is_send], minlength=places)
+    count = int(sends[0])
+    if count < FEWEST_FORWARDS or (sends[:-1] != count).any() or (receives[1:] != count).any():
+        return None
+    begin, end = np.zeros((places, 2, count)), np.zeros((places, 2, count))
+    at = events.place, events.is_send.astype(int), events.number
+    begin[at], end[at] = events.begin_s, events.end_s
+    work_s = begin[1:-1, 1] - end[1:-1, 0]
+    # Sent before it came, or handed on as it is.
+    return None if (work_s < 0).any() or np.median(work_s) < AT_ONCE_S else begin
 
 
-def _along(rows: MessageRows, place: IntArray) -> Events:
-    """The messages of a chain as events of its stages, in order."""
-    stage, peer = place[rows.rank], place[rows.peer]
-    order = np.lexsort((rows.end_s, rows.begin_s, stage))
-    stage, peer, is_send = stage[order], peer[order], rows.is_send[order].astype(bool)
-    backward = (peer == stage + 1) != is_send
-    number = _occurrence((stage * 2 + backward) * 2 + is_send)
-    return Events(stage, backward, is_send, number, rows.begin_s[order], rows.end_s[order], rows.bytes[order])
+def _decoding(chain: Chain, known: Known) -> HandWritten | None:
+    """The pipeline of forwards that a ring of ranks is, in which what the last rank makes (tokens) goes back to the
+    first one, for another forward; of several microbatches at a time."""
+    places = len(chain.ranks)
+    events = chain.events()
+    around = (events.place == places - 1) & events.is_send | (events.place == 0) & ~events.is_send
+    begin = _forwards_along(events.take(~around), places, known)
+    back = events.take(around & ~events.is_send)
+    if begin is None or not len(back.place) or len(back.place) > begin.shape[2]:
+        return None
+    count = begin.shape[2]
+    came = np.searchsorted(back.end_s, begin[0, 1], side="right")  # how many had come back before each was sent
+    # What came back last before each is what it needs; more than one at a time are the last ones, which nothing needs.
+    needs = np.diff(came, prepend=0) > 0
+    went = events.take(around & events.is_send)
+    last = events.take((events.place == places - 1) & ~events.is_send)
+    made = np.searchsorted(last.end_s, went.begin_s, side="right") - 1  # of which microbatch each of them is
+    if len(went.place) != len(back.place) or not needs.any():
+        return None
+    returned = np.where(needs, np.arange(count) - made[np.maximum(came - 1, 0)], 0)
+    if (returned < 0).any() or np.median(returned[needs]) < 2:
+        return None
+    number = np.full(len(back.place), -1, np.int64)
+    number[came[needs] - 1] = np.flatnonzero(needs)
+    needed = ~around
+    needed[around] = number[events.number[around]] >= 0
+    told = events.number.copy()
+    told[around & ~events.is_send] = number[events.number[around & ~events.is_send]]
+    told[around & events.is_send] = made[events.number[around & events.is_send]]
+    labelled = events.numbered(told)
+    nothing = events.take(np.zeros(len(events.place), bool))
+    met_s = known.met_s()
+    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    start = _start(begin)
+    others = events.take(~needed)
+    kept = needed & (labelled.number >= start)
+    labelled = labelled.numbered(labelled.number - start).take(kept)
+    returned, step = returned[start:], step[start:] - step[start]
+    returned = np.where(returned > np.arange(len(step)), 0, returned)  # for one that is left out
+    ranks = chain.ranks
+    return HandWritten(ranks, step, labelled, nothing, others, forwards_only=True, returned=returned)
 
 
-def _occurrence(key: IntArray) -> IntArray:
-    """How many rows before each have the same key ``[rows]``."""
-    order = np.argsort(key, kind="stable")
-    size = np.bincount(key)
-    size = size[size > 0]
-    number = np.empty(len(key), np.int64)
-    number[order] = np.arange(len(key)) - np.repeat(np.cumsum(size) - size, size)
-    return number
+def _between_meetings(begin_s: FloatArray, met_s: list[FloatArray]) -> IntArray:
+    """The step of every microbatch ``[microbatches]``: a new one where all ranks met before it; one where they never
+    did.
+
+    ``begin_s`` is when each came to a place and left it ``[places, 2, microbatches]``, ``met_s`` when the ranks of the
+    places met others.
+    """
+    count = begin_s.shape[2]
+    if len({len(met) for met in met_s}) != 1:
+        return np.zeros(count, np.int64)
+    sides = [1] + [0] * (len(begin_s) - 1)
+    met = np.array([np.searchsorted(met_s[p], begin_s[p, side]) for p, side in enumerate(sides)])
+    if (met != met[0]).any():
+        return np.zeros(count, np.int64)
+    return np.asarray(np.unique(met[0], return_inverse=True)[1].reshape(-1), np.int64)
 
 
 def _trained(events: Events) -> BoolArray | None:
@@ -151,8 +238,8 @@ def _trained(events: Events) -> BoolArray | None:
 
     Backwards are those of the last forwards that have none yet: forwards of an evaluation may come before.
     """
-    last = events.take(events.stage == int(events.stage.max(initial=0)))
-    if not len(last.stage) or (last.backward != last.is_send).any():
+    last = events.take(events.place == int(events.place.max(initial=0)))
+    if not len(last.place) or (last.backward != last.is_send).any():
         return None
     depth = np.cumsum(np.where(last.backward, -1, 1))
     if int(depth.min()) < 0:
@@ -174,7 +261,7 @@ def _steps(events: Events) -> IntArray | None:
 
     What comes after the last end is left out. None where steps have no usual number of microbatches: nothing repeats.
     """
-    first = events.stage == 0
+    first = events.place == 0
     is_send = events.is_send[first]
     if (is_send == events.backward[first]).any():
         return None
@@ -190,14 +277,14 @@ def _steps(events: Events) -> IntArray | None:
 def _alternates(events: Events) -> bool:
     """Whether the first stage goes on forwards after a backward, before all have come back: nothing but a pipeline
     keeps several under way so."""
-    is_send = events.is_send[events.stage == 0]
+    is_send = events.is_send[events.place == 0]
     under_way = np.cumsum(np.where(is_send, 1, -1))
     return bool((is_send[1:] & ~is_send[:-1] & (under_way[:-1] > 0)).any())
 
 
 def _has_its_ends(events: Events, stages: int, microbatches: int) -> bool:
     """Whether every stage has both ends of every microbatch, to every neighbour that it has."""
-    count = np.bincount((events.stage * 2 + events.backward) * 2 + events.is_send, minlength=4 * stages)
+    count = np.bincount((events.place * 2 + events.backward) * 2 + events.is_send, minlength=4 * stages)
     wanted = np.full((stages, 2, 2), microbatches)
     wanted[0, 0, 0] = wanted[0, 1, 1] = wanted[-1, 0, 1] = wanted[-1, 1, 0] = 0
     return bool((count.reshape(stages, 2, 2) == wanted).all())
@@ -206,7 +293,7 @@ def _has_its_ends(events: Events, stages: int, microbatches: int) -> bool:
 def _is_passed_on(events: Events, stages: int, microbatches: int) -> bool:
     """Whether every stage sends on only what it has received, and what goes there comes back in its size."""
     begin, end, size = (np.zeros((stages, 2, 2, microbatches)) for _ in range(3))
-    at = events.stage, events.backward.astype(int), events.is_send.astype(int), events.number
+    at = events.place, events.backward.astype(int), events.is_send.astype(int), events.number
     begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
     came, went = 0, 1
     follows = [

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-CodeArray = npt.NDArray[np.int8]
-"""What operations do."""
-RowArray = npt.NDArray[np.int32]
-"""Numbers of rows, small: a replay reads them all."""
 
 
 @numba.njit(cache=True)

@@ -17,6 +17,8 @@ from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import latest, numbered_keys
 from scalana.graphs.timeline import Timeline
 
+FORWARDS = "forwards alone"
+"""What the schedule of a pipeline is called that computes no backwards."""
 _TOLERANCE_S = 1e-6
 
 

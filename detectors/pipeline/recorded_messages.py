@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from scalana.detectors.pipeline.between_messages import AT_ONCE_S, Pause, PauseRows
+from scalana.detectors.pipeline.between_messages import AT_ONCE_S, LARGE, Pause, PauseRows
+from scalana.detectors.pipeline.chains import MessageRows
 from scalana.detectors.pipeline.lowering import Engine, SendWait
-from scalana.detectors.pipeline.messages import MessageRows
 from scalana.detectors.pipeline.reductions import find_reductions
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import quantile_by_key
@@ -21,8 +21,6 @@ SENDS = np.array([row.code for row in OPERATIONS if row.name in ("send", "blocki
 RECEIVES = np.array([row.code for row in OPERATIONS if row.name == "recv"])
 SAME = 0.1
 """Parts of a message (a shape, a mask, the data) follow each other this much faster than messages do."""
-LARGE = 0.9
-"""Quantile of the pauses between messages that lies among those between whole ones."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ class Messages:
 
 
 def groups(timeline: Timeline) -> list[Messages]:
-    """The messages of every group of ranks in which they could go along a line: no rank has more than two others.
+    """The messages of every group of ranks in which they could go along a line or around a ring: no rank has more than
+    two others.
 
     None where calls were left out of the record: then what follows what is not known.
     """
@@ -83,7 +82,7 @@ def groups(timeline: Timeline) -> list[Messages]:
     np.maximum.at(most, label[linked], degree[linked])
     np.add.at(ends, label[linked], degree[linked] == 1)
     group = label[one][number]
-    rows = np.flatnonzero((most[group] <= 2) & (ends[group] == 2))
+    rows = np.flatnonzero((most[group] <= 2) & ((ends[group] == 2) | (ends[group] == 0)))
     if not len(rows):
         return []
     rows = rows[np.argsort(group[rows], kind="stable")]
@@ -175,6 +174,10 @@ def _whole(messages: Messages) -> Messages:
     limit[number] = np.minimum(AT_ONCE_S, SAME * usual)
     begins = np.ones(len(channel), bool)
     begins[follows + 1] = pause >= limit[channel[follows]]
+    # A message like the one before that seldom comes so soon is one that was late, and no part of that.
+    alike = follows[~begins[follows + 1] & (rows.bytes[follows + 1] == rows.bytes[follows])] + 1
+    seldom = np.bincount(channel[alike], minlength=len(limit)) < SAME * np.bincount(channel)
+    begins[alike[seldom[channel[alike]]]] = True
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(channel)) - 1
     joined = Messages(

@@ -15,7 +15,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.pipeline.lowering import Code, CodeArray, RowArray
+from scalana.detectors.pipeline.lowering import Code
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.simulate import Setting, Timeline
 from scalana.graphs.arrays.types import FloatArray, IntArray
 

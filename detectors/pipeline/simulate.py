@@ -1,8 +1,7 @@
 """When everything happens: a simulator of operations, with what each waits for.
 
-Every rank goes through its operations until it needs a message that has not been sent, and goes on when it has been.
-One pass over all operations; the results do not depend on the order in which ranks are taken. :mod:`tests` hold a
-plain event simulator as the oracle.
+One pass over all operations, in an order in which they can be done (:mod:`~scalana.detectors.pipeline.sequence`); the
+results do not depend on which. :mod:`tests` hold a plain event simulator as the oracle.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import numba
 import numpy as np
 
 from scalana.detectors.pipeline.actions import Program
-from scalana.detectors.pipeline.lowering import Code, CodeArray, Engine, Operations, RowArray, lower
+from scalana.detectors.pipeline.lowering import Code, Engine, Operations, lower
+from scalana.detectors.pipeline.sequence import CodeArray, RowArray
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -51,17 +51,58 @@ class Links:
         return cls((latency_s + occupied).ravel()[link], occupied.ravel()[link])
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """All that a replay takes beside the operations."""
+
+    duration_s: FloatArray
+    """``[actions]``"""
+    links: Links
+    lead_s: FloatArray
+    """What the host does before an operation ``[operations]``."""
+    ready_s: FloatArray
+    """When a rank begins ``[ranks]``."""
+    tail_s: FloatArray
+    """What a rank does after its last operation ``[ranks]``."""
+
+    @classmethod
+    def plain(cls, operations: Operations, duration_s: FloatArray, links: Links | None = None) -> Setting:
+        """Durations and links alone: the host takes no time."""
+        ranks = operations.program.ranks
+        links = Links.none(operations) if links is None else links
+        return cls(duration_s, links, np.zeros(operations.size), np.zeros(ranks), np.zeros(ranks))
+
+
 @dataclass(frozen=True)
 class Timeline:
-    """When everything happened."""
+    """When everything happened; worked out when it is asked for."""
 
     operations: Operations
-    begin_s: FloatArray
-    """When an operation began, after what the host does before it ``[operations]``."""
-    end_s: FloatArray
-    """``[operations]``"""
-    finish_s: FloatArray
-    """When a rank had done everything ``[ranks]``."""
+    setting: Setting
+
+    @cached_property
+    def finish_s(self) -> FloatArray:
+        """When a rank had done everything ``[ranks]``."""
+        return _run(self.operations, self.setting, np.zeros(0)) + self.setting.tail_s
+
+    @cached_property
+    def end_s(self) -> FloatArray:
+        """When an operation ended ``[operations]``."""
+        place = self.operations.sequence.operation
+        ended = np.empty(len(place))
+        _run(self.operations, self.setting, ended)
+        end = np.empty(self.operations.size)
+        end[place] = ended  # of a meeting, the leaving comes last
+        return end
+
+    @cached_property
+    def begin_s(self) -> FloatArray:
+        """When an operation began, after what the host does before it ``[operations]``."""
+        operations, setting = self.operations, self.setting
+        before = np.concatenate(([0.0], self.end_s[:-1]))[: operations.size]
+        some = np.flatnonzero(np.diff(operations.first))
+        before[operations.first[some]] = setting.ready_s[some]
+        return np.where(operations.code == Code.MEET, before, before + setting.lead_s)
 
     @cached_property
     def makespan_s(self) -> float:
@@ -91,53 +132,43 @@ class Timeline:
         return 1 - busy / (self.makespan_s * self.operations.program.ranks)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """All that a replay takes beside the operations."""
-
-    duration_s: FloatArray
-    """``[actions]``"""
-    links: Links
-    lead_s: FloatArray
-    """What the host does before an operation ``[operations]``."""
-    ready_s: FloatArray
-    """When a rank begins ``[ranks]``."""
-    tail_s: FloatArray
-    """What a rank does after its last operation ``[ranks]``."""
-
-    @classmethod
-    def plain(cls, operations: Operations, duration_s: FloatArray, links: Links | None = None) -> Setting:
-        """Durations and links alone: the host takes no time."""
-        ranks = operations.program.ranks
-        links = Links.none(operations) if links is None else links
-        return cls(duration_s, links, np.zeros(operations.size), np.zeros(ranks), np.zeros(ranks))
-
-
 def replay(operations: Operations, setting: Setting) -> Timeline:
     """When everything happens.
 
     Raises:
         Deadlock: where ranks wait for each other.
     """
-    begin_s, end_s, finish_s, at = _replay(
-        operations.first,
-        operations.code,
-        operations.argument,
-        operations.link,
-        operations.queue,
+    sequence = operations.sequence
+    if (sequence.stopped < operations.first[1:]).any():
+        raise Deadlock(_deadlock(operations, sequence.stopped))
+    return Timeline(operations, setting)
+
+
+def _run(operations: Operations, setting: Setting, ended_s: FloatArray) -> FloatArray:
+    """When ranks have done their operations ``[ranks]``; when each ended is written to ``ended_s``, by its place in the
+    sequence, unless that is empty."""
+    sequence, links = operations.sequence, setting.links
+    return _replay(
+        sequence.rank,
+        sequence.until,
+        sequence.operation if setting.lead_s.any() else sequence.operation[:0],
+        sequence.code,
+        sequence.argument,
+        sequence.action,
+        sequence.message,
+        sequence.link,
+        sequence.queue,
         operations.queue_first,
+        sequence.started,
         setting.duration_s,
-        setting.links.latency_s,
-        setting.links.occupied_s,
+        links.latency_s,
+        links.occupied_s if links.occupied_s.any() else links.occupied_s[:0],
         setting.lead_s,
         setting.ready_s,
-        setting.tail_s,
         operations.engine.rendezvous,
         operations.meetings,
+        ended_s,
     )
-    if (at < operations.first[1:]).any():
-        raise Deadlock(_deadlock(operations, at))
-    return Timeline(operations, begin_s, end_s, finish_s)
 
 
 def simulate(
@@ -170,106 +201,78 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
 
 @numba.njit(cache=True)
 def _replay(
-    first: IntArray,
+    rank_of: RowArray,
+    until: RowArray,
+    operation: RowArray,
     code: CodeArray,
     argument: RowArray,
+    action: RowArray,
+    message_of: RowArray,
     link: RowArray,
     queue: RowArray,
     queue_first: IntArray,
+    started: IntArray,
     duration_s: FloatArray,
     latency_s: FloatArray,
     occupied_s: FloatArray,
     lead_s: FloatArray,
     ready_s: FloatArray,
-    tail_s: FloatArray,
     rendezvous: bool,
     meetings: int,
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    """Begin and end of operations, finish of ranks, and the operation at which each rank stopped."""
-    ranks = len(first) - 1
-    messages = len(link)
-    begin = np.empty(len(code))
-    end = np.empty(len(code))
+    end_s: FloatArray,
+) -> FloatArray:
+    """As :func:`_run`; ``operation`` is empty where the host does nothing, ``occupied_s`` where messages take no
+    link."""
     clock = ready_s.copy()
-    at = first[:-1].copy()
-    # When a message was sent, its receive posted, and when it arrives: -1 until it is known.
-    sent = np.full(messages, -1.0)
-    posted = np.full(messages if rendezvous else 0, -1.0)
-    taken = np.full(messages if rendezvous else 0, -1.0)
-    arrival = np.full(messages, -1.0)
+    # When one side of a message is there, then when it is taken; when it arrives. What is read together lies together.
+    message = np.empty((len(link), 2))
+    link_free = np.zeros(len(queue_first) - 1)
     head = queue_first[:-1].copy()
-    link_free = np.zeros(len(head))
-    waiting = np.full(2 * messages, -1, np.int32)
     met = np.full(meetings, -1.0)
-    lacking = np.full(meetings, ranks)
-    ready = np.arange(ranks)
-    count = ranks
-    while count:
-        count -= 1
-        rank = ready[count]
+    leads, ends = len(operation) > 0, len(end_s) > 0
+    several, run, i = 0, 0, 0
+    for row in range(len(until)):
+        rank = rank_of[row]
         now = clock[rank]
-        i = at[rank]
-        last = first[rank + 1]
-        while i < last:
+        while i < until[row]:
             what, x = code[i], argument[i]
-            if what >= 3 and what < 5 and arrival[x] < 0:
-                waiting[2 * x + what - 3] = rank
-                break
             if what == 5:
-                # Ranks come here once each; the last one lets the others go on.
-                begin[i] = now
                 met[x] = max(met[x], now)
-                lacking[x] -= 1
-                if lacking[x]:
-                    break
-                for other in range(ranks):
-                    if other != rank:
-                        end[at[other]] = met[x]
-                        clock[other] = met[x]
-                        at[other] += 1
-                        ready[count] = other
-                        count += 1
+            elif what == 9:
                 now = met[x]
-                end[i] = now
-                i += 1
-                continue
-            now += lead_s[i]
-            begin[i] = now
-            if what == 0:
-                now += duration_s[x]
-            elif what >= 3:
-                now = max(now, arrival[x] if what == 3 else taken[x])
             else:
-                if what == 1:
-                    sent[x] = now
+                if leads:
+                    now += lead_s[operation[i]]
+                if what == 0:
+                    now += duration_s[action[run]]
+                    run += 1
+                elif what == 3:
+                    now = max(now, message[x, 1])
+                elif what == 4:
+                    now = max(now, message[x, 0])
+                elif what < 3:
+                    message[x, 0] = now
                 else:
-                    posted[x] = now
-                # Messages of a link travel one after the other, in the order of their sending.
-                line = link[x]
-                h = head[line]
-                while h < queue_first[line + 1]:
-                    m = queue[h]
-                    start = sent[m]
-                    if start < 0 or (rendezvous and posted[m] < 0):
-                        break
-                    if rendezvous:
-                        start = max(start, posted[m])
-                    start = max(start, link_free[line])
-                    link_free[line] = start + occupied_s[m]
-                    if rendezvous:
-                        taken[m] = link_free[line]
-                    arrival[m] = start + latency_s[m]
-                    for side in range(2):
-                        other = waiting[2 * m + side]
-                        if other >= 0:
-                            waiting[2 * m + side] = -1
-                            ready[count] = other
-                            count += 1
-                    h += 1
-                head[line] = h
-            end[i] = now
+                    message[x, 0] = max(now, message[x, 0]) if rendezvous else now
+                    line = link[x]
+                    count = 1
+                    if what == 7:
+                        count = started[several]
+                        several += 1
+                    elif what == 8:
+                        count = 0
+                    # Messages of a link travel one after the other, in the order of their sending.
+                    for h in range(head[line], head[line] + count):
+                        m = queue[h]
+                        start = max(message[m, 0], link_free[line])
+                        message[m, 1] = start + latency_s[message_of[m]]
+                        if len(occupied_s):
+                            start += occupied_s[message_of[m]]
+                        link_free[line] = start
+                        message[m, 0] = start
+                    head[line] += count
+            if ends:
+                end_s[i] = now
             i += 1
         clock[rank] = now
-        at[rank] = i
-    finish = clock + tail_s
-    return begin, end, finish, at
+    return clock

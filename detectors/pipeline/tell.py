@@ -236,6 +236,11 @@ class Telling:
                 f"No cut of the layers helps: {culprit.evidence['wall']} is too large for one rank. Make it cheaper, "
                 "or split it (a vocabulary over several ranks, a layer into two modules)."
             )
+        if culprit.cause == "link" and "links" not in culprit.evidence:
+            return (
+                "All links are alike: send without waiting (isend), ask for messages ahead (irecv), or send less: "
+                "fewer and larger microbatches, a smaller type."
+            )
         if culprit.cause == "data":
             return "Load input data ahead of the step: more workers of the loader, or prefetching."
         return BY_NAME[finding.kind].advice

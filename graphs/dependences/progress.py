@@ -160,9 +160,14 @@ def _came_back(
     return signals_of(given[found], waiter[found], FLUSH)
 
 
+def of_mpi(communicator: str) -> bool:
+    """Whether a communicator of this name is one of MPI's."""
+    return communicator == "world" or communicator.startswith("comm:")
+
+
 def _of_mpi(instances: Instances, communicators: Sequence[Members]) -> BoolArray:
     """Whether the communicator of each instance is one of MPI's ``[instances]``."""
-    by_mpi = [communicator.name == "world" or communicator.name.startswith("comm:") for communicator in communicators]
+    by_mpi = [of_mpi(communicator.name) for communicator in communicators]
     return np.asarray(np.array([*by_mpi, False])[instances.communicator])  # -1 is the last
 
 

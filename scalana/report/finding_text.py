@@ -89,7 +89,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if finding.saving_s <= 0:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-    text = f"{lost}; {kind.mended} the run would be {names.seconds(finding.saving_s)}{share} shorter"
+    most = "at most " if finding.evidence.get("at_most") else ""
+    text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
     cpu, core_wait = (number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
         return f"{text}, and more where it frees a core that other ranks wait for."

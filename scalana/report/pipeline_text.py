@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,8 @@ def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str
     found, program = diagnosis.attribution, diagnosis.measured.program
     name = diagnosis.schedule or recorded.schedule or "an order of its own"
     engine = "hand-written" if recorded.inferred else recorded.engine
-    left, line, right = rule("Pipeline", f"{engine} {name}".strip(), width)
+    title = f"{engine} {name}" if _trains(pipeline) else f"{engine}, {name}"
+    left, line, right = rule("Pipeline", title.strip(), width)
     held = program.stages // max(program.ranks, 1)
     counts = sorted(set(diagnosis.measured.microbatches.tolist()))
     microbatches = " to ".join(str(count) for count in (counts if len(counts) == 1 else [counts[0], counts[-1]]))
@@ -76,7 +78,7 @@ def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str
     if recorded.inferred:
         lines += wrap("Stages and microbatches are inferred from the messages between the ranks.", width, "  ")
     for note in diagnosis.measured.notes:
-        lines += wrap(f"{note}.", width, "  ")
+        lines += wrap(f"{note[:1].upper()}{note[1:]}.", width, "  ")
     lines += ["", *_shares(pipeline, run.names, width, paint), *_avoidable(pipeline, width), ""]
     lines += _stages(pipeline, width, paint)
     if not found.trusted:
@@ -96,13 +98,18 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
     rest = 1.0 - sum(shown.values())
     if abs(rest) >= _SMALL:
         shown["other"] = rest
+    meanings = dict(MEANINGS)
+    if not _trains(pipeline):
+        meanings["compute"] = "forwards, average rank"
+    if pipeline.diagnosis.measured.goes_back:
+        meanings["schedule"] = "fill, drain, tokens on their way back"
     lines = []
     for name, share in shown.items():
         seconds = names.seconds(share * found.step_s)
         fixed = f"  {name:<12}{names.percent(share):>7}{seconds:>9}  "
         bar = "█" * round(max(share, 0.0) * _BAR)
         room = width - len(fixed) - _BAR - 2
-        told = blamed.get(name) or MEANINGS.get(name, "")
+        told = blamed.get(name) or meanings.get(name, "")
         style = "red" if name in blamed else "dim"
         cells = fixed + (paint(f"{bar:<{_BAR}}", "blue") + "  " if width >= NARROW else "")
         room = room if width >= NARROW else room + _BAR + 2
@@ -141,20 +148,26 @@ def _stages(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
     """The table of stages; of many, those with the largest share in what others wait for."""
     recorded, found = pipeline.recorded, pipeline.diagnosis.attribution
     split = pipeline.diagnosis.splits_backward
-    head = f"  {'stage':>5} {'rank':>5} {'forward':>9} {'backward':>9}"
+    trains = _trains(pipeline)
+    head = f"  {'stage':>5} {'rank':>5} {'forward':>9}" + (f" {'backward':>9}" if trains else "")
     head += (f" {'weights':>9}" if split else "") + f" {'load':>6} {'root':>6} {'critical':>8}"
     layers = pipeline.diagnosis.layers
     rows = sorted(found.stages, key=lambda stage: (-stage.root_share, -stage.load))[:_MOST_STAGES]
     lines = [paint(head + ("  layers" if layers is not None else ""), "dim")]
     for stage in sorted(rows, key=lambda stage: stage.stage):
         cells = f"  {stage.stage:>5} {recorded.ranks[stage.rank]:>5} {names.seconds(stage.forward_s):>9}"
-        cells += f" {names.seconds(stage.backward_s):>9}"
+        cells += f" {names.seconds(stage.backward_s):>9}" if trains else ""
         cells += f" {names.seconds(stage.weight_s):>9}" if split else ""
         cells += f" {stage.load:>6.2f} {names.percent(stage.root_share):>6} {names.percent(stage.critical_share):>8}"
         lines.append(cells + paint(clip(_layers(pipeline, stage), max(width - len(cells), 0)), "dim"))
     if len(rows) < len(found.stages):
         lines.append(paint(f"  and {len(found.stages) - len(rows)} more stages: see the JSON report", "dim"))
     return lines
+
+
+def _trains(pipeline: Pipeline) -> bool:
+    """Whether it has backwards."""
+    return any(stage.backward_s > 0 for stage in pipeline.diagnosis.attribution.stages)
 
 
 def _layers(pipeline: Pipeline, stage: StageLoad) -> str:
@@ -181,16 +194,23 @@ def _changes(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
     if not shown:
         return []
     lines = [paint(f"  {'what if':<12} {'step':>9} {'faster':>7} {'memory':>7}  change", "dim")]
-    lines.append(f"  {'as it is':<12} {names.seconds(now_s):>9} {'1.00 x':>7} {diagnosis.held:>7.0f}")
+    lines.append(f"  {'as it is':<12} {names.seconds(now_s):>9} {'1.00 x':>7} {_held(diagnosis.held):>7}".rstrip())
     for one in shown:
-        memory = "" if one.change == "bound" else f"{one.peak_activations:.0f}"
+        memory = _held(one.peak_activations)
         cells = f"  {_WORDS.get(one.change, one.change):<12} {names.seconds(one.step_s):>9}"
         cells += f" {f'{now_s / one.step_s:.2f} x':>7} {memory:>7}  "
         words = in_words_of(pipeline.recorded.engine, one, diagnosis.layers)
         told = one.text + (f": {words}" if words else "") + (f" ({one.file})" if one.file else "")
         lines += wrap(told, width, " " * len(cells), cells)
+    if math.isnan(diagnosis.held):
+        return lines
     says = "Memory is the most activations that a rank holds, in microbatches times layers (stages, without layers)."
     return [*lines, *(paint(line, "dim") for line in wrap(says, width, "  "))]
+
+
+def _held(activations: float) -> str:
+    """How many activations a rank holds; nothing where that is not known."""
+    return "" if math.isnan(activations) else f"{activations:.0f}"
 
 
 _WORDS = {

@@ -3,7 +3,8 @@
     torchrun --standalone --nproc-per-node 4 tests/tools/messages_job.py --order 1f1b --slow 2:1.75
 
 Nothing in it tells scalana of stages or microbatches. Sleeping is by deadline, as in ``pipeline_job.py``: the first
-number of a message says when it was made.
+number of a message says when it was made. With ``--layers`` stages are modules with a backward of their own, those of
+``pipeline_job.py``.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ import torch.distributed as dist
 WIDTH = 64
 
 
-class Stage:
-    """What one rank computes."""
+class Clock:
+    """A rank's time, on which nothing is late."""
 
-    def __init__(self, options: argparse.Namespace, stage: int) -> None:
-        self.options, self.stage = options, stage
+    logical_s = 0.0
+
+
+class Stage:
+    """What one stage computes; the stages of a rank share a clock on which nothing is late."""
+
+    def __init__(self, options: argparse.Namespace, stage: int, clock: Any) -> None:
+        self.options, self.stage, self.clock = options, stage, clock
         self.factor = 1.0
         for which, factor in options.slow:
             self.factor *= factor if which == stage else 1.0
-        self.logical_s = 0.0
 
     def forward(self, x: torch.Tensor, microbatch: int) -> torch.Tensor:
         self.spend(self.options.f_ms, x, microbatch)
@@ -40,19 +46,42 @@ class Stage:
         """Sleep for a cost, from the later of one's own logical time and that of what came."""
         cost_s = cost_ms / 1000 * self.factor
         now = time.monotonic()
-        start = max(self.logical_s, float(came[0]))
+        start = max(self.clock.logical_s, float(came[0]))
         start = now if now - start > self.options.slack_ms / 1000 else start
-        self.logical_s = start + cost_s
-        rest(self.logical_s - now)
+        self.clock.logical_s = start + cost_s
+        rest(self.clock.logical_s - now)
         for which, factor, every in self.options.straggler:
             if which == self.stage and microbatch % int(every) == 0:
-                self.logical_s += cost_s * (factor - 1)
-                rest(self.logical_s - time.monotonic())  # straggler
+                self.clock.logical_s += cost_s * (factor - 1)
+                rest(self.clock.logical_s - time.monotonic())  # straggler
 
     def stamped(self, x: torch.Tensor) -> torch.Tensor:
         y = x.clone()
-        y[0] = self.logical_s
+        y[0] = self.clock.logical_s
         return y
+
+
+class Modules(Stage):
+    """A stage of layers."""
+
+    def __init__(self, options: argparse.Namespace, stage: int, clock: Any) -> None:
+        super().__init__(options, stage, clock)
+        from pipeline_job import build_stage
+
+        self.model = build_stage(clock, stage, options.stages)
+        self.kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def forward(self, x: torch.Tensor, microbatch: int) -> torch.Tensor:
+        x = x.reshape(-1, 8).requires_grad_()
+        y = self.model(x)
+        self.kept[microbatch] = x, y
+        return y.detach().reshape(-1)
+
+    def backward(self, gradient: torch.Tensor, microbatch: int) -> torch.Tensor:
+        x, y = self.kept.pop(microbatch)
+        y.backward(gradient.reshape(-1, 8))
+        assert x.grad is not None
+        return x.grad.reshape(-1)
 
 
 def rest(seconds: float) -> None:
@@ -82,8 +111,15 @@ class Pipe:
         self.options, self.stage = options, stage
         self.before = ranks[stage - 1] if stage > 0 else -1
         self.after = ranks[stage + 1] if stage + 1 < len(ranks) else -1
-        self.ahead = min(len(ranks) - 1 - stage, options.nmb)
-        self.work = Stage(options, stage)
+        self.ranks, self.ahead = ranks, min(len(ranks) - 1 - stage, options.nmb)
+        kind: Any = Stage
+        clock: Any = Clock()
+        if options.layers:
+            from pipeline_job import Costs  # which imports much
+
+            kind, clock = Modules, Costs(options, stage)
+        self.works = [kind(options, chunk * len(ranks) + stage, clock) for chunk in range(options.chunks)]
+        self.work = self.works[0]
         self.kept: list[Any] = []
 
     def receive(self, peer: int) -> torch.Tensor:
@@ -156,10 +192,66 @@ class Pipe:
                 self.send(step(x, m), to)
             self.finish()
 
+    def interleaved(self) -> None:
+        """Several stages a rank, in rounds of as many microbatches as there are ranks: all that lies between two
+        actions, or a forward and the backward after it, is one batch."""
+        ranks, chunks, count = len(self.ranks), self.options.chunks, self.options.nmb
+        total = chunks * count
+        ahead = min((chunks - 1) * ranks + 2 * (ranks - 1 - self.stage), total)
+
+        def action(step: int, backward: bool) -> tuple[bool, int, int]:
+            chunk = step // ranks % chunks
+            return backward, chunks - 1 - chunk if backward else chunk, step // (ranks * chunks) * ranks + step % ranks
+
+        units = [[action(step, False)] for step in range(ahead)]
+        units += [[action(ahead + step, False), action(step, True)] for step in range(total - ahead)]
+        units += [[action(step, True)] for step in range(total - ahead, total)]
+        came = self.batch([], units[0])
+        for unit, following in zip(units, [*units[1:], []], strict=True):
+            made = [
+                (one, (self.works[one[1]].backward if one[0] else self.works[one[1]].forward)(x, one[2]))
+                for one, x in zip(unit, came, strict=True)
+            ]
+            came = self.batch(made, following)
+
+    def batch(self, made: list[Any], needed: list[tuple[bool, int, int]]) -> list[torch.Tensor]:
+        """Send what was made, and receive what is needed."""
+        stages, ops, came = self.options.chunks * len(self.ranks), [], []
+        for (backward, chunk, _), x in made:
+            to = chunk * len(self.ranks) + self.stage + (-1 if backward else 1)
+            if 0 <= to < stages:
+                ops.append(dist.P2POp(dist.isend, x, self.ranks[to % len(self.ranks)]))
+        for backward, chunk, _ in needed:
+            x = torch.zeros(WIDTH, dtype=torch.float64)
+            came.append(x)
+            source = chunk * len(self.ranks) + self.stage + (1 if backward else -1)
+            if 0 <= source < stages:
+                ops.append(dist.P2POp(dist.irecv, x, self.ranks[source % len(self.ranks)]))
+        for work in dist.batch_isend_irecv(ops) if ops else ():
+            work.wait()
+        return came
+
+    def tell_loss(self) -> None:
+        """The last rank tells the first one the loss."""
+        if self.stage == len(self.ranks) - 1:
+            dist.send(torch.zeros(1), self.ranks[0])
+        elif self.stage == 0:
+            dist.recv(torch.zeros(1), self.ranks[-1])
+
     def evaluate(self) -> None:
         """Forwards alone."""
         for m in range(self.options.nmb):
             self.send(self.work.forward(self.receive(self.before), m + 1), self.after)
+        self.finish()
+
+    def decode(self) -> None:
+        """Forwards alone; what the last rank makes goes back to the first one for the next token."""
+        first, last = self.stage == 0, self.stage == len(self.ranks) - 1
+        for token in range(self.options.tokens):
+            for m in range(self.options.nmb):
+                before = (self.ranks[-1] if token else -1) if first else self.before
+                made = self.work.forward(self.receive(before), m)
+                self.send(made, (self.ranks[0] if token + 1 < self.options.tokens else -1) if last else self.after)
         self.finish()
 
 
@@ -171,7 +263,9 @@ def numbers(text: str) -> tuple[float, ...]:
 def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--order", choices=["1f1b", "gpipe", "prefetch", "forward"], default="1f1b")
+    parser.add_argument(
+        "--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "forward", "decode"], default="1f1b"
+    )
     parser.add_argument("--nmb", type=int, default=8, help="microbatches")
     parser.add_argument("--steps", type=int, default=5, help="steps after the first")
     parser.add_argument("--f-ms", type=float, default=20.0, help="forward of a usual stage")
@@ -182,10 +276,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--isend", action="store_true", help="send without waiting until the end of a step")
     parser.add_argument("--shapes", action="store_true", help="send the shape before a tensor")
     parser.add_argument("--evaluate", action="store_true", help="evaluate after every second step")
+    parser.add_argument("--chunks", type=int, default=1, help="stages a rank")
+    parser.add_argument("--tokens", type=int, default=8, help="of each microbatch, for --order decode")
+    parser.add_argument("--loss", action="store_true", help="the last rank tells the first one the loss of a step")
+    parser.add_argument("--layers", type=lambda text: [int(n) for n in text.split(",")], help="4,4,4,4: of the stages")
+    parser.add_argument("--head", type=float, default=0.0, help="cost of the last stage's head, in layers")
     parser.add_argument("--replicas", type=int, default=1, help="so many pipelines; gradients are reduced over them")
     parser.add_argument("--reduce-ms", type=float, default=0.0, help="work of each rank before it reduces")
     parser.add_argument("--slack-ms", type=float, default=15.0, help="lateness that is not kept")
-    return parser.parse_args()
+    options = parser.parse_args()
+    # As pipeline_job has them.
+    options.i_ms = options.w_ms = options.b_ms / 2
+    options.per_stage, options.lengths, options.slow_replica, options.replica = 4, [1.0], [], 0
+    return options
 
 
 def main() -> None:
@@ -196,16 +299,26 @@ def main() -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size() // options.replicas
     replica, stage = divmod(rank, ranks)
     groups = [dist.new_group(list(range(s, dist.get_world_size(), ranks))) for s in range(ranks)]
+    options.stages = ranks * options.chunks
     pipe = Pipe(options, [replica * ranks + s for s in range(ranks)], stage)
     weight = torch.nn.Parameter(torch.zeros(1 << 16))
     weight.grad = torch.zeros(1 << 16)
     optimizer = torch.optim.SGD([weight], lr=0.1)
-    train = {"1f1b": pipe.one_f_one_b, "gpipe": pipe.gpipe, "prefetch": pipe.prefetching, "forward": pipe.evaluate}
+    train = {
+        "1f1b": pipe.one_f_one_b,
+        "gpipe": pipe.gpipe,
+        "prefetch": pipe.prefetching,
+        "interleaved": pipe.interleaved,
+        "forward": pipe.evaluate,
+        "decode": pipe.decode,
+    }
     for step, _ in enumerate(torch.utils.data.DataLoader(Batches(options, stage), batch_size=None)):
         train[options.order]()
         if options.replicas > 1:
             dist.all_reduce(weight.grad, group=groups[stage])
-        if options.order != "forward":
+        if options.loss:
+            pipe.tell_loss()
+        if options.order not in ("forward", "decode"):
             optimizer.step()
         if options.evaluate and step % 2:
             pipe.evaluate()

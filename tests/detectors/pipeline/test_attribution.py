@@ -197,7 +197,7 @@ def test_long_records_are_looked_at_from_their_end(monkeypatch: pytest.MonkeyPat
 def test_an_order_that_does_not_fit_the_engine_is_replayed_without_blocking_sends() -> None:
     rows = rows_of(BY_NAME["Interleaved1F1B"].program(4, 8, 2), uniform(8))
     measured = read_rows(rows, ENGINES["megatron"])
-    assert "could not run as megatron does it" in measured.notes[0]
+    assert "could not run otherwise" in measured.notes[0]
     assert attribute(measured).replay_error == pytest.approx(0, abs=1e-9)
 
 

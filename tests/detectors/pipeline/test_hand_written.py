@@ -21,6 +21,7 @@ from scalana.detectors.pipeline.measured import read_rows
 from scalana.detectors.pipeline.schedules import BY_NAME
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.gather import Communicator
 from scalana.graphs.readers.spans import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.columns import Spans
@@ -49,8 +50,8 @@ def plain(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, 
 
 def order_of(name: str, stage: int, stages: int, microbatches: int) -> list[tuple[str, int]]:
     every = range(microbatches)
-    if name == "gpipe":
-        return [("F", m) for m in every] + [("B", m) for m in every]
+    if name in ("gpipe", "forward"):
+        return [("F", m) for m in every] + [("B", m) for m in every if name == "gpipe"]
     ahead = min(stages - 1 - stage, microbatches)
     order = [("F", m) for m in range(ahead)]
     for m in range(microbatches - ahead):
@@ -68,8 +69,10 @@ def program(
     before_ms: dict[int, float] | None = None,
     ranks: list[int] | None = None,
     evaluate: bool = False,
+    chunks: int = 1,
 ) -> list[list[tuple]]:
-    """Actions of the ranks that run a pipeline, for the simulator; ``before_ms`` is loading of data before a step."""
+    """Actions of the ranks that run a pipeline, for the simulator; ``before_ms`` is loading of data before a step.
+    ``stages`` are those of one chunk."""
     latency_ms, before_ms = latency_ms or {}, before_ms or {}
     ranks = list(range(stages)) if ranks is None else ranks
     lists = []
@@ -79,17 +82,23 @@ def program(
         def one(kind: str, m: int, step: int, stage: int = stage, actions: list[tuple] = actions) -> None:
             way = 1 if kind == "F" else -1
             source, target = stage - way, stage + way
-            if 0 <= source < stages:
-                actions.append(("recv", ranks[source], latency_ms.get((source, stage), 0.0)))
+            if 0 <= source < stages * chunks:
+                actions.append(("recv", ranks[source % stages], latency_ms.get((source, stage), 0.0)))
             actions.extend(("work", what, ms) for what, ms in work(stage, kind, m, step))
-            if 0 <= target < stages:
-                actions.append(("send", ranks[target]))
+            if 0 <= target < stages * chunks:
+                actions.append(("send", ranks[target % stages]))
 
         for step in range(steps):
             actions.append(("work", "load", before_ms.get(stage, 0.5)))
-            for kind, m in order_of(name, stage, stages, microbatches):
+            if chunks > 1:
+                for action in BY_NAME[name].orders(stages, microbatches, chunks)[stage]:
+                    one(action.kind.name, action.microbatch, step, action.stage)
+            for kind, m in order_of(name, stage, stages, microbatches) if chunks == 1 else ():
                 one(kind, m, step)
-            actions.append(("work", "adapt", 2.0))
+            if name == "forward":
+                actions.append(("coll", "barrier", list(range(stages)), -1))
+            else:
+                actions.append(("work", "adapt", 2.0))
             if evaluate and step % 2:
                 for m in range(3):
                     one("F", m, step)
@@ -123,13 +132,15 @@ def spans_of(worked: list[tuple], ranks: int) -> Spans:
     return Spans(table, np.zeros(len(rows), np.int64), nothing, np.zeros(len(rows), np.int64))
 
 
-def analysed(actions: list[list[tuple]], trains: bool = True) -> Analysis:
+def analysed(actions: list[list[tuple]], trains: bool = True, of_torch: bool = False) -> Analysis:
     worked: list[tuple] = []
     timeline, names = simulate(actions, worked=worked)
     psg = structure(names)
     ranks = timeline.ranks
     seconds = float(timeline.locations.end_s.max())
     run = RunInfo(seconds=seconds, ranks=ranks, calls_of_rank=[0] * ranks, comm_s_of_rank=[0.0] * ranks)
+    if of_torch:
+        run.communicators.append(Communicator("0", tuple(range(ranks))))
     spans = spans_of(worked if trains else [], ranks)
     return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans))
 
@@ -183,6 +194,32 @@ def test_a_slow_stage_is_told_with_its_line(name: str, which: int) -> None:
     found = shares(analysis)
     for cause in ("compute", "schedule", "imbalance", "straggler", "link"):
         assert found[cause] == pytest.approx(known[cause], abs=0.02), cause
+
+
+def test_several_stages_a_rank() -> None:
+    analysis = analysed(program("Interleaved1F1B", chunks=2))
+    assert faults(analysis) == []
+    assert shares(analysis)["schedule"] == pytest.approx(3 / (2 * 8 + 3), abs=0.02)
+    analysis = analysed(program("Interleaved1F1B", chunks=2, work=slow(5, 2.0), ranks=[2, 0, 3, 1]))
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert (pipeline.diagnosis.schedule, pipeline.diagnosis.measured.program.stages) == ("Interleaved1F1B", 8)
+    assert faults(analysis)[:1] == [("pipeline-imbalance", [0], "slow")]
+    told = [stage.load for stage in pipeline.diagnosis.attribution.stages]
+    assert told == pytest.approx([(2 if s == 5 else 1) / 1.125 for s in range(8)], abs=0.05)
+
+
+def test_forwards_alone() -> None:
+    analysis = analysed(program("forward", microbatches=12), trains=False, of_torch=True)
+    assert faults(analysis) == []
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert pipeline.recorded.schedule == "forwards alone"
+    assert pipeline.diagnosis.measured.microbatches.tolist() == [12] * 4  # the barriers between
+    assert shares(analysis)["schedule"] == pytest.approx(3 / 15, abs=0.03)
+    analysis = analysed(program("forward", microbatches=12, work=slow(2, 1.75)), trains=False, of_torch=True)
+    assert faults(analysis)[:1] == [("pipeline-imbalance", [2], "slow")]
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert {one.change for one in pipeline.diagnosis.predictions} <= {"equal-load", "bound", "zero-latency"}
+    assert "pipeline" not in analysed(program("forward", microbatches=12), trains=False).sections  # a sweep of MPI's
 
 
 def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind, spread_costs
+from scalana.detectors.pipeline.actions import Action, Kind, Program, spread_costs
 from scalana.detectors.pipeline.attribution import attribute
+from scalana.detectors.pipeline.chains import MessageRows
 from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
 from scalana.detectors.pipeline.measured import read_rows
-from scalana.detectors.pipeline.messages import MessageRows, recognise_messages
+from scalana.detectors.pipeline.messages import Known, recognise_messages
 from scalana.detectors.pipeline.schedules import BY_NAME, recognise
 from scalana.detectors.pipeline.simulate import Setting, replay
 from tests.detectors.pipeline.examples import uniform
@@ -24,11 +25,15 @@ def table(rows: list[Row]) -> MessageRows:
 
 
 def of_pipeline(
-    name: str, ranks: int, microbatches: int, costs: np.ndarray, steps: int = 2, holder=None
+    name: str, ranks: int, microbatches: int, costs: np.ndarray, steps: int = 2, holder=None, chunks: int = 1
 ) -> MessageRows:
     """What a recorder sees of a pipeline whose code has no names for anything."""
-    holder = list(range(ranks)) if holder is None else holder
-    program = BY_NAME[name].program(ranks, microbatches)
+    return of_program(BY_NAME[name].program(ranks, microbatches, chunks), costs, steps, holder)
+
+
+def of_program(program: Program, costs: np.ndarray, steps: int = 2, holder=None) -> MessageRows:
+    """The same of any order."""
+    holder = list(range(program.ranks)) if holder is None else holder
     operations = lower(program)
     setting = Setting.plain(operations, spread_costs(program, costs))
     rows: list[Row] = []
@@ -74,15 +79,122 @@ def replay_s(ranks: int, microbatches: int, costs: np.ndarray) -> float:
 def test_what_looks_like_sweeps_too_needs_to_be_known_as_training() -> None:
     rows = of_pipeline("GPipe", 4, 4, uniform(4))
     assert recognise_messages(rows) is None
-    found = recognise_messages(rows, training=True)
+    found = recognise_messages(rows, Known(training=True))
     assert found is not None and recognise(read_rows(found.read().rows, ENGINES["ideal"]).first_step()) == "GPipe"
     two = of_pipeline("1F1B", 2, 4, uniform(2))
     assert recognise_messages(two) is None
-    assert recognise_messages(two, training=True) is not None
+    assert recognise_messages(two, Known(training=True)) is not None
+    assert recognise_messages(of_pipeline("GPipe", 2, 4, uniform(2), steps=4)) is None
+    assert recognise_messages(of_pipeline("1F1B", 2, 4, uniform(2), steps=4)) is not None  # all alike, in this order
+
+
+@pytest.mark.parametrize(
+    "name, ranks, microbatches, chunks",
+    [("Interleaved1F1B", 4, 8, 2), ("Interleaved1F1B", 3, 6, 3), ("LoopedBFS", 4, 8, 2), ("Interleaved1F1B", 4, 4, 2)],
+)
+def test_several_stages_a_rank_are_recognised(name: str, ranks: int, microbatches: int, chunks: int) -> None:
+    costs = uniform(ranks * chunks)
+    costs[:, ranks] *= 1.5  # the second stage of the first rank
+    holder = [2, 0, 3, 1][:ranks] if ranks == 4 else [2, 0, 1]
+    program = BY_NAME[name].program(ranks, microbatches, chunks)
+    if name == "LoopedBFS":  # written by hand, backwards go in the order of forwards
+        program = Program.of(
+            [[action for action in order if action.kind == Kind.F] + _backwards(order) for order in program.orders()]
+        )
+    found = recognise_messages(of_program(program, costs, 3, holder))
+    assert found is not None and found.ranks == tuple(holder) and found.microbatches.tolist() == [microbatches] * 3
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
+    told, first = measured.first_step(), measured.program.rank_of_stage.tolist()
+    assert first == [s % ranks for s in range(ranks * chunks)]
+    assert told.orders() == program.orders()
+    result = attribute(measured)
+    assert [stage.load for stage in result.stages] == pytest.approx(list(costs[0] / costs[0].mean()), abs=0.05)
+
+
+def _backwards(order: list[Action]) -> list[Action]:
+    back = [action for action in order if action.kind == Kind.B]
+    return sorted(back, key=lambda action: (-action.stage, action.microbatch))
+
+
+def test_targets_and_losses_between_the_ends_do_not_matter() -> None:
+    rows = of_pipeline("1F1B", 4, 6, uniform(4), steps=3)
+    for source, target, side in ((0, 3, 1), (3, 0, 0)):
+        first = (rows.rank == 0) & (rows.peer == 1) & (rows.is_send == side)  # beside each of these
+        at = rows.begin_s[first]
+        more = [(source, target, 1, 8, t, t) for t in at] + [(target, source, 0, 8, t + 0.5, t + 0.5) for t in at]
+        both = joined(rows, table(more))
+        found = recognise_messages(both)
+        assert found is not None and found.ranks == (0, 1, 2, 3)
+        assert found.between_ends is not None and len(found.between_ends.place) == 2 * len(at)
+
+
+def joined(one: MessageRows, other: MessageRows) -> MessageRows:
+    names = MessageRows.__dataclass_fields__
+    return MessageRows(*(np.concatenate((getattr(one, name), getattr(other, name))) for name in names))
+
+
+def test_forwards_alone_count_where_tensors_go_along_ranks_that_compute() -> None:
+    order = [[Action(Kind.F, s, m) for m in range(12)] for s in range(4)]
+    costs = uniform(4)
+    costs[:, 2] *= 1.75
+    rows = of_program(Program.of(order), costs, steps=1)
+    assert recognise_messages(rows) is None and recognise_messages(rows, Known(training=True, tensors=True)) is None
+    found = recognise_messages(rows, Known(tensors=True))
+    assert found is not None and found.forwards_only and found.microbatches.tolist() == [11]
+    result = attribute(read_rows(found.read().rows, ENGINES["ideal"]))
+    assert [round(stage.load, 2) for stage in result.stages] == pytest.approx([0.84, 0.84, 1.47, 0.84], abs=0.02)
+    # Handed on as it came: a broadcast along the line.
+    rows = of_program(Program.of(order), uniform(4) * 1e-5, steps=1)
+    assert recognise_messages(rows, Known(tensors=True)) is None
+    # All ranks meet between the sixth and the seventh microbatch.
+    rows = of_program(Program.of(order), costs, steps=1)
+    moments = [np.sort(rows.begin_s[(rows.rank == rank) & (rows.is_send == (rank == 0))]) for rank in range(4)]
+    met = {rank: at[5:7].mean(keepdims=True) for rank, at in enumerate(moments)}
+    found = recognise_messages(rows, Known(tensors=True, met_s=lambda: met))
+    assert found is not None and found.microbatches.tolist() == [5, 6]
 
 
 def test_one_step_does_not_repeat() -> None:
-    assert recognise_messages(of_pipeline("1F1B", 4, 8, uniform(4), steps=1), training=True) is None
+    assert recognise_messages(of_pipeline("1F1B", 4, 8, uniform(4), steps=1), Known(training=True)) is None
+
+
+def decoding(ranks: int, prompts: int, tokens: int, batches: int, work_s: list[float]) -> list[Row]:
+    """What the last rank makes goes back to the first one, for the next token."""
+    rows: list[Row] = []
+    free = [0.0] * ranks
+    for _ in range(batches):
+        back: dict[int, float] = {}
+        for token in range(tokens + 1):
+            for prompt in range(prompts):
+                if token:
+                    rows.append((0, ranks - 1, 0, 8, free[0], max(free[0], back[prompt])))
+                    free[0] = max(free[0], back[prompt])
+                for rank in range(ranks) if token < tokens else ():
+                    free[rank] += work_s[rank]
+                    following = (rank + 1) % ranks
+                    rows.append((rank, following, 1, 8, free[rank], free[rank]))
+                    if following:
+                        rows.append((following, rank, 0, 8, free[following], max(free[following], free[rank])))
+                        free[following] = max(free[following], free[rank])
+                    else:
+                        back[prompt] = free[rank]
+    return rows
+
+
+def test_tokens_go_back_to_the_first_rank() -> None:
+    rows = table(decoding(4, 3, 6, 3, [0.1, 0.1, 0.15, 0.1]))
+    assert recognise_messages(rows) is None
+    found = recognise_messages(rows, Known(tensors=True))
+    assert found is not None and found.forwards_only and found.microbatches.tolist() == [53]
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
+    result = attribute(measured)
+    assert abs(result.replay_error) < 0.02 and result.shares["host"] < 0.02
+    assert [round(stage.load, 2) for stage in result.stages] == pytest.approx([0.89, 0.89, 1.33, 0.89], abs=0.02)
+    assert (
+        result.shares["schedule"] > 0.2
+    )  # three prompts over four ranks: at each token they wait for one to come back
+    one = table(decoding(4, 1, 12, 2, [0.1] * 4))
+    assert recognise_messages(one, Known(tensors=True)) is None  # a token that goes around alone
 
 
 def halo(ranks: int, steps: int) -> list[Row]:
@@ -143,9 +255,40 @@ def sweep(ranks: int, blocks: int, back: bool) -> list[Row]:
     return rows
 
 
+def attention(ranks: int, steps: int) -> list[Row]:
+    """Keys and values go around a ring, forwards and backwards: every rank sends first."""
+    there = ring(ranks, steps)
+    back = [(rank, (2 * rank - peer) % ranks, *rest) for rank, peer, *rest in ring(ranks, steps)]
+    return there + [(a, b, c, d, e + 0.5, f + 0.5) for a, b, c, d, e, f in back]
+
+
+def token(ranks: int, times: int) -> list[Row]:
+    """One token that goes around a ring."""
+    rows: list[Row] = []
+    for at in range(times * ranks):
+        rank, following = at % ranks, (at + 1) % ranks
+        rows += [(rank, following, 1, 8, at + 0.5, at + 0.5), (following, rank, 0, 8, at, at + 0.5)]
+    return rows
+
+
+def exchange(ranks: int, steps: int, partners) -> list[Row]:
+    """Every rank exchanges with a partner a round."""
+    rows: list[Row] = []
+    for step in range(steps):
+        for rank in range(ranks):
+            for at, peer in enumerate(partners(rank)):
+                rows += [(rank, peer, 1, 64, step + at / 10, step + at / 10)]
+                rows += [(rank, peer, 0, 64, step + at / 10, step + at / 10 + 0.05)]
+    return rows
+
+
 @pytest.mark.parametrize(
     "rows",
     [
+        *(attention(ranks, 6) for ranks in (3, 4)),
+        *(token(ranks, 6) for ranks in (3, 4)),
+        exchange(4, 6, lambda rank: [rank ^ 1, rank ^ 2]),  # a butterfly of four ranks is a ring
+        exchange(3, 6, lambda rank: [(rank + 1) % 3, (rank + 2) % 3]),  # all to all of three ranks is one, too
         *(halo(ranks, 6) for ranks in (2, 3, 5)),
         blocking_halo(6),
         *(ring(ranks, 6) for ranks in (2, 3, 5)),
@@ -153,9 +296,9 @@ def sweep(ranks: int, blocks: int, back: bool) -> list[Row]:
         *(sweep(ranks, 6, back=False) for ranks in (2, 4)),
     ],
 )
-@pytest.mark.parametrize("training", [False, True])
-def test_other_patterns_are_no_pipeline(rows: list[Row], training: bool) -> None:
-    assert recognise_messages(table(rows), training) is None
+@pytest.mark.parametrize("known", [Known(), Known(training=True), Known(tensors=True)])
+def test_other_patterns_are_no_pipeline(rows: list[Row], known: Known) -> None:
+    assert recognise_messages(table(rows), known) is None
 
 
 def test_questions_and_answers_and_sweeps_there_and_back_are_no_pipeline() -> None:

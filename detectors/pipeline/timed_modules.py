@@ -1,0 +1,134 @@
+"""The layers of a pipeline of which nobody told the stages: the modules that ranks call in its actions.
+
+Modules are timed on some steps, forward and backward. A call belongs to the action that it lies in. What two actions
+between the same messages have is divided by guess, so the end that is certain counts: a forward that was sent ended
+there, a backward that was received began there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.diagnosis import Layers
+from scalana.detectors.pipeline.measured import ActionRows
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.modules import DIRECTIONS, Module, module_calls
+
+_TOLERANCE_S = 1e-4
+"""What lies between a module's end and the call that sends what it made."""
+CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
+"""Modules whose items are layers, rather than they themselves."""
+
+Layer = tuple[int, int]
+"""A module, and the how-manieth call of it in an action."""
+
+
+def find_layers(spans: Spans, rows: ActionRows, ranks: tuple[int, ...]) -> Layers | None:
+    """The layers of the stages of ``rows``, whose ranks are places in ``ranks``; None unless those of every stage were
+    timed, in every kind of action that there is."""
+    calls = module_calls(spans)
+    if not len(calls):
+        return None
+    chosen = _are_layers(calls.modules)[calls.module]
+    start, end = spans.start_s(calls.row), spans.end_s(calls.row)
+    names: list[str] = []
+    costs: list[FloatArray] = []
+    cut = [0]
+    for stage in range(int(rows.stage.max()) + 1):
+        mine = rows.take(rows.stage == stage)
+        of_rank = chosen & (calls.rank == ranks[int(mine.rank[0])]) if len(mine.rank) else chosen[:0]
+        found: dict[Kind, dict[Layer, float]] = {}
+        order: list[Layer] = []
+        for kind, direction in ((Kind.F, "forward"), (Kind.B, "backward")):
+            told = np.flatnonzero(of_rank & (calls.direction == DIRECTIONS.index(direction)))
+            told = told[np.argsort(start[told], kind="stable")]
+            met = _of_actions(mine.take(mine.kind == kind), start[told], end[told], calls.module[told])
+            found[kind] = met.cost_s
+            order = order or met.order
+        if not found[Kind.F] or (not found[Kind.B] and bool((rows.kind == Kind.B).any())):
+            return None
+        several = Counter((calls.modules[module].root, calls.modules[module].name) for module, _ in order)
+        for module, place in order:
+            one = calls.modules[module]
+            names.append((one.name or one.root) + (f" {place}" if several[one.root, one.name] > 1 else ""))
+            cost = np.zeros(4)
+            for kind in (Kind.F, Kind.B):
+                cost[kind] = found[kind].get((module, place), 0.0)
+            costs.append(cost)
+        cut.append(len(names))
+    return Layers(tuple(names), np.array(costs).T, np.array(cut, np.int64))
+
+
+def _are_layers(modules: list[Module]) -> BoolArray:
+    """Which modules are layers: the children of what is called by no other, the items of those that only hold others,
+    and so on below a child that holds a list; that itself, where it calls no other ``[modules]``."""
+    children: dict[int, list[int]] = {}
+    for number, module in enumerate(modules):
+        children.setdefault(module.parent, []).append(number)
+    layers = np.zeros(len(modules), bool)
+
+    def holds_list(number: int) -> bool:
+        name = modules[number].name
+        below = [modules[child].name[len(name) + bool(name) :].split(".") for child in children.get(number, [])]
+        return modules[number].kind in CONTAINERS or sum(len(parts) > 1 for parts in below) > 1
+
+    def look(number: int, is_root: bool) -> None:
+        inner = children.get(number, [])
+        if inner and (is_root or holds_list(number)):
+            for child in inner:
+                look(child, False)
+        else:
+            layers[number] = True
+
+    for root in children.get(-1, []):
+        look(root, True)
+    return layers
+
+
+@dataclass
+class _Met:
+    """What was met in the actions of one kind and stage."""
+
+    order: list[Layer]
+    """In the order of an action, the one that most actions have."""
+    cost_s: dict[Layer, float]
+    """The median of each."""
+
+
+def _of_actions(actions: ActionRows, start_s: FloatArray, end_s: FloatArray, module: IntArray) -> _Met:
+    """Calls of modules (in order of time) by the actions of one kind and stage that they lie in."""
+    met: dict[int, list[int]] = {}
+    for action, (begin, end) in enumerate(_certain(actions)):
+        low, high = np.searchsorted(start_s, begin - _TOLERANCE_S), np.searchsorted(start_s, end)
+        inside = [call for call in range(int(low), int(high)) if end_s[call] <= end + _TOLERANCE_S]
+        if inside:
+            met[action] = inside
+    seconds: dict[Layer, list[float]] = {}
+    orders: Counter[tuple[Layer, ...]] = Counter()
+    backward = bool(len(actions.kind)) and int(actions.kind[0]) == Kind.B
+    for calls in met.values():
+        seen: Counter[int] = Counter()
+        order: list[Layer] = []
+        for call in reversed(calls) if backward else calls:
+            of = int(module[call])
+            order.append((of, seen[of]))
+            seen[of] += 1
+            seconds.setdefault(order[-1], []).append(float(end_s[call] - start_s[call]))
+        orders[tuple(order)] += 1
+    usual = list(orders.most_common(1)[0][0]) if orders else []
+    return _Met(usual, {layer: float(np.median(took)) for layer, took in seconds.items() if layer in usual})
+
+
+def _certain(actions: ActionRows) -> list[tuple[float, float]]:
+    """Between when and when the calls of each action can lie: where its begin or its end is a guess, as long again on
+    that side."""
+    length = actions.end_s - actions.begin_s
+    sent, came = ~np.isnan(actions.sent_s), ~np.isnan(actions.wait_end_s)
+    begin = np.where(came, actions.begin_s, actions.begin_s - length)
+    end = np.where(sent, actions.end_s, actions.end_s + length)
+    return list(zip(begin.tolist(), end.tolist(), strict=True))

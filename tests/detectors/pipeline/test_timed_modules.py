@@ -1,0 +1,109 @@
+"""Layers of a pipeline that nobody told of, from modules that were timed in its actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.measured import ActionRows
+from scalana.detectors.pipeline.timed_modules import find_layers
+from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.spans.columns import Spans
+from scalana.runtime.record.format import ATTRIBUTE_NUMBER, ATTRIBUTE_TEXT, SPAN_TYPE
+
+Call = tuple[int, str, str, str, float, float]
+"""Rank, name, class, direction, begin, end."""
+
+
+def spans_of(calls: list[Call], ranks: int) -> Spans:
+    """Calls of modules of the class Model as the recorder writes them."""
+    names: list[str] = []
+
+    def number(text: str) -> int:
+        if text not in names:
+            names.append(text)
+        return names.index(text)
+
+    keys = [number(key) for key in ("direction", "class", "root", "elements")]
+    values = [(number(way), number(kind), number("Model"), 1) for _, _, kind, way, _, _ in calls]
+    name = [number(called) for _, called, *_ in calls]
+    count = len(calls)
+    table = SpanTable(
+        lane=np.array([call[0] for call in calls], np.int64),
+        type=np.full(count, SPAN_TYPE["module"]),
+        name=np.array(name, np.int64),
+        start_ns=np.array([round(call[4] * 1e9) for call in calls], np.int64),
+        end_ns=np.array([round(call[5] * 1e9) for call in calls], np.int64),
+        cpu_ns=np.full(count, -1),
+        path=np.zeros(count, np.int64),
+        event=np.full(count, -1),
+        step=np.zeros(count, np.int64),
+        first=np.arange(count + 1) * 4,
+        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(ranks)]).T),
+        names=names,
+        key=np.tile(keys, count),
+        tag=np.tile([ATTRIBUTE_TEXT, ATTRIBUTE_TEXT, ATTRIBUTE_TEXT, ATTRIBUTE_NUMBER], count),
+        value=np.array(values).ravel(),
+    )
+    nothing = np.full(count, -1)
+    return Spans(table, np.zeros(count, np.int64), nothing, np.zeros(count, np.int64))
+
+
+F_S, B_S = {"blocks.0": 1.0, "blocks.1": 1.0, "blocks.2": 1.0, "head": 3.0}, 2.0
+STAGES = (("blocks.0", "blocks.1"), ("blocks.2", "head"))
+
+
+def recorded(divided: float) -> tuple[Spans, ActionRows]:
+    """Two stages, two microbatches; the forward of the last one is taken to end after a part of what it takes with its
+    backward."""
+    calls: list[Call] = []
+    rows: list[tuple[int, int, int, float, float, float, float]] = []  # kind, stage, microbatch, begin, end, came, sent
+
+    def run(stage: int, kind: Kind, at: float) -> float:
+        names = STAGES[stage] if kind == Kind.F else STAGES[stage][::-1]
+        since = at
+        for name in names:
+            took = F_S[name] * (1 if kind == Kind.F else B_S)
+            way = "forward" if kind == Kind.F else "backward"
+            calls.append((stage, name, "Block", way, at, at + took))
+            if kind == Kind.F:
+                calls.append((stage, f"{name}.linear", "Linear", way, at, at + took / 2))
+            at += took
+        calls.append((stage, "", "Model", "forward" if kind == Kind.F else "backward", since, at))
+        return at
+
+    free = [0.0, 0.0]
+    for m in range(2):
+        sent = run(0, Kind.F, free[0])
+        rows.append((Kind.F, 0, m, free[0], sent, np.nan, sent))
+        came = max(sent, free[1])
+        turned = run(1, Kind.F, came)
+        back = run(1, Kind.B, turned)
+        guess = came + (back - came) * divided
+        rows += [(Kind.F, 1, m, came, guess, came, np.nan), (Kind.B, 1, m, guess, back, np.nan, back)]
+        end = run(0, Kind.B, back)
+        rows.append((Kind.B, 0, m, back, end, back, np.nan))
+        free = [end, back]
+    calls.sort(key=lambda call: (call[4], len(call[1])))
+    kind, stage, number, begin, end, came, sent = (np.array(column) for column in zip(*rows))
+    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind, stage, number, begin, end)
+    return spans_of(calls, 2), replace(told, wait_end_s=came, sent_s=sent)
+
+
+@pytest.mark.parametrize("divided", [1 / 3, 0.25, 0.45])
+def test_modules_of_stages_are_their_layers(divided: float) -> None:
+    spans, rows = recorded(divided)
+    found = find_layers(spans, rows, (0, 1))
+    assert found is not None
+    assert found.names == ("blocks.0", "blocks.1", "blocks.2", "head")
+    assert found.cut.tolist() == [0, 2, 4]
+    assert found.cost_s[Kind.F].tolist() == pytest.approx([1, 1, 1, 3])
+    assert found.cost_s[Kind.B].tolist() == pytest.approx([2, 2, 2, 6])
+
+
+def test_a_stage_without_timed_modules_has_no_layers() -> None:
+    spans, rows = recorded(1 / 3)
+    assert find_layers(spans, rows, (0, 5)) is None
