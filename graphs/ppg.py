@@ -251,7 +251,8 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, read_models(folder), host)
+    models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
+    return PPG(psg, timeline, metrics, run, spans, models, host)
 
 
 class _Progress:

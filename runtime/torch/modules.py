@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from _thread import get_ident
 
 from scalana.runtime import session, steps
@@ -16,6 +17,7 @@ from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
 from scalana.runtime.torch.module_backward import Backward, Pass, newest
 from scalana.runtime.torch.module_tree import Known, Tree
+from scalana.runtime.torch.operators import Operators
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +33,13 @@ CALL_NS, PASS_NS = 6000, 16000
 class Entered:
     """A call of a module that is under way."""
 
-    __slots__ = ("began", "elements", "known", "mark", "module", "node")
+    __slots__ = ("began", "cpu_began", "elements", "known", "mark", "module", "node")
 
     def __init__(self, module: Any, known: Known, node: Any, elements: int) -> None:
         self.module, self.known, self.node, self.elements = module, known, node, elements
         self.began = 0
+        self.cpu_began = -1
+        """By the CPU clock of its thread, where operators are counted."""
         self.mark = -1
         """On the device, when it began."""
 
@@ -58,6 +62,7 @@ class ModuleTimes:
         self._backward: Any = None
         self._pool: Any = None
         """Marks on the device, where there is one."""
+        self.operators = Operators()
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
@@ -67,6 +72,7 @@ class ModuleTimes:
     def new_record(self) -> None:
         """Another recording began, perhaps in a forked child."""
         self.off()
+        self.operators.new_record()
         self._tree.new_record()
         self._step = -1
         self._keys = ()
@@ -78,12 +84,15 @@ class ModuleTimes:
         if number == self._step or self._broken:
             return
         try:
-            self._step = number
+            timed, self._step = self._step, number
             if self._handles:
                 self.off()
+                self.spent_ns += self.operators.stop(timed)
                 self.chosen.cost(self.spent_ns, session.core.now() - self._began)
             if number in self.chosen and not _is_pipeline():
                 self.on()
+                if self.operators.wants(number, self.chosen.one_of):
+                    self.operators.start()
         except Exception as failure:
             self.failed(failure)
 
@@ -96,6 +105,7 @@ class ModuleTimes:
             self._type = core.span_types.index("module")
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
         self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
+        self._backward.operators = self.operators
         self._backward.forget()
         self._pool = self._backward.pool = marks.pool()
         self._calls.clear()
@@ -122,6 +132,7 @@ class ModuleTimes:
     def failed(self, failure: BaseException) -> None:
         """Say what went wrong, and leave modules alone for good."""
         self._broken = True
+        self.operators.stop()
         session.note(f"torch: modules are not timed any more: {type(failure).__name__}: {failure}")
         self.off()
 
@@ -170,6 +181,9 @@ class ModuleTimes:
             calls.append(entered)
             if self._pool is not None:
                 entered.mark = self._pool.mark()
+            if self.operators.is_on:
+                self.operators.enter(entered, known, DIRECTIONS[self._direction()])
+                entered.cpu_began = time.thread_time_ns()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)
@@ -184,8 +198,9 @@ class ModuleTimes:
             if entered is None:
                 return
             known, torch = entered.known, self._torch
-            direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
-            self._write(entered, direction, now)
+            if self.operators.is_on:
+                self.operators.leave(entered)
+            self._write(entered, self._direction(), now)
             if torch.is_grad_enabled() and not _compiled_autograd():
                 node = entered.node
                 with torch._C.DisableTorchFunction():
@@ -195,6 +210,9 @@ class ModuleTimes:
             self.spent_ns += CALL_NS + session.core.now() - now
         except Exception as failure:
             self.failed(failure)
+
+    def _direction(self) -> int:
+        return FORWARD if self._torch._C._current_graph_task_id() < 0 else RECOMPUTE
 
     def _left(self, module: Any) -> Entered | None:
         """The call that is over; those inside of it that raised are forgotten."""
@@ -221,7 +239,8 @@ class ModuleTimes:
                 (keys[0], word, keys[1], known.kind, keys[2], known.root, keys[3]) for word in DIRECTIONS
             )
         attributes = known.attributes[direction] + (one.elements,)
-        session.core.span(self._type, 0, known.name_id, one.began, ended, -1, 0, attributes)
+        cpu_ns = time.thread_time_ns() - one.cpu_began if one.cpu_began >= 0 else -1
+        session.core.span(self._type, 0, known.name_id, one.began, ended, cpu_ns, 0, attributes)
         if one.mark >= 0:
             told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
             since = session.core.now()
@@ -249,6 +268,7 @@ def time_modules(module: Any) -> None:
     global _times
     _times = ModuleTimes(module)
     session.when_started(_times.new_record)
+    session.when_stopping(_times.operators.write)
     steps.when_marked(_times.marked)
 
 
