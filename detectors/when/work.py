@@ -39,7 +39,7 @@ class ModuleWork:
     steps: FloatArray
     """How many were counted ``[ranks]``."""
     seconds: FloatArray
-    """Table: on a CPU, as far as that is known, and without waiting for other ranks."""
+    """Table: without waiting for other ranks; on a CPU, as far as that is known, or on a device, where there is one."""
     stalled_s: FloatArray
     """Table: neither on a CPU nor waiting for other ranks."""
     own_s: FloatArray
@@ -120,6 +120,7 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
     lasted = lasted_s(calls, timed, ppg.spans, waiting_in(timeline, waits))
     on_cpu = np.fmin(lasted, ppg.spans.cpu_s(calls.row[timed]))  # a wait that spins is on a CPU, too
     seconds, stalled_s = (_seconds(calls, timed, values, ppg) * per_step(steps) for values in (on_cpu, lasted - on_cpu))
+    _on_devices(seconds, stalled_s, ppg, calls.modules, chosen)
     call_s = np.minimum(counts.seconds, counts.cpu_s)[kept]
     module, way, rank = module_of[counts.module[kept]], way_of[counts.module[kept]], counts.rank[kept]
     kind, repeated = counts.kind[kept], counts.calls[kept].astype(np.float64)
@@ -170,6 +171,26 @@ def _seconds(calls: ModuleCalls, rows: IntArray, seconds: FloatArray, ppg: PPG) 
         outside = 1.0 - np.divide(during, end - start, out=np.zeros(len(rank)), where=end > start)
         result[module, _BACKWARD] += np.bincount(rank, outside * seconds[again], ranks)
     return result
+
+
+def _on_devices(
+    seconds: FloatArray, stalled_s: FloatArray, ppg: PPG, modules: list[Module], chosen: set[tuple[int, int]]
+) -> None:
+    """On ranks whose devices run what modules only launch, put the seconds there in the place of the host's."""
+    calls = module_calls(ppg.spans, on_device=True)
+    rows = np.flatnonzero(_in(calls.rank, calls.step, chosen))
+    if not len(rows):
+        return
+    number = {(one.root, one.name, one.kind): place for place, one in enumerate(modules)}
+    module = np.array([number.get((one.root, one.name, one.kind), -1) for one in calls.modules], np.int64)
+    rows = rows[module[calls.module[rows]] >= 0]
+    sums = np.zeros((len(modules), len(DIRECTIONS), ppg.timeline.ranks))
+    span, place = calls.row[rows], (module[calls.module[rows]], calls.direction[rows], calls.rank[rows])
+    np.add.at(sums, place, ppg.spans.end_s(span) - ppg.spans.start_s(span))
+    steps = np.bincount([rank for rank, _ in chosen], minlength=ppg.timeline.ranks).astype(np.float64)
+    there = np.unique(calls.rank[rows])
+    seconds[:, :, there] = (sums[:, : len(WAYS)] * per_step(steps))[:, :, there]
+    stalled_s[:, :, there] = 0.0
 
 
 def with_inside(table: FloatArray, modules: list[Module]) -> FloatArray:

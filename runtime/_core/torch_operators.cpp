@@ -131,6 +131,24 @@ void add_value(const c10::IValue &value, std::string *text)
     }
 }
 
+// Whether an operator on a tensor comes back as others: on what a wrapper (DTensor, functorch) has inside.
+bool is_wrapper(const c10::IValue &value)
+{
+    static constexpr c10::DispatchKeySet wrappers({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
+                                                   c10::DispatchKey::FuncTorchGradWrapper,
+                                                   c10::DispatchKey::Functionalize});
+    if (value.isTensor()) {
+        return value.toTensor().defined() && value.toTensor().key_set().has_any(wrappers);
+    }
+    if (value.isTensorList()) {
+        const auto tensors = value.toTensorVector();
+        return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor &tensor) {
+            return tensor.defined() && tensor.key_set().has_any(wrappers);
+        });
+    }
+    return false;
+}
+
 struct Under_way : public at::ObserverContext {
     std::string kind;
     int64_t began = 0, cpu_began = 0;
@@ -150,12 +168,16 @@ std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction &function)
     }
     auto one = std::make_unique<Under_way>();
     try {
+        const auto inputs = function.inputs();
+        if (std::any_of(inputs.begin(), inputs.end(), is_wrapper)) {
+            return nullptr;
+        }
         one->kind.reserve(96);
         one->kind = std::to_string(context);
         one->kind += '|';
         one->kind += function.name();
         one->kind += '|';
-        for (const c10::IValue &value : function.inputs()) {
+        for (const c10::IValue &value : inputs) {
             add_value(value, &one->kind);
             if (value.isTensor() && value.toTensor().defined()) {
                 one->given.push_back(value.toTensor().unsafeGetTensorImpl());
