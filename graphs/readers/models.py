@@ -45,6 +45,10 @@ class RecordedModels:
     operators: OperatorCounts = field(default_factory=OperatorCounts)
     """What modules ran on few steps."""
 
+    def files(self) -> set[str]:
+        """The files in which modules are defined."""
+        return {place.file for place in self.forwards.values() if place.file}
+
 
 def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) -> RecordedModels:
     """What the processes of a run told of models; what cannot be read is left out, for it only adds to the report.
