@@ -89,8 +89,8 @@ class ModuleTimes:
             timed, self._step = self._step, number
             if self._handles:
                 self.off()
-                self.spent_ns += self.operators.stop(timed)
                 self.chosen.cost(self.spent_ns, session.core.now() - self._began)
+                self.operators.stop(timed)
             if number in self.chosen and not _is_pipeline():
                 self.on()
                 if self.operators.wants(number, self.chosen.one_of):

@@ -85,7 +85,7 @@ def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     if len(rows) > len(shown):
         lines.append(f"  and {len(rows) - len(shown)} smaller: see the JSON report")
     if beside is not None:
-        lines += wrap("reached: of the time, what this machine would need at best (scalana calibrate)", width, "  ")
+        lines += wrap("reached: of its CPU time, what this machine would need at best (scalana calibrate)", width, "  ")
     return [paint(left, "bold") + paint(line + right, "dim"), paint(lines[0], "dim"), *lines[1:]]
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from scalana.calibration.measure import measure
 from scalana.graphs.readers.operators import OperatorCounts, read_operators
 from scalana.graphs.spans.operator_costs import flops_of
 from tests.runtime import jobs
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 from tests.tools import torch_kernels
 
 PROGRAM = """
@@ -104,3 +105,18 @@ def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: P
     (record,) = jobs.records(tmp_path)
     counts = read_operators({0: record.file})
     assert not len(counts) and counts.machines[0].threads == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, cache: Path) -> None:
+    program = PROGRAM.replace("net = Net()", "net = Net().cuda()").replace("16)\nfor", "16, device='cuda')\nfor")
+    recorded = jobs.python(program, tmp_path, extra={"SCALANA_CACHE": str(cache)})
+    assert recorded.returncode == 0, recorded.stderr
+    (record,) = jobs.records(tmp_path)
+    counts = read_operators({0: record.file})
+    assert counts.machines[0].device == torch.cuda.get_device_name()
+    assert by_module(counts)["head", "forward"] == 2 * 40 * 16 * 4
+    assert any(kind.is_on_device for kind in counts.kinds)
+    measured = measure(1, 1, ["float32", "bfloat16"], "cuda")
+    assert measured.setting.device == counts.machines[0].device and min(measured.ceilings.flops.values()) > 1e11
