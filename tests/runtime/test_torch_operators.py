@@ -11,9 +11,9 @@ from scalana.calibration.measure import measure
 from scalana.graphs.readers.operators import OperatorCounts, read_operators
 from scalana.graphs.spans.operator_costs import flops_of
 from tests.runtime import jobs
+from tests.tools import torch_kernels
 
 torch = pytest.importorskip("torch")
-from tests.tools import torch_kernels
 
 PROGRAM = """
 import torch
