@@ -27,7 +27,7 @@ def tell_work(findings: list[Finding], work: ModuleWork) -> None:
     ``evidence.module_work`` has FLOPs, bytes, operators and seconds of a step ``here`` and on ``others``, ``speed``
     (operations a second, or bytes where there are none, as a part of the others'), ``only_here`` (operators that the
     others don't run), and ``different``, as findings of devices have it: ``inputs``, ``number`` or ``time``; or
-    ``between``, where the time lies outside of operators.
+    ``between``, where the time lies outside of operators, and ``stalled``, where the module had no core, or slept.
     """
     number = {(one.name or one.root, one.kind): place for place, one in enumerate(work.modules)}
     for finding in findings:
@@ -38,7 +38,9 @@ def tell_work(findings: list[Finding], work: ModuleWork) -> None:
         counted = work.steps > 0
         here = np.isin(np.arange(len(counted)), finding.ranks) & counted
         if here.any() and (counted & ~here).any():
-            finding.evidence["module_work"] = _compared(work, module, way, here, counted & ~here)
+            told = finding.evidence["module_work"] = _compared(work, module, way, here, counted & ~here)
+            if told.get("different") == Reason.TIME.name.lower():
+                finding.advice = " ".join(filter(None, (finding.advice, Reason.TIME.value)))
 
 
 def _compared(work: ModuleWork, module: int, way: int, here: BoolArray, others: BoolArray) -> dict[str, object]:
@@ -47,7 +49,7 @@ def _compared(work: ModuleWork, module: int, way: int, here: BoolArray, others: 
         return float(values[here].mean()), float(np.median(values[others]))
 
     told: dict[str, object] = {}
-    values = {name: both(getattr(work, name)) for name in ("flops", "bytes", "operators", "seconds")}
+    values = {name: both(getattr(work, name)) for name in ("flops", "bytes", "operators", "seconds", "stalled_s")}
     values["between_s"] = both(work.seconds - work.operators_s)
     for name, (mine, theirs) in values.items():
         if np.isfinite(mine) and np.isfinite(theirs):
@@ -57,13 +59,16 @@ def _compared(work: ModuleWork, module: int, way: int, here: BoolArray, others: 
         told["only_here"] = only
     work_here, work_others = values["flops"] if values["flops"][1] > 0.0 else values["bytes"]
     seconds_here, seconds_others = values["seconds"]
-    longer_s = seconds_here - seconds_others
+    stalled_s = values["stalled_s"][0] - values["stalled_s"][1]
+    longer_s = seconds_here - seconds_others + stalled_s
     if min(work_others, seconds_here, seconds_others) <= 0.0 or longer_s <= 0.0:
         return told
     speed = (work_here / seconds_here) / (work_others / seconds_others)
     told["speed"] = speed
     between_s = values["between_s"][0] - values["between_s"][1]
-    if between_s >= _EXPLAINS * longer_s:
+    if stalled_s >= _EXPLAINS * longer_s:
+        told["different"] = "stalled"
+    elif between_s >= _EXPLAINS * longer_s:
         told["different"] = "between"
     elif values["operators"][0] >= LARGER * values["operators"][1]:
         told["different"] = Reason.NUMBER.name.lower()

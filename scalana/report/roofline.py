@@ -184,6 +184,9 @@ def compared(finding: Finding) -> str:
     if different == "between":
         between = (float(told[f"between_s_{side}"]) for side in ("here", "others"))
         text = "It is spent between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
+    elif different == "stalled":
+        stalled = (float(told[f"stalled_s_{side}"]) for side in ("here", "others"))
+        text = "It has no core there, or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
     elif different == Reason.TIME.name.lower():
         text = f"It computes what the others do ({amount}), {speed}"
     elif different == Reason.NUMBER.name.lower():

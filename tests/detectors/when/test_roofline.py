@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.when.compared import tell_work
 from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
 from scalana.detectors.when.work import ModuleWork, with_inside
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.readers.operators import operator_kind
 from scalana.graphs.spans.modules import Module
 from scalana.report.roofline import compared, gains, reached
@@ -23,7 +26,10 @@ MODULES = [Module("Net", "", "Net", -1), Module("Net", "big", "Big", 0), Module(
 
 
 def work(
-    rows: list[tuple[int, int, int, float, float]], taken_s: dict[int, float], ranks: int = 1, steps: int = 1
+    rows: list[tuple[int, int, int, float, float]],
+    taken_s: Mapping[int, float | FloatArray],
+    ranks: int = 1,
+    steps: int = 1,
 ) -> ModuleWork:
     """Of rows of module, rank, kind, calls and seconds; all forward. Seconds of modules are the same on all ranks, or
     by rank."""
@@ -98,10 +104,17 @@ def test_why_a_module_is_late_on_a_rank(
 ) -> None:
     rows = [(2, 0, 0, 1, 0.010), *((2, 1, *row) for row in here)]
     late = finding()
-    tell_work([late], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))  # type: ignore[dict-item]
+    tell_work([late], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
     told = late.evidence["module_work"]
     assert isinstance(told, dict) and told["different"] == different
     assert says in compared(late)
+
+
+def test_a_module_that_has_no_core_is_told_so() -> None:
+    late, made = finding(), work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
+    made.stalled_s[2, 0, 1] = 0.050
+    tell_work([late], made)
+    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in compared(late)
 
 
 def test_without_a_machine_there_is_no_ceiling() -> None:
