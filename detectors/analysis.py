@@ -10,8 +10,10 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
 from scalana.detectors.when.modules import ModuleTimes
 from scalana.detectors.when.regions import RegionTime
+from scalana.detectors.when.roofline import Roofline
 from scalana.detectors.when.slow import SlowStep
 from scalana.detectors.when.steady import Steady
+from scalana.detectors.when.work import ModuleWork
 from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
 
@@ -38,5 +40,9 @@ class Analysis:
     """Empty where the user named none."""
     modules: ModuleTimes | None = None
     """None where no modules were timed."""
+    work: ModuleWork | None = None
+    """None where no operators were counted."""
+    roofline: Roofline | None = None
+    """The same beside what the machine can do; None where that was not measured."""
     window: tuple[int, int] | None = None
     """First and last step where the analysis is of these alone; :attr:`steps` are only these then."""

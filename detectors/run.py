@@ -13,12 +13,14 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
+from scalana.detectors.when.compared import tell_work
 from scalana.detectors.when.marks import steps_of
 from scalana.detectors.when.modules import module_times, tell_modules
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
 from scalana.detectors.when.told import tell_loading, tell_regions, tell_steps
+from scalana.detectors.when.work import module_work
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -71,6 +73,9 @@ def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
     analysis.modules = module_times(ppg, waits, steady)
     if analysis.modules is not None:
         tell_modules(analysis.findings, analysis.modules, ppg)
+        analysis.work = module_work(ppg, waits, steady)
+        if analysis.work is not None:
+            tell_work(analysis.findings, analysis.work)
     if steps is not None:
         analysis.steps = steps
         analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))

@@ -199,7 +199,7 @@ def build_ppg(
     done("placing call paths")
     no_cpu = without_cpu(data)
     assume_running(data.samples)
-    models = read_models(folder)
+    models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
     psg, places, placer = place_paths(data, front_end, models.files())
     done("matching communication")
     shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])

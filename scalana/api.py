@@ -163,6 +163,7 @@ def analyze(
         ]
         analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
         _add_models(analysis)
+        _add_ceilings(analysis)
         return Report(analysis)
 
 
@@ -199,6 +200,15 @@ def _add_models(analysis: Analysis) -> None:
             operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
         if operators and finding.where.get("direction") == "forward":
             finding.where["operator"] = operators
+
+
+def _add_ceilings(analysis: Analysis) -> None:
+    """Put the work of modules beside what the machine can do, where that was measured."""
+    from scalana.calibration.ceilings import ceilings_of
+    from scalana.detectors.when.roofline import roofline
+
+    if analysis.work is not None:
+        analysis.roofline = roofline(analysis.work, ceilings_of(analysis.ppg, os.environ))
 
 
 @contextmanager

@@ -11,12 +11,13 @@ import numpy as np
 
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
-from scalana.detectors.device.more_work import Reason, difference
+from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
+from scalana.detectors.when.reasons import Reason
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,22 +10,12 @@ import numpy as np
 
 from scalana.detectors.device.backtrack import Cause
 from scalana.detectors.device.lanes import Devices
+from scalana.detectors.when.reasons import Reason
 
 _MORE = 1.02
 """Factor from which a device has more kernels than others."""
 _MOST = 0.5
 """Part of what is lost that one reason must be behind to be told."""
-
-
-class Reason(enum.Enum):
-    """What is different on the device, with what to do about it."""
-
-    INPUTS = "What it is given is not what others are: balance lengths, tokens or batches over the ranks."
-    NUMBER = "It is given more to do than others: balance what it is given, or how often it runs."
-    TIME = (
-        "It does as much as others, and takes longer: look at its clock, temperature and power limit, at what else "
-        "runs on it, and at kernels whose time depends on the values."
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,10 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
         return None
     if (chosen & (calls.step >= first)).any():
         chosen &= calls.step >= first
-    row, module, direction, rank = (column[chosen] for column in (calls.row, calls.module, calls.direction, calls.rank))
-    start, end = spans.start_s(row), spans.end_s(row)
-    seconds = end - start - _waiting(timeline, waits).inside_s(rank, start, end)
+    rows = np.flatnonzero(chosen)
+    module, rank = calls.module[chosen], calls.rank[chosen]
     steps = np.unique(calls.step[chosen])
-    shape = len(calls.modules), len(DIRECTIONS), timeline.ranks
-    sums, times = np.zeros(shape), np.zeros(shape)
-    np.add.at(sums, (module, direction, rank), seconds)
-    np.add.at(times, (module, direction, rank), 1.0)
+    sums, times = summed_calls(calls, rows, lasted_s(calls, rows, spans, waiting_in(timeline, waits)), timeline.ranks)
     absent = ~np.isin(np.arange(timeline.ranks), rank)
     for table in (sums, times):
         table /= len(steps)
@@ -100,7 +96,22 @@ def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArra
     return np.asarray(inside & np.isin(calls.step, common))
 
 
-def _waiting(timeline: Timeline, waits: WaitStates) -> Periods:
+def lasted_s(calls: ModuleCalls, rows: IntArray, spans: Spans, waiting: Periods) -> FloatArray:
+    """Seconds of some calls without the periods of waiting ``[rows]``."""
+    start, end = spans.start_s(calls.row[rows]), spans.end_s(calls.row[rows])
+    return np.asarray(end - start - waiting.inside_s(calls.rank[rows], start, end))
+
+
+def summed_calls(calls: ModuleCalls, rows: IntArray, seconds: FloatArray, ranks: int) -> tuple[FloatArray, FloatArray]:
+    """Seconds of some calls, and how many there are ``[modules, directions, ranks]``."""
+    place = calls.module[rows], calls.direction[rows], calls.rank[rows]
+    sums, times = np.zeros((2, len(calls.modules), len(DIRECTIONS), ranks))
+    np.add.at(sums, place, seconds)
+    np.add.at(times, place, 1.0)
+    return sums, times
+
+
+def waiting_in(timeline: Timeline, waits: WaitStates) -> Periods:
     """When ranks waited for others."""
     rows = np.flatnonzero(waits.wait_s > 0.0)
     rank = timeline.locations.rank[timeline.calls.location[rows]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scalana.graphs.readers.operators import OperatorCounts, read_operators
 from scalana.graphs.structure.psg import Place
 from scalana.runtime.record import layout
 
@@ -40,15 +42,20 @@ class RecordedModels:
     name of the place is the qualified name of the class."""
     graphs: list[tuple[Node, ...]] = field(default_factory=list)
     """Compiled graphs, in the order in which they were compiled."""
+    operators: OperatorCounts = field(default_factory=OperatorCounts)
+    """What modules ran on few steps."""
 
     def files(self) -> set[str]:
         """The files in which modules are defined."""
         return {place.file for place in self.forwards.values() if place.file}
 
 
-def read_models(folder: RunFolder) -> RecordedModels:
-    """What the processes of a run told of models; what cannot be read is left out, for it only adds to the report."""
-    found = RecordedModels()
+def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) -> RecordedModels:
+    """What the processes of a run told of models; what cannot be read is left out, for it only adds to the report.
+
+    ``ranks`` are the files of the records of ranks.
+    """
+    found = RecordedModels(operators=read_operators(ranks))
     known: dict[tuple[Node, ...], None] = {}
     for file in folder.record_files():
         try:

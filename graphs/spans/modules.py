@@ -59,10 +59,11 @@ class ModuleCalls:
         return len(self.row)
 
 
-def module_calls(spans: Spans) -> ModuleCalls:
-    """The timed calls of the modules of a run; none where modules were not timed."""
+def module_calls(spans: Spans, on_device: bool = False) -> ModuleCalls:
+    """The timed calls of the modules of a run; none where modules were not timed. ``on_device``: what they left to do
+    on devices, from its begin to its end."""
     rows = spans.rows("module")
-    rows = rows[~spans.device_lanes()[spans.table.lane[rows]]]  # these are what a call left to do on a device
+    rows = rows[spans.device_lanes()[spans.table.lane[rows]] == on_device]
     told = spans.texts("direction")[rows]
     direction = np.full(len(rows), -1, np.int64)
     for code, word in enumerate(DIRECTIONS):

@@ -6,6 +6,7 @@
     DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
+    DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Folder = str | os.PathLike[str]
 
-RECORDS, RECORD, NOTE, MODELS = "records", ".rec", ".note", ".models.json"
+RECORDS, RECORD, NOTE, MODELS, OPERATORS = "records", ".rec", ".note", ".models.json", ".operators.json"
 RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES"
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 DEFAULT_RATE_HZ = 200.0
@@ -77,6 +78,11 @@ def note_file(folder: Folder, host: str, pid: int) -> str:
 def models_file(record: Folder) -> str:
     """Where it stands which modules the process of a record called."""
     return os.fspath(record).removesuffix(RECORD) + MODELS
+
+
+def operators_file(record: Folder) -> str:
+    """Where it stands which operators the modules of that process ran."""
+    return os.fspath(record).removesuffix(RECORD) + OPERATORS
 
 
 def record_files(folder: Folder) -> list[str]:

@@ -8,6 +8,7 @@ nor around it (which may have made that input, or stand in another branch), and 
 
 from __future__ import annotations
 
+import time
 from _thread import get_ident
 
 TYPE_CHECKING = False
@@ -24,12 +25,15 @@ MOST_OUTPUTS = 4
 class Pass:
     """One call of a module, as its backward sees it."""
 
-    __slots__ = ("began", "elements", "known", "mark", "watch")
+    __slots__ = ("began", "cpu_began", "elements", "known", "mark", "thread", "watch")
 
     def __init__(self, watch: Backward, known: Known, elements: int) -> None:
         self.watch, self.known, self.elements = watch, known, elements
         self.began = 0
         """ns; 0 while it has not begun, or is over."""
+        self.cpu_began = -1
+        """By the CPU clock of its thread, where operators are counted, and it ends in that thread."""
+        self.thread = 0
         self.mark = -1
         """On the device, when it began."""
 
@@ -66,6 +70,8 @@ class Backward:
         """By the number of the backward, and by thread: each device has one."""
         self.pool: Any = None
         """Marks on the device, where there is one."""
+        self.operators: Any = None
+        """Counts the operators of modules, :class:`.operators.Operators`."""
         self._made: set[int] = set()
         """Numbers of the nodes that made outputs of modules."""
 
@@ -112,6 +118,9 @@ class Backward:
             one.began = now
             one.mark = self.pool.mark() if self.pool is not None else -1
             there.append(one)
+            if self.operators is not None and self.operators.is_on:
+                self.operators.enter(one, one.known, "backward")
+                one.cpu_began, one.thread = time.thread_time_ns(), task[1]
         except Exception as failure:
             self._failed(failure)
 
@@ -138,6 +147,10 @@ class Backward:
             self._failed(failure)
 
     def _done(self, one: Pass, now: int) -> None:
+        if self.operators is not None and self.operators.is_on:
+            self.operators.leave(one)
+        if one.thread != get_ident():
+            one.cpu_began = -1
         self._write(one, now)
         one.began = 0
 

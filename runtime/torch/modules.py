@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from _thread import get_ident
 
 from scalana.runtime import session, steps
@@ -16,6 +17,7 @@ from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
 from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_of
 from scalana.runtime.torch.module_tree import Known, Tree
+from scalana.runtime.torch.operators import Operators
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +33,13 @@ CALL_NS, PASS_NS = 6000, 16000
 class Entered:
     """A call of a module that is under way."""
 
-    __slots__ = ("began", "elements", "known", "mark", "module", "node")
+    __slots__ = ("began", "cpu_began", "elements", "known", "mark", "module", "node")
 
     def __init__(self, module: Any, known: Known, node: Any, elements: int) -> None:
         self.module, self.known, self.node, self.elements = module, known, node, elements
         self.began = 0
+        self.cpu_began = -1
+        """By the CPU clock of its thread, where operators are counted."""
         self.mark = -1
         """On the device, when it began."""
 
@@ -58,6 +62,7 @@ class ModuleTimes:
         self._backward: Any = None
         self._pool: Any = None
         """Marks on the device, where there is one."""
+        self.operators = Operators()
         self._tensor: Any = None
         self._is_compiling: Any = None
         self._compiled_autograd: Any = None
@@ -71,6 +76,7 @@ class ModuleTimes:
     def new_record(self) -> None:
         """Another recording began, perhaps in a forked child."""
         self.off()
+        self.operators.new_record()
         self._tree.new_record()
         self._step = -1
         self._keys = ()
@@ -82,12 +88,15 @@ class ModuleTimes:
         if number == self._step or self._broken:
             return
         try:
-            self._step = number
+            timed, self._step = self._step, number
             if self._handles:
                 self.off()
                 self.chosen.cost(self.spent_ns, session.core.now() - self._began)
+                self.operators.stop(timed)
             if number in self.chosen and not _is_pipeline():
                 self.on()
+                if self.operators.wants(number, self.chosen.one_of):
+                    self.operators.start()
         except Exception as failure:
             self.failed(failure)
 
@@ -101,6 +110,7 @@ class ModuleTimes:
             self._type = core.span_types.index("module")
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
         self._backward = self._backward or Backward(self._torch, core.now, self._passed, self.failed)
+        self._backward.operators = self.operators
         self._backward.forget()
         self._pool = self._backward.pool = marks.pool()
         self._calls.clear()
@@ -127,6 +137,7 @@ class ModuleTimes:
     def failed(self, failure: BaseException) -> None:
         """Say what went wrong, and leave modules alone for good."""
         self._broken = True
+        self.operators.stop()
         session.note(f"torch: modules are not timed any more: {type(failure).__name__}: {failure}")
         self.off()
 
@@ -175,6 +186,9 @@ class ModuleTimes:
             calls.append(entered)
             if self._pool is not None:
                 entered.mark = self._pool.mark()
+            if self.operators.is_on:
+                self.operators.enter(entered, known, DIRECTIONS[self._direction()])
+                entered.cpu_began = time.thread_time_ns()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)
@@ -190,10 +204,11 @@ class ModuleTimes:
             if entered is None:  # it was no plain call
                 return
             torch = self._torch
-            direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
+            if self.operators.is_on:
+                self.operators.leave(entered)
             if entered.elements < 0 and not args and len(rest) > 1:
                 entered.elements = self._elements(rest[0].values())
-            self._write(entered, direction, now)
+            self._write(entered, self._direction(), now)
             if torch.is_grad_enabled() and not self._compiles_backward():
                 node, output = entered.node, rest[-1]
                 by_name = rest[0] if node is None and len(rest) > 1 else None
@@ -223,6 +238,9 @@ class ModuleTimes:
             count: int = first.numel()
             return count
 
+    def _direction(self) -> int:
+        return FORWARD if self._torch._C._current_graph_task_id() < 0 else RECOMPUTE
+
     def _left(self, module: Any) -> Entered | None:
         """The call that is over; those inside of it that raised are forgotten."""
         calls = self._calls.get(get_ident(), [])
@@ -250,7 +268,8 @@ class ModuleTimes:
                 (keys[0], word, keys[1], known.kind, keys[2], known.root, keys[3]) for word in DIRECTIONS
             )
         attributes = known.attributes[direction] + (one.elements,)
-        session.core.span(self._type, 0, known.name_id, one.began, ended, -1, 0, attributes)
+        cpu_ns = time.thread_time_ns() - one.cpu_began if one.cpu_began >= 0 else -1
+        session.core.span(self._type, 0, known.name_id, one.began, ended, cpu_ns, 0, attributes)
         if one.mark >= 0:
             told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
             since = session.core.now()
@@ -272,6 +291,7 @@ def time_modules(module: Any) -> None:
     global _times
     _times = ModuleTimes(module)
     session.when_started(_times.new_record)
+    session.when_stopping(_times.operators.write)
     steps.when_marked(_times.marked)
 
 

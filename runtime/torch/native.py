@@ -1,6 +1,6 @@
-"""Kernels in C++ in front of torch's communication operators, where they have been compiled for the torch at hand.
+"""What is compiled for the torch at hand: kernels in front of its communication operators, and a counter of operators.
 
-They record calls without the interpreter, and so at a fraction of the cost of the kernels in Python
+The kernels record calls without the interpreter, and so at a fraction of the cost of the kernels in Python
 (:mod:`scalana.runtime.torch.comm`), which are left with what those pass on. What is recorded is the same. A process
 that would have liked to have them says so in a file beside where they would be, and
 :mod:`scalana.runtime.torch.build` compiles what is wanted.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SOURCES = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_core", name)
-    for name in ("torch_kernels.cpp", "torch_api.h")
+    for name in ("torch_kernels.cpp", "torch_operators.cpp", "torch_api.h")
 )
 SWITCH = "SCALANA_TORCH_KERNELS"
 """Variable that forbids them with ``0``."""
@@ -56,19 +56,43 @@ def library_path(folder: str, torch_folder: str, version: str, abi: int) -> str:
     return os.path.join(folder, f"{version}-{mark:08x}.so")
 
 
+def wanted_library(torch: Any) -> str:
+    """File of what is compiled for this torch; asked for, and "" as long as there is none."""
+    torch_folder = os.path.dirname(torch.__file__)
+    folder = user_cache.folder_of(user_cache.TORCH, os.environ)
+    path = library_path(folder, torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
+    if os.path.exists(path):
+        return path
+    user_cache.want(path, torch_folder)
+    return ""
+
+
+def operators_library(torch: Any) -> Any:
+    """What counts operators (torch_operators.cpp), None while it is not compiled, or is forbidden."""
+    if os.environ.get(SWITCH) == "0":
+        return None
+    try:
+        path = wanted_library(torch)
+        # Its calls take less than it would to let another thread have the interpreter meanwhile.
+        library = ctypes.PyDLL(path) if path else None
+        if library is not None:
+            library.scalana_operators_take.restype = ctypes.c_void_p
+            library.scalana_operators_free.argtypes = [ctypes.c_void_p]
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
 def attach(torch: Any, core: Any, c10d: Any, operators: Sequence[Operator]) -> bool:
     """Have these operators recorded by kernels in C++ from now on, if there are any."""
     if os.environ.get(SWITCH) == "0" or not core.supported() or not operators:
         return False
-    torch_folder = os.path.dirname(torch.__file__)
-    folder = user_cache.folder_of(user_cache.TORCH, os.environ)
-    path = library_path(folder, torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
-    if not os.path.exists(path):
-        user_cache.want(path, torch_folder)
-        return False
+    path = wanted_library(torch)
     try:
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path) if path else None
     except OSError:
+        library = None
+    if library is None:
         return False
     functions = [_innermost(getattr(c10d, name, None)) for name in ("send", "recv")]
     codes = tuple(function.__code__ for function in functions if hasattr(function, "__code__"))

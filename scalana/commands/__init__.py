@@ -36,6 +36,7 @@ COMMANDS = {
     "scaling": "ScalingCommand",
     "diff": "DiffCommand",
     "psg": "PsgCommand",
+    "calibrate": "CalibrateCommand",
     "import": "ImportCommand",
     "rl": "RlCommand",
     "pipeline": "PipelineCommand",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import modules, names
+from scalana.report import modules, names, roofline
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
@@ -35,6 +35,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     for sentence in (
         claim(finding, run.ranks, run.names),
         modules.inside(finding),
+        roofline.compared(finding),
         when(finding),
         loading(finding),
         cost(finding, run),

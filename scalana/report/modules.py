@@ -10,8 +10,8 @@ import numpy as np
 
 from scalana.detectors.when.modules import LARGER, ModuleTimes
 from scalana.graphs.spans.modules import DIRECTIONS
-from scalana.report import names
-from scalana.report.paint import Paint, clip, rule
+from scalana.report import names, roofline
+from scalana.report.paint import Paint, clip, rule, wrap
 from scalana.report.values import plain
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Row:
     depth: int
     seconds: FloatArray
     """Of a step ``[directions, ranks]``."""
+    members: list[int]
+    """Their numbers."""
 
 
 def rows_of(times: ModuleTimes) -> list[Row]:
@@ -47,7 +49,7 @@ def rows_of(times: ModuleTimes) -> list[Row]:
         depth.append(depth[module.parent] + 1 if module.parent >= 0 else 0)
         members.setdefault((module.root, module.position, module.kind), []).append(number)
     return [
-        Row(name, kind, len(own), depth[own[0]], times.seconds[own][:, :, ranks].sum(axis=0))
+        Row(name, kind, len(own), depth[own[0]], times.seconds[own][:, :, ranks].sum(axis=0), own)
         for (_, name, kind), own in members.items()
     ]
 
@@ -64,21 +66,31 @@ def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     shown = [row for row in worth if any(row is one for one in kept)]
     count = len(times.steps)
     left, line, right = rule("Modules", f"ms of a step, mean of {count} timed step{'s' * (count > 1)}", width)
-    lines = [f"  {'least':>7} {'median':>7} {'most':>7} {'forward':>8} {'backward':>8}  module"]
+    beside = analysis.roofline
+    reached = f" {'reached':>8}" if beside is not None else ""
+    lines = [f"  {'least':>7} {'median':>7} {'most':>7} {'forward':>8} {'backward':>8}{reached}  module"]
     for row in shown:
         all_s = row.seconds.sum(axis=0)
         cells = " ".join(
             f"{names.amount(1e3 * float(value)):>7}" for value in (all_s.min(), np.median(all_s), all_s.max())
         )
         ways = " ".join(f"{_way(row, way):>8}" for way in DIRECTIONS[:2])
+        if beside is not None:
+            ways += f" {_reached(roofline.reached(beside, row.members)):>8}"
         several = f"{row.count} x " if row.count > 1 else ""
         name = "  " * row.depth + row.name
-        room = max(width - 46, 8)
+        room = max(width - 46 - len(reached), 8)
         what = clip(f"  {several}{row.kind}", max(room - len(name), 0))
         lines.append(f"  {cells} {ways}  " + paint(clip(name, room), "cyan") + what)
     if len(rows) > len(shown):
         lines.append(f"  and {len(rows) - len(shown)} smaller: see the JSON report")
+    if beside is not None:
+        lines += wrap("reached: of its CPU time, what this machine would need at best (scalana calibrate)", width, "  ")
     return [paint(left, "bold") + paint(line + right, "dim"), paint(lines[0], "dim"), *lines[1:]]
+
+
+def _reached(part: float) -> str:
+    return names.percent(min(part, 1.0)) if part == part else "·"
 
 
 def _way(row: Row, way: str) -> str:
@@ -125,10 +137,22 @@ def document(analysis: Analysis) -> dict[str, Any] | None:
                 for place, way in enumerate(DIRECTIONS)
                 if times.calls[number, place, ranks].any()
             },
+            **_work(analysis, number),
         }
         for number, module in enumerate(times.modules)
     ]
-    return {"steps": [int(step) for step in times.steps], "ranks": [int(rank) for rank in ranks], "modules": modules}
+    told = {"steps": [int(step) for step in times.steps], "ranks": [int(rank) for rank in ranks], "modules": modules}
+    if analysis.roofline is not None:
+        told["ceilings"] = roofline.ceilings_document(analysis.roofline)
+    return told
+
+
+def _work(analysis: Analysis, module: int) -> dict[str, Any]:
+    """What a module computes, if that was counted; modules have the same numbers there."""
+    if analysis.work is None:
+        return {}
+    found = roofline.work_document(analysis.work, analysis.roofline, module)
+    return {"work": found} if found else {}
 
 
 def _spread(seconds: FloatArray) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What timing the modules of a model takes: us for a call in a timed step, and part of the time of all steps.
+"""What timing the modules of a model takes: us for a call in a timed step, and part of the time of all steps; and what
+a step takes whose operators are counted as well.
 
     python tests/benchmarks/module_cost.py
 
@@ -26,6 +27,8 @@ from tests.benchmarks.ratios import interval  # noqa: E402
 LAYERS = 200
 ROUNDS = 40
 PAIRS = 150
+COUNTED = 50
+"""Pairs, the second of which has its operators counted."""
 
 
 def in_turns(times: ModuleTimes, run: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -77,17 +80,20 @@ def transformer() -> Callable[[], None]:
     return step
 
 
-def training(times: ModuleTimes) -> tuple[list[float], float, int]:
+def training(times: ModuleTimes, count: bool = False) -> tuple[list[float], float, int]:
     """How many times as much CPU time a timed step takes as the one before, ms of a step, and one of how many is
-    timed by default."""
+    timed by default. ``count`` its operators as well."""
     step = transformer()
     seconds: list[list[float]] = [[], []]
-    for number in range(2 * PAIRS + 4):
+    for number in range(2 * (COUNTED if count else PAIRS) + 4):
         start = time.process_time_ns()
         if number % 2:
             times.on()
+            if count:
+                times.operators.start()
         step()
         times.off()
+        times.operators.stop()
         seconds[number % 2].append((time.process_time_ns() - start) * 1e-9)
     times.chosen.cost(times.spent_ns, round(1e9 * statistics.median(seconds[1])))
     ratios = [with_it / without for without, with_it in zip(*seconds, strict=True)][2:]
@@ -104,11 +110,17 @@ def main() -> None:
         for name, cost in calls(times).items():
             print(f"a call in a timed step, {name}: {cost:.1f} us")
         ratios, step_ms, one_of = training(times)
+        counted, _, _ = training(times, count=True)
         session.core = None
         _core.stop(0)
     middle, (low, high, confidence) = statistics.median(ratios), interval(ratios)
     print(f"a timed step of {step_ms:.1f} ms, {len(ratios)} pairs: CPU time x {middle:.4f}")
     print(f"  [{low:.4f}, {high:.4f}], confidence {confidence:.2f}")
+    if times.operators._library is None:
+        print("operators are not counted: `scalana calibrate` compiles what does")
+    else:
+        least, most, _ = interval(counted)
+        print(f"a counted step: CPU time x {statistics.median(counted):.4f}  [{least:.4f}, {most:.4f}]")
     print(f"all steps, one of {one_of} timed: x {1 + (middle - 1) / one_of:.5f}, at most {1 + (high - 1) / one_of:.5f}")
 
 

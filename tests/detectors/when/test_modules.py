@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.run import analyze
+from scalana.detectors.when.roofline import Ceilings, roofline
 from scalana.report import document, text
 from scalana.runtime.chosen_steps import Chosen, is_chosen
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import SPAN_TYPE
 from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
 
+ROOT = Path(__file__).resolve().parents[3]
 STEPS = 20
 TORCH = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
 NET = [(FILE, "<module>", 40), TORCH]
@@ -54,6 +59,20 @@ def step(rank: Rank, number: int, slow: bool, elements: int) -> None:
         span(rank, "", "Net", BACKWARD, begin, number, direction="backward")
 
 
+def count(rank: Rank, slow: bool) -> None:
+    """One product of 2 GFLOP in each expert, as it would be counted on two steps."""
+    content = {
+        "machine": {"cpu": "A", "cores": 4, "threads": 1, "torch": "2", "device": ""},
+        "modules": [["Net", f"layers.{layer}.expert", "Expert", "forward"] for layer in range(2)],
+        "kinds": [["aten::mm", "Float[1000,1000,];Float[1000,1000,];>Float[1000,1000,];"]],
+        "steps": [2, 3],
+        "rows": [
+            [row, layer, 0, 1, *([(38 if slow and layer else 9) * MS] * 2)] for row in range(2) for layer in range(2)
+        ],
+    }
+    Path(layout.operators_file(rank.file)).write_text(json.dumps(content))
+
+
 def run(folder: Path, slow_rank: int = 1, elements: int = 64) -> Analysis:
     ranks = make_ranks(folder, 3)
     for number in range(STEPS):
@@ -70,6 +89,7 @@ def run(folder: Path, slow_rank: int = 1, elements: int = 64) -> Analysis:
             rank.call("allreduce", until, where="sum", seq=number + 1)
     for rank in ranks:
         rank.end()
+        count(rank, rank.rank == slow_rank)
     return analyze(build(folder, command=["train"]))
 
 
@@ -101,6 +121,27 @@ def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
     assert expert["forward_s"]["most"] == pytest.approx(0.040) and "backward_s" not in expert
     report = text.render(analysis, width=200)
     assert "layers.*.expert  2 x Expert" in report and "for an input of the same size" in report
+
+
+def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(tmp_path: Path) -> None:
+    analysis = run(tmp_path)
+    told = analysis.findings[0].evidence["module_work"]
+    assert isinstance(told, dict) and told["different"] == "time"
+    assert told["flops_here"] == told["flops_others"] == 2e9 and told["speed"] == pytest.approx(0.25)
+    assert "computes what the others do (2 GFLOP a step), at 0.25 of the others' speed" in text.render(analysis)
+    assert analysis.work is not None
+    ceilings = Ceilings({"float32": 400e9}, ((1 << 26, 100e9),))
+    analysis.roofline = roofline(analysis.work, dict.fromkeys(range(3), ceilings))
+    whole = document.document(analysis)
+    jsonschema.validate(whole, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+    by_name = {module["name"]: module.get("work", {}) for module in whole["modules"]["modules"]}
+    expert, net = by_name["layers.0.expert"]["forward"], by_name[""]["forward"]
+    assert expert["flops"] == 2e9 and net["flops"] == 4e9 and expert["bound"] == "compute"
+    assert expert["seconds"] == pytest.approx(0.010) and expert["between_operators_s"] == pytest.approx(0.001)
+    assert expert["least_s"] == pytest.approx(0.005) and expert["own_gain_s"] == pytest.approx(0.005)
+    assert net["reached"] == pytest.approx(1 / 3, rel=1e-4)
+    report = text.render(analysis, width=200)
+    assert "Below what this machine can do" in report and "in layers.* (2 x Layer), mostly between operators" in report
 
 
 def test_without_a_slow_rank_there_is_no_module_to_name(tmp_path: Path) -> None:

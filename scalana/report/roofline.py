@@ -1,0 +1,254 @@
+"""Modules beside what the machine can do, as reports tell of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalana.detectors.when.reasons import Reason
+from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, Roofline
+from scalana.detectors.when.work import WAYS, ModuleWork
+from scalana.graphs.spans.operator_costs import flops_of
+from scalana.report import names
+from scalana.report.paint import Paint, rule, wrap
+from scalana.report.values import plain
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding
+    from scalana.graphs.readers.operators import OperatorKind
+
+MOST_PLACES = 4
+"""Modules that are told with what they could gain; the JSON report has all."""
+_LEAST_SHARE = 0.02
+"""Of the time of the whole model: gains below are left out."""
+_STALLED = 0.1
+"""Part of the time of a model that it is off the CPU, from which that is said."""
+_MOST = 0.5
+"""Part of a gain that one operator must hold to be the only one named."""
+_WORDS = {
+    COMPUTE: "compute-bound",
+    MEMORY: "memory-bound",
+    OVERHEAD: "mostly overhead: code between operators, tiny ones",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What the modules at one place of a model could gain themselves."""
+
+    name: str
+    kind: str
+    members: list[int]
+    taken_s: float
+    """Of a step, outside of the modules inside, on the median rank."""
+    gain_s: float
+    bound: str
+
+
+def reached(line: Roofline, members: list[int]) -> float:
+    """The part of the time of some modules that the least time is, both ways, on the median rank; NaN if unknown."""
+    least, taken = (table[members].sum(axis=(0, 1)) for table in (line.least_s, line.work.seconds))
+    parts = np.divide(least, taken, out=np.full(len(taken), np.nan), where=taken > 0)
+    return float(np.median(parts[~np.isnan(parts)])) if not np.isnan(parts).all() else float("nan")
+
+
+def gains(line: Roofline) -> list[Gain]:
+    """The places of a model by what could be gained there, most first."""
+    work = line.work
+    members: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number, module in enumerate(work.modules):
+        members[module.root, module.position, module.kind].append(number)
+    found = []
+    for (_, name, kind), own in members.items():
+        gain, taken = (_median(table[own].sum(axis=(0, 1))) for table in (line.own_gain_s, work.own_s))
+        whole = np.nansum(line.parts_s[:, own], axis=(1, 2, 3))
+        bound = (COMPUTE, MEMORY, OVERHEAD)[int(np.argmax(whole))] if whole.any() else ""
+        if gain > 0.0:
+            found.append(Gain(name, kind, own, taken, gain, bound))
+    return sorted(found, key=lambda one: -one.gain_s)
+
+
+def _median(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else 0.0
+
+
+def block(analysis: Analysis, width: int, paint: Paint) -> list[str]:
+    """Where modules stay furthest below what the machine can do; a hint where that was not measured."""
+    line = analysis.roofline
+    if line is None:
+        return _hint(analysis, width)
+    tops = [number for number, module in enumerate(line.work.modules) if module.parent < 0]
+    whole_s = _median(line.work.seconds[tops].sum(axis=(0, 1)))
+    shown = [one for one in gains(line) if one.gain_s >= _LEAST_SHARE * whole_s][:MOST_PLACES]
+    if not shown:
+        return []
+    count = int(line.work.steps.max())
+    right = f"ms of CPU time in a step, {count} counted step{'s' * (count > 1)}"
+    left, middle, right = rule("Below what this machine can do", right, width)
+    lines = [paint(left, "bold") + paint(middle + right, "dim")]
+    for one in shown:
+        several = f" ({len(one.members)} x {one.kind})" if len(one.members) > 1 else f" ({one.kind})"
+        text = (
+            f"{names.amount(1e3 * one.gain_s)} of {names.amount(1e3 * one.taken_s)} in {one.name}{several}, "
+            f"{_WORDS.get(one.bound, '')}{_most(line, one)}"
+        )
+        lines += wrap(text, width, "      ", "  ")
+    stalled_s = _median(line.work.stalled_s[tops].sum(axis=(0, 1)))
+    if stalled_s >= _STALLED * (whole_s + stalled_s):
+        text = f"without {names.amount(1e3 * stalled_s)} in which the model had no core, or slept"
+        lines += wrap(text, width, "  ")
+    return lines
+
+
+def _hint(analysis: Analysis, width: int) -> list[str]:
+    operators = analysis.ppg.models.operators
+    if not operators.machines or analysis.modules is None:
+        return []
+    if not len(operators):
+        text = (
+            "Operators were not counted, as what counts them was not compiled yet: record again after "
+            "`scalana calibrate` to see how near modules come to what the machine can do."
+        )
+    else:
+        text = (
+            "How near modules come to what the machine can do is not known: `scalana calibrate` with this folder "
+            "measures that, in some seconds, on the machine that ran it."
+        )
+    return wrap(text, width, "  ")
+
+
+def _most(line: Roofline, one: Gain) -> str:
+    """The operators that hold most of a gain, or that it lies between operators."""
+    costs = _operators(line, one.members)
+    between_s = one.taken_s - sum(taken for taken, _, _ in costs.values())
+    if between_s >= _MOST * one.gain_s:
+        return f"; {names.amount(1e3 * between_s)} between operators"
+    told = []
+    left_s = one.gain_s
+    for kind, (taken, least, calls) in sorted(costs.items(), key=lambda item: item[1][1] - item[1][0])[:2]:
+        told.append(
+            f"{names.amount(1e3 * taken)} in {operator_text(kind)}{f' x {calls:.0f}' if round(calls) > 1 else ''}, "
+            f"which could take {names.amount(1e3 * least)}"
+        )
+        left_s -= taken - least
+        if left_s <= _MOST * one.gain_s:
+            break
+    return f"; {'; '.join(told)}" if told else ""
+
+
+def _operators(line: Roofline, members: list[int]) -> dict[OperatorKind, tuple[float, float, float]]:
+    """Seconds, least seconds and calls of a step, by kind, of what modules run themselves, on a median rank."""
+    work = line.work
+    total = np.nansum(work.own_s[members], axis=(0, 1))
+    ranks = np.flatnonzero((work.steps > 0) & np.isin(np.arange(len(work.steps)), list(line.ceilings)))
+    rank = int(ranks[np.argsort(total[ranks])[len(ranks) // 2]])
+    chosen = np.flatnonzero(np.isin(work.module, members) & (work.rank == rank))
+    scale = 1.0 / float(work.steps[rank])
+    found = {}
+    for kind in np.unique(work.kind[chosen]).tolist():
+        rows = chosen[work.kind[chosen] == kind]
+        sums = (float(column[rows].sum()) * scale for column in (work.call_s, line.call_least_s, work.calls))
+        taken, least, calls = sums
+        found[work.kinds[kind]] = (taken, min(least, taken), calls)
+    return found
+
+
+def operator_text(kind: OperatorKind) -> str:
+    """An operator for people: its name, type and shapes; and that it is strided, where it copies."""
+    tensors = [tensor for tensor in kind.inputs if tensor is not None and tensor.shape]
+    tensors = tensors[1:3] if flops_of(kind) and len(tensors) > 2 and "mm" in kind.name else tensors[:2]  # not the bias
+    shapes = " x ".join(str(list(tensor.shape or ())) for tensor in tensors)
+    dtype = tensors[0].dtype if tensors else ""
+    name = kind.name.removeprefix("aten::")
+    copies = name in ("clone", "copy_", "_to_copy", "contiguous") and any(not one.is_contiguous for one in tensors)
+    return f"{name} of {dtype} {shapes}{' (not contiguous)' if copies else ''}"
+
+
+def compared(finding: Finding) -> str:
+    """What the module that a finding lies in computes beside other ranks, as a sentence; empty where unknown."""
+    told = finding.evidence.get("module_work")
+    if not isinstance(told, Mapping) or "different" not in told:
+        return ""
+    what = "flops" if told.get("flops_others") else "bytes"
+    here, others = float(told[f"{what}_here"]), float(told[f"{what}_others"])
+    amount = f"{_large(here)}{'FLOP' if what == 'flops' else 'B'} a step"
+    unit = f"{amount}, {here / others:.2g} times as many as elsewhere"
+    speed = f"at {float(told['speed']):.2g} of the others' speed"
+    different = str(told["different"])
+    if different == "between":
+        between = (float(told[f"between_s_{side}"]) for side in ("here", "others"))
+        text = "It is spent between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
+    elif different == "stalled":
+        stalled = (float(told[f"stalled_s_{side}"]) for side in ("here", "others"))
+        text = "It has no core there, or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
+    elif different == Reason.TIME.name.lower():
+        text = f"It computes what the others do ({amount}), {speed}"
+    elif different == Reason.NUMBER.name.lower():
+        text = (
+            f"It runs {float(told['operators_here']):.0f} operators a step, elsewhere "
+            f"{float(told['operators_others']):.0f}; {unit}"
+        )
+    else:
+        text = f"It has more to compute: {unit}, {speed}"
+    only = told.get("only_here")
+    if isinstance(only, list) and only:
+        rows = [f"{str(row['operator']).removeprefix('aten::')} (x {float(row['calls']):.0f})" for row in only]
+        text += f"; only here it runs {', '.join(rows)}"
+    return f"{text}."
+
+
+def _large(value: float) -> str:
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.0f} "
+
+
+def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[str, Any]:
+    """What a module computes and how fast, each way, for the JSON report; medians over ranks."""
+    found: dict[str, Any] = {}
+    for way, word in enumerate(WAYS):
+        seconds, operators = _median(work.seconds[module, way]), _median(work.operators[module, way])
+        if not operators or not seconds:
+            continue
+        flops, moved = _median(work.flops[module, way]), _median(work.bytes[module, way])
+        told = {
+            "seconds": seconds,
+            "flops": flops,
+            "bytes": moved,
+            "operators": operators,
+            "stalled_s": _median(work.stalled_s[module, way]),
+            "flops_per_s": flops / seconds,
+            "bytes_per_s": moved / seconds,
+        }
+        between = work.seconds[module, way] - work.operators_s[module, way]
+        if not np.isnan(between).all():
+            told["between_operators_s"] = max(_median(between), 0.0)
+        values: dict[str, Any] = plain(told)
+        if line is not None:
+            least = _median(line.least_s[module, way])
+            values |= plain({"least_s": least, "reached": least / seconds, "bound": line.bound(module, way)})
+            values["own_gain_s"] = plain(_median(line.own_gain_s[module, way]))
+        found[word] = values
+    return found
+
+
+def ceilings_document(line: Roofline) -> list[dict[str, Any]]:
+    """The ceilings of a run, those of ranks on equal machines once, for the JSON report."""
+    ranks: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for rank, ceiling in line.ceilings.items():
+        ranks[tuple(sorted(ceiling.flops.items())), ceiling.bandwidth].append(rank)
+    return [
+        {
+            "ranks": some,
+            "flops_per_s": {name: plain(value) for name, value in flops},
+            "bytes_per_s": [[size, plain(value)] for size, value in bandwidth],
+        }
+        for (flops, bandwidth), some in ranks.items()
+    ]

@@ -1,0 +1,122 @@
+"""Operators of modules, counted in a recorded program: which module ran which, and as many FLOPs as torch counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from scalana.calibration.measure import measure
+from scalana.graphs.readers.operators import OperatorCounts, read_operators
+from scalana.graphs.spans.operator_costs import flops_of
+from tests.runtime import jobs
+from tests.tools import torch_kernels
+
+torch = pytest.importorskip("torch")
+
+PROGRAM = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(16, 48)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.again, self.head = Attention(), nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        x = self.attention(x)
+        return self.head(checkpoint(self.again, x, use_reentrant=False).relu())
+
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+x = torch.randn(4, 10, 16)
+for step in range(6):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    optimizer.step()
+with FlopCounterMode(display=False) as counter:
+    net(x).sum().backward()
+print(float(net(x).sum()))
+print({str(name): sum(some.values()) for name, some in counter.get_flop_counts().items()})
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    trouble = torch_kernels.provide(folder)
+    if trouble.startswith("no C++ compiler"):
+        pytest.skip(trouble)
+    assert trouble == ""
+    return folder
+
+
+def by_module(counts: OperatorCounts) -> dict[tuple[str, str], int]:
+    """FLOPs of a step that modules do themselves, by name and direction."""
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    steps = len(set(counts.step.tolist()))
+    for module, kind, calls in zip(counts.module.tolist(), counts.kind.tolist(), counts.calls.tolist(), strict=True):
+        _, name, _, direction = counts.modules[module]
+        found[name, direction] += flops_of(counts.kinds[kind]) * calls
+    return {key: total // steps for key, total in found.items() if total}
+
+
+def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, cache: Path) -> None:
+    plain = jobs.python(PROGRAM)
+    extra = {"SCALANA_CACHE": str(cache)}
+    recorded = jobs.python(PROGRAM, tmp_path, extra=extra)
+    assert recorded.returncode == 0 and recorded.stderr == plain.stderr
+    assert recorded.stdout == plain.stdout  # the losses to the last bit, too
+    (record,) = jobs.records(tmp_path)
+    counts = read_operators({0: record.file})
+    assert sorted(set(counts.step.tolist())) == [2, 3, 4]
+    linear, scores = 2 * 40 * 16, 2 * 4 * 2 * 10 * 10 * 8
+    assert by_module(counts) == {
+        ("attention.qkv", "forward"): linear * 48,
+        ("attention.qkv", "backward"): linear * 48,  # its input needs no gradient
+        ("attention", "forward"): 2 * scores,
+        ("attention", "backward"): 5 * scores,
+        ("again", "forward"): linear * 16,
+        ("again", "recompute"): linear * 16,
+        ("again", "backward"): 2 * linear * 16,
+        ("head", "forward"): linear * 4,
+        ("head", "backward"): 2 * linear * 4,
+    }
+    machine = counts.machines[0]
+    assert machine.threads == 1 and machine.cores > 0 and machine.torch and not machine.device
+
+
+def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: Path) -> None:
+    recorded = jobs.python(PROGRAM, tmp_path, extra={"SCALANA_TORCH_KERNELS": "0"})
+    assert recorded.returncode == 0
+    (record,) = jobs.records(tmp_path)
+    counts = read_operators({0: record.file})
+    assert not len(counts) and counts.machines[0].threads == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, cache: Path) -> None:
+    program = PROGRAM.replace("net = Net()", "net = Net().cuda()").replace("16)\nfor", "16, device='cuda')\nfor")
+    recorded = jobs.python(program, tmp_path, extra={"SCALANA_CACHE": str(cache)})
+    assert recorded.returncode == 0, recorded.stderr
+    (record,) = jobs.records(tmp_path)
+    counts = read_operators({0: record.file})
+    assert counts.machines[0].device == torch.cuda.get_device_name()
+    assert by_module(counts)["head", "forward"] == 2 * 40 * 16 * 4
+    assert any(kind.is_on_device for kind in counts.kinds)
+    measured = measure(1, 1, ["float32", "bfloat16"], "cuda")
+    assert measured.setting.device == counts.machines[0].device and min(measured.ceilings.flops.values()) > 1e11
