@@ -19,9 +19,17 @@ _POST = 2
 class Process:
     """Writes the record of one."""
 
-    def __init__(self, run: RunWriter, part: str, number: int) -> None:
-        meta = {"start_ns": START_NS, "unix_ns": 10**18 + number, "rate_hz": 200, "part_source": "framework"}
-        self.record: RecordWriter = run.process("host", role="member", part=part, **meta)
+    def __init__(self, run: RunWriter, part: str, number: int, host: str = "host", ahead_s: float = 0.0) -> None:
+        """``ahead_s``: its clocks are ahead of others by so much, that of the calendar, too."""
+        ahead_ns = round(ahead_s * NS)
+        self.start_ns = START_NS + ahead_ns
+        meta = {
+            "start_ns": self.start_ns,
+            "unix_ns": 10**18 + number + ahead_ns,
+            "rate_hz": 200,
+            "part_source": "framework",
+        }
+        self.record: RecordWriter = run.process(host, role="member", part=part, **meta)
         self.record.thread(0, 1)
         self.events = 0
         self.since_s = 0.0
@@ -30,7 +38,7 @@ class Process:
         """Something that is handed over (at one time), or waited for."""
         self.events += 1
         flags = _POST if begin_s == end_s else EVENT_BLOCKING
-        begin, end = (START_NS + round(each * NS) for each in (begin_s, end_s))
+        begin, end = (self.start_ns + round(each * NS) for each in (begin_s, end_s))
         self.record.event(self.events, BY_NAME[operation].code, begin, end - begin, seq=call, flags=flags)
 
     def do(self, call: int, begin_s: float, end_s: float) -> None:
@@ -41,7 +49,7 @@ class Process:
 
     def end(self, at_s: float) -> None:
         """It ends."""
-        self.record.end(START_NS + round(at_s * NS), 0)
+        self.record.end(self.start_ns + round(at_s * NS), 0)
         self.record.close()
 
 
