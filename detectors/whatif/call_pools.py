@@ -23,6 +23,8 @@ _SUBMIT, _TAKE, _REPLY = (BY_NAME[name].code for name in ("submit", "take", "rep
 ERROR = 0.05
 """Part of the recorded time by which the replay of what was recorded may be off."""
 LEAST_WORKERS = 2
+MOST_TASKS = 300_000
+"""Each takes some microseconds a replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,11 @@ class CallPool:
 
 
 def find_call_pools(timeline: Timeline) -> list[CallPool]:
-    """All pools of a run. O(calls log calls), and O(tasks log tasks)."""
+    """All pools of a run, none where there are more than :data:`MOST_TASKS`. O(calls log calls), and O(tasks log tasks)."""
     tasks = find_tasks(timeline)
-    pools = []
+    pools: list[CallPool] = []
+    if len(tasks) > MOST_TASKS:
+        return pools
     for rows in _by_pool(tasks):
         rounds = _rounds(tasks.some(rows), timeline)
         workers = frozenset(worker for each in rounds for worker in each.free_s)
@@ -153,12 +157,16 @@ def find_call_pools(timeline: Timeline) -> list[CallPool]:
     return pools
 
 
-def _waited_s(timeline: Timeline, location: int, begin_s: float, end_s: float) -> float:
-    """Seconds that a location waits for others within a stretch of time."""
-    calls = timeline.calls
-    mine = slice(int(calls.first[location]), int(calls.first[location + 1]))
-    inside = np.minimum(calls.exit_s[mine], end_s) - np.maximum(calls.enter_s[mine], begin_s)
-    return float(inside[(inside > 0.0) & np.isin(calls.operation[mine], TAKING)].sum())
+def _waited_s(timeline: Timeline, giver: int, begin_s: float, end_s: float) -> float:
+    """Seconds that the process of a location waits for others within a stretch of time: it may hand over by one thread
+    and wait in another."""
+    calls, rank = timeline.calls, timeline.locations.rank
+    most_s = 0.0
+    for location in np.flatnonzero(rank == rank[giver]).tolist():
+        mine = slice(int(calls.first[location]), int(calls.first[location + 1]))
+        inside = np.minimum(calls.exit_s[mine], end_s) - np.maximum(calls.enter_s[mine], begin_s)
+        most_s = max(most_s, float(inside[(inside > 0.0) & np.isin(calls.operation[mine], TAKING)].sum()))
+    return most_s
 
 
 def find_tasks(timeline: Timeline) -> Tasks:
