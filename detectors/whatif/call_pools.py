@@ -138,7 +138,7 @@ class CallPool:
 
 
 def find_call_pools(timeline: Timeline) -> list[CallPool]:
-    """All pools of a run, none where there are more than :data:`MOST_TASKS`. O(calls log calls), and O(tasks log tasks)."""
+    """All pools of a run, none if it has more than :data:`MOST_TASKS`. O(calls log calls), and O(tasks log tasks)."""
     tasks = find_tasks(timeline)
     pools: list[CallPool] = []
     if len(tasks) > MOST_TASKS:
