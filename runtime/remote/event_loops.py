@@ -66,7 +66,12 @@ class _Waits:
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
         """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""
         self._claimed = began if self._claimed is None else min(began, self._claimed)
-        return [(since, until) for since, until, _ in self._unclaimed if since >= began]
+        own = []
+        for since, until, _ in reversed(self._unclaimed):
+            if since < began:
+                break
+            own.append((since, until))
+        return own[::-1]
 
     def has_come(self, future: Any) -> None:
         """A result, or who waited for it gave up."""
