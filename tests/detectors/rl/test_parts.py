@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from scalana.detectors.rl import findings
 from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
@@ -196,3 +197,9 @@ def test_the_picture_is_a_function_of_its_data() -> None:
     many = [Bar(rank, 0.0, 1.0, "long-tail", rank != 777) for rank in range(1000)]
     drawn = svg(StepPicture(0, 1.0, many))
     assert "48 of 1000 processes" in drawn and ">rank 777<" in drawn and drawn.count(">rank ") == 48
+
+
+def test_all_that_make_as_much_are_named() -> None:
+    assert findings.culprits(np.full(8, 0.4)) == list(range(8))
+    assert findings.culprits(np.array([0.0, 3.0, 0.1, 0.0])) == [1]
+    assert findings.culprits(np.array([2.0, 0.0, 2.1, 0.1])) == [0, 2]
