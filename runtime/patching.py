@@ -28,7 +28,7 @@ class Patches:
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
-        setattr(owner, name, _wrapped(original, make))
+        setattr(owner, name, in_place_of(original)(make(original)))
 
     def wrap_item(
         self, table: dict[Any, Any], key: Any, name: str, make: Callable[[Function], Function], recorded: str
@@ -38,7 +38,7 @@ class Patches:
         if not callable(original):
             session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
             return
-        table[key] = _wrapped(original, make)
+        table[key] = in_place_of(original)(make(original))
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
@@ -54,12 +54,16 @@ class Patches:
             self.failed(what, failure)
 
 
-def _wrapped(original: Function, make: Callable[[Function], Function]) -> Function:
-    """A wrapper that looks like what it wraps; its code has that name, too, by which its frames are told in reports."""
-    wrapper = make(original)
-    functools.update_wrapper(wrapper, original)
-    code = getattr(wrapper, "__code__", None)
-    if code is not None and hasattr(original, "__qualname__"):
-        qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
-        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)  # type: ignore[attr-defined]
-    return wrapper
+def in_place_of(original: Function) -> Callable[[Function], Function]:
+    """Decorates a wrapper so that it looks like what it wraps; its code has that name, too, by which tracebacks and
+    reports tell its frames."""
+
+    def named(wrapper: Function) -> Function:
+        functools.update_wrapper(wrapper, original)
+        code = getattr(wrapper, "__code__", None)
+        if code is not None and hasattr(original, "__qualname__"):
+            qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
+            wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)  # type: ignore[attr-defined]
+        return wrapper
+
+    return named

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 import sys
 
 from scalana.runtime import session
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.ray import ids
 from scalana.runtime.ray.callers import PATCHES, creation_of
 from scalana.runtime.remote import calls
@@ -91,7 +91,7 @@ def _unpacking(original: Function) -> Function:
 def _executed(function: Function, class_name: str) -> Function:
     """The same function, recorded."""
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def execute(*args: Any, **kwargs: Any) -> Any:
         method = getattr(function, "method", function)
         if inspect.iscoroutinefunction(method):
