@@ -15,6 +15,7 @@ from scalana.detectors.delays.wait_states import (
     unwritten_waits,
 )
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
+from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -104,4 +105,9 @@ class Facts:
     @cached_property
     def task_farms(self) -> list[TaskFarm]:
         """Ranks that are handed tasks by another one."""
-        return find_task_farms(self.timeline)
+        return find_task_farms(self.timeline, self.call_pools)
+
+    @cached_property
+    def call_pools(self) -> list[CallPool]:
+        """Processes of which whichever is free takes the next call."""
+        return find_call_pools(self.timeline)

@@ -64,8 +64,10 @@ def event_at(
     exit_ns: int,
     cpu_enter_ns: int,
     cpu_ns: int,
+    path: int = ...,
     /,
 ) -> int: ...
+def own_path() -> int: ...
 def done(event: int, source: int = -1, /) -> None: ...
 def number(group_key: int, operation: int, peer: int, tag: int, /) -> int: ...
 def know_group(address: int, group_key: int, group: int, ranks: list[int], /) -> None: ...
@@ -154,6 +156,23 @@ class Span:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def __call__(self, function: _F, /) -> _F: ...
+
+class AroundCall:
+    """A function with something done before and after it, and no frame of its own in tracebacks.
+
+    Args:
+        function: what is called.
+        enter: called before it with its arguments, those by keyword last; what it returns is its state.
+        leave: called after it with the state, the arguments, the result, and the type of the exception (None).
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        enter: Callable[[tuple[Any, ...]], object],
+        leave: Callable[[Any, tuple[Any, ...], Any, type[BaseException] | None], object],
+    ) -> None: ...
+    def __call__(self, *args: Any, **named: Any) -> Any: ...
 
 class StagedCall:
     """A function of an engine of pipelines, recorded in the span that ``spans`` has for its stage.

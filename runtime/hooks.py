@@ -37,6 +37,7 @@ HOOKS = (
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
     ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),
     ("asyncio.futures", "scalana.runtime.remote.event_loops", "patch"),
+    ("asyncio.tasks", "scalana.runtime.remote.event_loops", "patch_tasks"),
     ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),
     ("multiprocessing.queues", "scalana.runtime.remote.queues", "patch_queues"),
     ("multiprocessing.connection", "scalana.runtime.remote.queues", "patch_connections"),

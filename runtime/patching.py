@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Function = Callable[..., Any]
+    Enter = Callable[[tuple[Any, ...]], Any]
+    Leave = Callable[[Any, tuple[Any, ...], Any, type[BaseException] | None], None]
 
 
 class Patches:
@@ -29,6 +31,10 @@ class Patches:
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
         setattr(owner, name, in_place_of(original)(make(original)))
+
+    def surround(self, owner: Any, name: str, enter: Enter, leave: Leave, recorded: str) -> None:
+        """Do something before and after ``owner.name``, which has no frame of ours for that (:func:`surrounded`)."""
+        self.wrap(owner, name, lambda original: surrounded(original, enter, leave), recorded)
 
     def wrap_item(
         self, table: dict[Any, Any], key: Any, name: str, make: Callable[[Function], Function], recorded: str
@@ -67,3 +73,13 @@ def in_place_of(original: Function) -> Callable[[Function], Function]:
         return wrapper
 
     return named
+
+
+def surrounded(original: Function, enter: Enter, leave: Leave) -> Function:
+    """The same function, with ``enter(arguments)`` before it, which returns a state, and after it ``leave(state,
+    arguments, result, type of an exception)``. Tracebacks of what it raises do not show that."""
+    try:
+        from scalana.runtime._core import AroundCall
+    except ImportError:  # then nothing is recorded
+        return original
+    return functools.update_wrapper(AroundCall(original, enter, leave), original)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.late_ranks.pools import advise_order
 
 SPREAD = 0.5
 """Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
@@ -77,6 +78,9 @@ def advise(finding: Finding) -> str:
         return "Record such a run with samples (scalana run), or profile this rank, to see what it does there."
     if standing := kind_of(finding.kind).advice:
         return standing
+    pool = evidence.get("pool")
+    if isinstance(pool, dict):
+        return advise_order(pool)
     cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
     line = _source(finding)
     if sentence := _of_line(line, _CALLS):

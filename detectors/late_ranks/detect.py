@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -17,6 +18,7 @@ from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
+from scalana.detectors.late_ranks.pools import describe_pool
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
 from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, sync_intervals_of
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
@@ -26,6 +28,7 @@ from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.whatif.call_pools import CallPool
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
@@ -70,6 +73,7 @@ class _Run:
     """Of all locations together."""
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
+    pools: Sequence[CallPool]
 
 
 @dataclass(slots=True)
@@ -84,14 +88,20 @@ class _Case:
 
 
 def detect(
-    timeline: Timeline, psg: PSG, waits: WaitStates, table: BlameTable, replay: Replay, farms: list[TaskFarm]
+    timeline: Timeline,
+    psg: PSG,
+    waits: WaitStates,
+    table: BlameTable,
+    replay: Replay,
+    farms: list[TaskFarm],
+    pools: Sequence[CallPool] = (),
 ) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
     total = float(waits.all_s(timeline).sum())
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return []
-    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()))
+    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
@@ -179,6 +189,9 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
         finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
         if case.excess is not None:
             finding.evidence["sync_intervals"] = sync_intervals_of(candidate, table, timeline, case.excess)
+        pool = describe_pool(candidate, finding.saving_s, table, timeline, run.pools)
+        if pool is not None:
+            finding.evidence["pool"] = pool
         finding.advice = advise(finding)
         findings.append(finding)
         if len(findings) == MOST_FINDINGS:

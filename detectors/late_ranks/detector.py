@@ -31,7 +31,7 @@ class LateRanks:
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
-        findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms)
+        findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         findings = without_turns(findings, timeline, facts.run)
         return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in findings])

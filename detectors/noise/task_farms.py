@@ -1,4 +1,5 @@
-"""Task farms: ranks that are handed tasks by one other rank, or take them from a counter in a window.
+"""Task farms: ranks that are handed tasks by one other rank, or take them from a counter in a window; and processes of
+a pool that take calls (:mod:`scalana.detectors.whatif.call_pools`).
 
 Whoever is free takes the next piece. So one rank does more of them than another without being at fault, and a rank that
 is slow does fewer: they are to be compared by piece. The pieces are known exactly: own time between the call that
@@ -7,11 +8,13 @@ brings one and the next call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -78,19 +81,28 @@ class TaskFarm:
     """When the last piece was done ``[ranks of the pool]``."""
     first_s: float
     """When the first was done."""
+    pool: CallPool | None = None
+    """The pool whose calls these tasks are, if they are any."""
+
+    @property
+    def usual_s(self) -> float:
+        """Seconds of a piece on the rank that does the middle one: whoever is slow does fewer."""
+        order = np.argsort(self.mean_s, kind="stable")
+        done = np.cumsum(np.bincount(self.rank)[self.ranks][order])
+        return float(self.mean_s[order][np.searchsorted(done, done[-1] / 2)])
 
     def slow(self, by: float = SLOWER) -> npt.NDArray[np.bool_]:
         """Which ranks take longer for a piece by some part, and do fewer as whoever is free takes the next
         ``[ranks of the pool]``."""
         count = np.bincount(self.rank)[self.ranks]
-        slow = self.mean_s - ERRORS * self.error_s > (1.0 + by) * np.median(self.mean_s)
+        slow = self.mean_s - ERRORS * self.error_s > (1.0 + by) * self.usual_s
         if len(self.ranks) < LEAST or slow.all():
             return np.zeros(len(slow), dtype=bool)
         return np.asarray(slow & (count <= FEWER * np.median(count[~slow])))
 
     def alike(self, ranks: list[int]) -> bool:
         """Whether none of some ranks takes longer for a piece than is usual, but for those that do fewer for that."""
-        usual_s = float(np.median(self.mean_s))
+        usual_s = self.usual_s
         own = np.isin(self.ranks, ranks) & ~self.slow(ALIKE)
         return bool((self.mean_s[own] - ERRORS * self.error_s[own] <= (1.0 + ALIKE) * usual_s).all())
 
@@ -110,8 +122,33 @@ class TaskFarm:
         return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
 
 
-def find_task_farms(timeline: Timeline) -> list[TaskFarm]:
-    """Find all pools. O(calls), and O(pieces log pieces)."""
+def find_task_farms(timeline: Timeline, pools: Sequence[CallPool] = ()) -> list[TaskFarm]:
+    """Find all pools, with those of calls that are known. O(calls), and O(pieces log pieces)."""
+    called = [farm for pool in pools if (farm := _of_calls(pool, timeline)) is not None]
+    known = [(farm.giver, rank) for farm in called for rank in farm.ranks]
+    return called + [farm for farm in _of_messages(timeline) if (farm.giver, farm.ranks[0]) not in known]
+
+
+def _of_calls(pool: CallPool, timeline: Timeline) -> TaskFarm | None:
+    """The tasks of a pool of calls that are one piece of work each; None where few are, or few processes do them."""
+    calls, rank = timeline.calls, timeline.locations.rank
+    take, reply = (np.concatenate([getattr(each.tasks, name) for each in pool.rounds]) for name in ("take", "reply"))
+    if np.count_nonzero(reply == take + 1) < MOSTLY * len(take):
+        return None
+    burst = reply[reply == take + 1]
+    count = np.bincount(rank[calls.location[burst]], minlength=timeline.ranks)
+    burst = np.sort(burst[count[rank[calls.location[burst]]] >= ENOUGH])
+    ranks = np.flatnonzero(count >= ENOUGH)
+    if len(ranks) < 2:
+        return None
+    own = timeline.own
+    seconds = weighted_count(own.burst, own.seconds - own.core_wait_s, len(calls) + len(rank))[: len(calls)]
+    giver = int(rank[pool.rounds[0].tasks.giver[0]])
+    found = _pool(int(calls.vertex[burst[0]]), giver, burst, ranks.tolist(), seconds, timeline)
+    return replace(found, handing=frozenset(calls.vertex[burst].tolist()), pool=pool)
+
+
+def _of_messages(timeline: Timeline) -> list[TaskFarm]:
     calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
     giver = _givers(timeline)
     burst = np.flatnonzero(giver != NOBODY)

@@ -34,20 +34,33 @@ def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PS
     job_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=0.0))
     found = []
     for farm in farms:
-        usual_s, slow = float(np.median(farm.mean_s)), farm.slow()
+        usual_s, slow = farm.usual_s, farm.slow()
         if not slow.any():
             continue
         weight = np.ones(len(farm.burst)) if timeline.unwritten is None else timeline.unwritten.stands_for[farm.burst]
         tasks = weighted_count(farm.rank, weight, timeline.ranks)[farm.ranks]
         lost_s = float(((farm.mean_s - usual_s) * tasks)[slow].sum())
         place = _place(farm, slow, table, timeline, psg)
-        if lost_s / len(farm.ranks) >= WORTH * job_s and place is not None:
+        saving_s = _saving_s(farm, slow, lost_s, timeline)
+        if saving_s >= WORTH * job_s and place is not None:
             candidate, leaf = place
             finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
+            finding.saving_s = saving_s
             if leaf is not None:
                 finding.evidence["leaf"] = leaf
             found.append(finding)
     return found
+
+
+def _saving_s(farm: TaskFarm, slow: np.ndarray, lost_s: float, timeline: Timeline) -> float:
+    """What comes back where slow ranks take no longer: each rank of the pool gets a part of it; in calls the pool is
+    played again."""
+    if farm.pool is None:
+        return lost_s / len(farm.ranks)
+    factor = np.ones(timeline.ranks)
+    factor[np.asarray(farm.ranks)[slow]] = farm.usual_s / farm.mean_s[slow]
+    rank = timeline.locations.rank
+    return farm.pool.saved_s(timeline, lambda tasks: (tasks.end_s - tasks.begin_s) * factor[rank[tasks.worker]])
 
 
 def _place(
@@ -79,7 +92,6 @@ def _finding(
 ) -> Finding:
     ranks = np.asarray(farm.ranks)[slow].tolist()
     finding = finding_at(candidate.code_location, ranks, lost_s, psg, KIND)
-    finding.saving_s = lost_s / len(farm.ranks)
     finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
     finding.evidence = {
         "task_s_here": float(farm.mean_s[slow].mean()),

@@ -5,6 +5,10 @@ afterwards, operations that release all their members together (:attr:`~scalana.
 as common ticks: their completions nearly coincide, so that the differences of completion times between two hosts,
 over the run, trace the offset and drift of one clock against the other. The estimate is a Theil-Sen line (H. Theil
 1950, P. K. Sen 1968) through medians of windows, which a third of wild differences does not move.
+
+Hosts without a common tick that hand things to each other, there and back, are aligned by that: nothing comes before it
+was handed over, which bounds the offset from both sides; the middle is taken (as in D. Mills' NTP, of the message that
+took the shortest time either way). No drift is looked for then.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ class Clocks:
     pivot_ns: IntArray
     """Own clock at which ``offset_ns`` holds ``[hosts]``."""
     ticks: IntArray
-    """Common ticks behind the estimate, 0 where the real-time clock is all there is ``[hosts]``."""
+    """Common ticks, or messages, behind the estimate, 0 where the real-time clock is all there is ``[hosts]``."""
 
     def align(self, host: IntArray | int, time_ns: IntArray) -> IntArray:
         """Times of ``host``'s monotonic clock, on the axis of host 0 (ns, int64)."""
@@ -47,12 +51,16 @@ class Clocks:
         return np.asarray(time_ns + self.offset_ns[host] + correction, dtype=np.int64)
 
 
-def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns: IntArray) -> Clocks:
+def estimate_clocks(
+    guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns: IntArray, messages: IntArray | None = None
+) -> Clocks:
     """Align the hosts' clocks.
 
     ``guess_ns`` ``[hosts]`` is what to add to a host's monotonic clock to get real time (good to some milliseconds
-    at best). The other arrays have one row per observed completion: which common tick, on which host, when by that
-    host's monotonic clock. Hosts that share no tick, not even through others, keep the guess.
+    at best). The next arrays have one row per observed completion: which common tick, on which host, when by that
+    host's monotonic clock. ``messages`` ``[4, messages]`` are from which host to which, and when they were sent and
+    received by the clocks of these. Hosts that share no tick and no messages there and back, not even through others,
+    keep the guess.
     """
     hosts = len(guess_ns)
     clocks = Clocks(
@@ -61,8 +69,19 @@ def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns:
         pivot_ns=np.zeros(hosts, np.int64),
         ticks=np.zeros(hosts, np.int64),
     )
-    if hosts < 2 or len(tick) == 0:
-        return clocks
+    joined = np.zeros(hosts, np.bool_)
+    joined[:1] = True
+    if hosts >= 2 and len(tick):
+        _join_by_ticks(clocks, joined, tick, host, time_ns)
+    if messages is not None and not joined.all():
+        _join_by_messages(clocks, joined, messages)
+    return clocks
+
+
+def _join_by_ticks(
+    clocks: Clocks, joined: npt.NDArray[np.bool_], tick: IntArray, host: IntArray, time_ns: IntArray
+) -> None:
+    hosts = len(joined)
     seen = _first_completions(tick, host, time_ns, hosts)
     present = seen >= 0
     counted = present.astype(np.float32)  # exact up to 2**24 ticks
@@ -77,10 +96,27 @@ def estimate_clocks(guess_ns: IntArray, tick: IntArray, host: IntArray, time_ns:
             break
         common = present[far] & present[near[far]]
         _fit(clocks, far, seen[far][common], clocks.align(int(near[far]), seen[near[far]][common]))
-        best[far] = -1.0
+        best[far], joined[far] = -1.0, True
         closer = (shared[far] > best) & (best >= 0)
         best[closer], near[closer] = shared[far][closer], far
-    return clocks
+
+
+def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> None:
+    """Set the offsets of hosts that have messages there and back with one whose clock is known."""
+    source, target, sent_ns, received_ns = messages
+    going = True
+    while going:
+        going = False
+        for far in np.flatnonzero(~joined).tolist():
+            there = (target == far) & joined[source]
+            back = (source == far) & joined[target]
+            if not there.any() or not back.any():
+                continue
+            earliest = (clocks.align(source[there], sent_ns[there]) - received_ns[there]).max()
+            latest = (clocks.align(target[back], received_ns[back]) - sent_ns[back]).min()
+            clocks.offset_ns[far] = (int(earliest) + int(latest)) // 2
+            clocks.ticks[far] = np.count_nonzero(there) + np.count_nonzero(back)
+            joined[far] = going = True
 
 
 def _first_completions(tick: IntArray, host: IntArray, time_ns: IntArray, hosts: int) -> IntArray:

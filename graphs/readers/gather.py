@@ -18,6 +18,7 @@ from scalana.graphs.arrays.shards import Shard, chunks, each, shards
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
+from scalana.graphs.readers.handed_over import handed_between
 from scalana.graphs.readers.joining import find_joined, join
 from scalana.graphs.readers.parts import Communicators, Part, SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
@@ -223,7 +224,8 @@ def on_one_axis(collected: Collected) -> Gathered:
         named = join(named, events, joined, collected.first) if joined.row else named
     hosts, host = _hosts(records)
     ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
-    clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks)
+    messages = handed_between(events, host) if len(hosts) > 1 else None
+    clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks, messages)
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
     host_of_thread = host[threads.process]

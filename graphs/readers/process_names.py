@@ -23,6 +23,8 @@ class ProcessNames:
     number: tuple[int, ...] = ()
     """Its number in its role ``[processes]``: its rank in its world, behind the worlds of the same role before it; -1
     for one that is alone and was never numbered."""
+    of: tuple[int, ...] = ()
+    """The process in whose name it has its number, -1 for none ``[processes]``; empty where all have -1."""
     _total: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -42,6 +44,10 @@ class ProcessNames:
         """Its number in its role."""
         return self.number[process] if 0 <= process < len(self.number) else int(process)
 
+    def of_whom(self, process: int) -> int:
+        """The process that it belongs to, -1 for none."""
+        return self.of[process] if 0 <= process < len(self.of) else -1
+
     def one(self, process: int) -> str:
         """The name of one.
 
@@ -51,9 +57,16 @@ class ProcessNames:
         'rollout 1'
         >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).one(0)
         'the driver'
+        >>> ProcessNames(("rank", "pool worker", "pool worker"), (0, 0, 1), (-1, 0, 0)).one(2)
+        'pool worker 1 of rank 0'
         """
         role, number = self.role_of(process), self.number_of(process)
-        return f"{role} {number}" if number >= 0 else f"the {role}"
+        return self._belonging(f"{role} {number}" if number >= 0 else f"the {role}", process)
+
+    def _belonging(self, name: str, process: int) -> str:
+        """A name, with whom it belongs to."""
+        whom = self.of_whom(process)
+        return f"{name} of {self.one(whom)}" if whom >= 0 else name
 
     def many(self, processes: Iterable[int], total: int = 0) -> str:
         """Names of some, consecutive ones as a range. ``total``: how many the run has, 0 not to say "all".
@@ -67,6 +80,9 @@ class ProcessNames:
         'rollout 0, 1 and trainer 1'
         >>> names.many([1, 2], 5)
         'all 2 rollout processes'
+        >>> names = ProcessNames(("rank", "pool worker", "pool worker", "pool worker"), (0, 0, 1, 2), (-1, 0, 0, 0))
+        >>> names.many([0, 2, 3], 5)
+        'rank 0 and pool worker 1, 2 of rank 0'
         """
         ordered = sorted(set(processes))
         if not ordered:
@@ -85,7 +101,12 @@ class ProcessNames:
             elif total and len(mine) == self._total.get(role):
                 parts.append(f"all {len(mine)} {role} processes")
             else:
-                parts.append(f"{role} {numbers(sorted(self.number_of(process) for process in mine))}")
+                for whom in dict.fromkeys(self.of_whom(process) for process in mine):
+                    some = [process for process in mine if self.of_whom(process) == whom]
+                    name = f"{role} {numbers(sorted(self.number_of(process) for process in some))}"
+                    parts.append(self.one(some[0]) if len(some) == 1 else self._belonging(name, some[0]))
+        if len(parts) > _MOST_LISTED:
+            parts = [*parts[: _MOST_LISTED - 1], f"{len(parts) - _MOST_LISTED + 1} more"]
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
     def listed(self, processes: Iterable[int]) -> str:

@@ -17,6 +17,8 @@ from scalana.runtime.record.format import ProcessRecord
 
 MADE = "made "
 """What keys of a record begin with that say whom its process had made."""
+WORKER, POOL_WORKER = "worker", "pool worker"
+"""What a process of a pool says that it is, and what it is called where it belongs to a rank."""
 _TOGETHER = 0.5
 """Part of the time of launches that they must run side by side to be worlds of one job."""
 
@@ -37,6 +39,8 @@ class World:
     """Whether the processes were told their ranks."""
     sizes: list[int] = field(default_factory=list)
     """What its processes say of its size, each once."""
+    parent: str = ""
+    """The record of the rank that its processes belong to, empty for none."""
 
 
 def role_of(record: ProcessRecord) -> str:
@@ -88,9 +92,11 @@ def worlds_of(
 
     Those without a number follow each other as they were made (:func:`order_made`), or else as they began.
     """
-    ranked = [(_role_of_launch(launch, len(launches) + len(members) > 1), launch) for launch in launches]
+    parents = {record.file.name for launch in launches for record in launch.records}
+    several = len(launches) > 1 or any(_parent_in(parents, record) == "" for record in members)
+    ranked = [(_role_of_launch(launch, several), launch) for launch in launches]
     worlds = [_of_launch(role, launch) for role, launch in ranked]
-    by_role: dict[tuple[str, str], list[ProcessRecord]] = defaultdict(list)
+    by_role: dict[tuple[str, str, str], list[ProcessRecord]] = defaultdict(list)
 
     def turn(record: ProcessRecord) -> tuple[bool, tuple[int, int], int, int, str]:
         when = made.get(record.meta.get("made_as", ""))
@@ -98,9 +104,12 @@ def worlds_of(
         return when is None, when or (0, 0), *start, record.file.name
 
     for record in sorted(members, key=turn):
-        by_role[role_of(record), record.meta.get("world", "")].append(record)
-    worlds += [_of_members(role, records) for (role, _), records in by_role.items()]
-    worlds.sort(key=lambda world: world.role)
+        by_role[_parent_in(parents, record), role_of(record), record.meta.get("world", "")].append(record)
+    worlds += [
+        _of_members(POOL_WORKER if parent and role == WORKER else role, records, parent)
+        for (parent, role, _), records in by_role.items()
+    ]
+    worlds.sort(key=lambda world: (world.parent != "", world.role))
     first = 0
     for world in worlds:
         world.first, first = first, first + world.size
@@ -115,8 +124,15 @@ def names_of(worlds: Sequence[World]) -> ProcessNames:
     told = {role_of(last(records)) or world.role for world in worlds for records in world.records.values()}
     if len(worlds) < 2 and len(told) < 2:
         return ProcessNames()
+    process = {
+        record.file.name: world.first + rank
+        for world in worlds
+        for rank, records in world.records.items()
+        for record in records
+    }
     roles: list[str] = []
     numbers: list[int] = []
+    whose: list[int] = []
     behind: Counter[str] = Counter()
     for world in worlds:
         mine = [
@@ -124,13 +140,20 @@ def names_of(worlds: Sequence[World]) -> ProcessNames:
             for rank in range(world.size)
         ]
         roles += mine
+        whose += [process.get(world.parent, -1)] * world.size
+        if world.parent:
+            roles[-world.size :] = [world.role] * world.size
+            numbers += range(world.size)
+            continue
         numbers += [behind[role] + rank for rank, role in enumerate(mine)]
         for role in set(mine):
             behind[role] += world.size
-    unranked = {world.role for world in worlds if not world.ranked}
+    unranked = {world.role for world in worlds if not world.ranked and not world.parent}
     alone = {role for role in unranked if roles.count(role) == 1}
     return ProcessNames(
-        tuple(roles), tuple(-1 if role in alone else number for role, number in zip(roles, numbers, strict=True))
+        tuple(roles),
+        tuple(-1 if role in alone else number for role, number in zip(roles, numbers, strict=True)),
+        tuple(whose) if max(whose) >= 0 else (),
     )
 
 
@@ -176,7 +199,13 @@ def _of_launch(role: str, launch: Launch) -> World:
     return World(role, 0, max([*sizes, *(rank + 1 for rank in own)], default=0), own, sizes=sorted(set(sizes)))
 
 
-def _of_members(role: str, records: Sequence[ProcessRecord]) -> World:
+def _parent_in(parents: set[str], record: ProcessRecord) -> str:
+    """The record of the rank that a process descends from, if it is one of some; empty for none."""
+    parent = record.meta.get("parent_record", "")
+    return parent if parent in parents else ""
+
+
+def _of_members(role: str, records: Sequence[ProcessRecord], parent: str = "") -> World:
     """Processes without a rank, in the order of their starts: those that were told a number in their role keep it."""
     own: dict[int, list[ProcessRecord]] = {}
     for record in records:
@@ -189,4 +218,4 @@ def _of_members(role: str, records: Sequence[ProcessRecord]) -> World:
             while free in own:
                 free += 1
             own[free] = [record]
-    return World(role, 0, max(own, default=-1) + 1, own, ranked)
+    return World(role, 0, max(own, default=-1) + 1, own, ranked, parent=parent)

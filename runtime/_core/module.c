@@ -323,20 +323,27 @@ static PyObject *core_hand(PyObject *module, PyObject *const *args, Py_ssize_t c
 
 static PyObject *core_event_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    int64_t v[12] = {0};
+    int64_t v[13] = {0};
     (void)module;
-    if (!take_ints("event_at", args, count, 12, 12, v)) {
+    if (!take_ints("event_at", args, count, 12, 13, v)) {
         return NULL;
     }
     uint64_t id = 0;
     thread_notes *own = recorder_is_on() ? own_notes() : NULL;
     if (own) {
         const call_arguments call = call_of(v);
-        uint32_t path = frames_path_of_self(&own->cache);
+        uint32_t path = count > 12 ? as_u32(v[12]) : frames_path_of_self(&own->cache);
         id = recorder_event_at(&call, own->index, path, not_negative(v[8]), not_negative(v[9]), not_negative(v[10]),
                                not_negative(v[11]));
     }
     return PyLong_FromUnsignedLongLong(id);
+}
+
+static PyObject *core_own_path(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    return PyLong_FromUnsignedLong(own ? frames_path_of_self(&own->cache) : 0);
 }
 
 static PyObject *core_done(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -391,8 +398,9 @@ static PyMethodDef methods[] = {
     {"hand", (PyCFunction)(void (*)(void))core_hand, METH_FASTCALL,
      "hand(op, id, nbytes=0): give something that is taken by its id."},
     {"event_at", (PyCFunction)(void (*)(void))core_event_at, METH_FASTCALL,
-     "event_at(op, group, seq, peer, tag, nbytes, flags, completes, enter_ns, exit_ns, cpu_enter_ns, cpu_ns): a call of\n"
-     "the calling thread that is known only once it is over, returns its event."},
+     "event_at(op, group, seq, peer, tag, nbytes, flags, completes, enter_ns, exit_ns, cpu_enter_ns, cpu_ns, path=own):\n"
+     "a call of the calling thread that is known only once it is over, returns its event."},
+    {"own_path", core_own_path, METH_NOARGS, "own_path(): id of the call path of the calling thread."},
     {"done", (PyCFunction)(void (*)(void))core_done, METH_FASTCALL,
      "done(event, source=-1): a posted operation is complete."},
     {"now", core_now, METH_NOARGS, "now(): CLOCK_MONOTONIC in ns."},

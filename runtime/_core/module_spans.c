@@ -1,6 +1,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "around_call.h"
 #include "clocks.h"
 #include "module_arguments.h"
 #include "module_spans.h"
@@ -219,9 +220,10 @@ bool add_spans(PyObject *module)
         PyTuple_SET_ITEM(names, i, name);
     }
     bool good = names && PyModule_AddObjectRef(module, "span_types", names) == 0;
-    good = good && PyType_Ready(&span_python_type) == 0 && staged_call_ready();
+    good = good && PyType_Ready(&span_python_type) == 0 && staged_call_ready() && around_call_ready();
     Py_XDECREF(names);
     return good && PyModule_AddObjectRef(module, "Span", (PyObject *)&span_python_type) == 0 &&
            PyModule_AddObjectRef(module, "StagedCall", (PyObject *)&staged_call_type) == 0 &&
+           PyModule_AddObjectRef(module, "AroundCall", (PyObject *)&around_call_type) == 0 &&
            PyModule_AddFunctions(module, methods) == 0;
 }

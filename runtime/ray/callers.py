@@ -7,14 +7,14 @@ import sys
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.ray import ids
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, event_loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    Function = Callable[..., Any]
+    Failure = type[BaseException] | None
 
 PATCHES = Patches("ray")
 MOST_GIVEN_UP = 64
@@ -23,20 +23,23 @@ MOST_GIVEN_UP = 64
 
 def patch_worker(module: Any) -> None:
     """``module`` is ``ray._private.worker``: what a process gets from others, puts where others find it, waits for."""
-    PATCHES.wrap(module.Worker, "get_objects", _getting, "waiting for results")
-    PATCHES.wrap(module, "wait", _waiting, "waits for some of several results")
-    PATCHES.wrap(module, "put", _putting, "objects that are put into the store")
+    PATCHES.surround(module.Worker, "get_objects", _begin_getting, _end_getting, "waiting for results")
+    PATCHES.surround(module, "wait", _begin_waiting, _end_waiting, "waits for some of several results")
+    PATCHES.surround(module, "put", _nothing, _has_put, "objects that are put into the store")
+    event_loops.CALLS_OF.append(_call_of)
+    streams = getattr(module, "ObjectRefGenerator", None)
+    PATCHES.surround(streams, "__anext__", _await_item, _awaits_item, "lines that await items")
 
 
 def patch_functions(module: Any) -> None:
     """``module`` is ``ray.remote_function``."""
-    PATCHES.wrap(module.RemoteFunction, "_remote", _submitting(_results), "calls of tasks")
+    PATCHES.surround(module.RemoteFunction, "_remote", _moment, _submitted, "calls of tasks")
 
 
 def patch_actors(module: Any) -> None:
     """``module`` is ``ray.actor``."""
-    PATCHES.wrap(module.ActorHandle, "_actor_method_call", _submitting(_results), "calls of actors")
-    PATCHES.wrap(module.ActorClass, "_remote", _submitting(_creation), "starts of actors")
+    PATCHES.surround(module.ActorHandle, "_actor_method_call", _moment, _submitted, "calls of actors")
+    PATCHES.surround(module.ActorClass, "_remote", _moment, _created, "starts of actors")
 
 
 def take_part() -> None:
@@ -45,23 +48,30 @@ def take_part() -> None:
         session.become_member("driver")
 
 
-def _submitting(tasks_of: Callable[[Any], Iterable[bytes]]) -> Callable[[Function], Function]:
-    def make(original: Function) -> Function:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            at = calls.moment()
-            result = original(*args, **kwargs)
-            if at is not None:
-                try:
-                    take_part()
-                    for task in tasks_of(result):
-                        calls.submitted(ids.of_task(task), at)
-                except Exception as failure:
-                    PATCHES.failed("a call", failure)
-            return result
+def _nothing(arguments: tuple[Any, ...]) -> None:
+    """Before what is recorded when it is done."""
 
-        return call
 
-    return make
+def _moment(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
+    return calls.moment()
+
+
+def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    _tell_submitted(at, _results, result)
+
+
+def _created(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    _tell_submitted(at, _creation, result)
+
+
+def _tell_submitted(at: tuple[int, int] | None, tasks_of: Callable[[Any], Iterable[bytes]], result: Any) -> None:
+    if at is not None and result is not None:
+        try:
+            take_part()
+            for task in tasks_of(result):
+                calls.submitted(ids.of_task(task), at)
+        except Exception as failure:
+            PATCHES.failed("a call", failure)
 
 
 def _results(result: Any) -> list[bytes]:
@@ -89,35 +99,28 @@ def creation_of(actor: Any) -> bytes:
     return task
 
 
-def _getting(original: Function) -> Function:
-    def get_objects(worker: Any, object_refs: Any, *args: Any, **kwargs: Any) -> Any:
-        handle, came = _begin_waiting(object_refs), True
-        try:
-            return original(worker, object_refs, *args, **kwargs)
-        except BaseException as failure:
-            # What a task has raised is its result.
-            came = not isinstance(failure, (TimeoutError, KeyboardInterrupt, SystemExit))
-            raise
-        finally:
-            _end_waiting(handle, object_refs, came)
-
-    return get_objects
+def _begin_getting(arguments: tuple[Any, ...]) -> int:
+    return _wait_for(arguments[1]) if len(arguments) > 1 else 0  # the first is the worker
 
 
-def _waiting(original: Function) -> Function:
-    def wait(ray_waitables: Any, *args: Any, **kwargs: Any) -> Any:
-        handle = _begin_waiting(ray_waitables)
-        ready: Any = ()
-        try:
-            ready, rest = original(ray_waitables, *args, **kwargs)
-            return ready, rest
-        finally:
-            _end_waiting(handle, ready or ray_waitables, bool(ready))
-
-    return wait
+def _end_getting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    # What a task has raised is its result.
+    came = failure is None or not issubclass(failure, (TimeoutError, KeyboardInterrupt, SystemExit))
+    if handle:
+        _end_wait(handle, arguments[1], came)
 
 
-def _begin_waiting(references: Any) -> int:
+def _begin_waiting(arguments: tuple[Any, ...]) -> int:
+    return _wait_for(arguments[0]) if arguments else 0
+
+
+def _end_waiting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    ready = result[0] if result else ()
+    if handle:
+        _end_wait(handle, ready or arguments[0], bool(ready))
+
+
+def _wait_for(references: Any) -> int:
     if session.core is None:
         return 0
     try:
@@ -128,30 +131,48 @@ def _begin_waiting(references: Any) -> int:
         return 0
 
 
-def _end_waiting(handle: int, references: Any, came: bool) -> None:
+def _end_wait(handle: int, references: Any, came: bool) -> None:
     """Some results are there, or none: then it is told what the wait was for."""
-    if handle:
-        try:
-            told = references if came else references[:MOST_GIVEN_UP]
-            calls.got(handle, *(number for number in map(_id_of, told) if number))
-        except Exception as failure:
-            PATCHES.failed("a wait", failure)
+    try:
+        told = references if came else references[:MOST_GIVEN_UP]
+        calls.got(handle, *(number for number in map(_id_of, told) if number))
+    except Exception as failure:
+        PATCHES.failed("a wait", failure)
+
+
+def _await_item(arguments: tuple[Any, ...]) -> None:
+    if session.core is not None and arguments:
+        PATCHES.tried("a line that awaits", lambda: event_loops.await_here(_task_of(arguments[0]._generator_ref)))
+
+
+def _awaits_item(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    """What it waits for is seen when the loop does."""
+
+
+def _call_of(future: Any) -> tuple[int, int]:
+    """What a future of :mod:`concurrent.futures` stands for that Ray made of a reference: it keeps this."""
+    reference = getattr(future, "object_ref", None)
+    if reference is None or not hasattr(reference, "task_id"):
+        return 0, 0
+    take_part()
+    return _id_of(reference), event_loops.line_of(id(reference)) or event_loops.line_of(_task_of(reference))
+
+
+def _task_of(reference: Any) -> bytes:
+    task: bytes = reference.task_id().binary()
+    return task
 
 
 def _id_of(reference: Any) -> int:
-    binary = getattr(reference, "binary", None)
+    generator = getattr(reference, "_generator_ref", None)
+    binary = getattr(reference if generator is None else generator, "binary", None)
     return 0 if binary is None else ids.of_object(binary())
 
 
-def _putting(original: Function) -> Function:
-    def put(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        if session.core is not None:
-            try:
-                take_part()
-                calls.put(_id_of(result))
-            except Exception as failure:
-                PATCHES.failed("an object that is put", failure)
-        return result
-
-    return put
+def _has_put(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    if session.core is not None and result is not None:
+        try:
+            take_part()
+            calls.put(_id_of(result))
+        except Exception as trouble:
+            PATCHES.failed("an object that is put", trouble)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
+from _thread import _local
 
 from scalana.runtime import session
-from scalana.runtime.patching import in_place_of
+from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids
 from scalana.runtime.ray.callers import PATCHES, creation_of
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, event_loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +27,16 @@ INTERNAL = "__ray"
 """What its own methods of all actors begin with."""
 MOST_RESULTS = 16
 """A task that returns a longer tuple is taken to return that as one thing."""
+FIRST_ITEM = 2
+"""Number of the first item of a generator whose items are taken one by one."""
 _NUMBERED = re.compile(r"([A-Za-z]+(?:[-_ ][A-Za-z]+)*)[-_ ]?(\d*)")
 
 _arguments: dict[bytes, list[int]] = {}
 """What the arguments of a task that is about to begin are the results of, by its id."""
 _known = ["", ""]
 """The record in which it was said what this process is, and the class of its actor."""
+_under_way = _local()
+"""``count``: calls that the event loop of this thread has begun with and not ended."""
 _first = [True]
 """Whether this process has not begun with any task."""
 
@@ -90,54 +96,72 @@ def _unpacking(original: Function) -> Function:
 
 def _executed(function: Function, class_name: str) -> Function:
     """The same function, recorded."""
+    method = getattr(function, "method", function)
+    if inspect.isasyncgenfunction(method):
+        return _of_async_generator(function, class_name)
+    if inspect.isgeneratorfunction(method):
+        return _of_generator(function, class_name)
 
+    def enter(arguments: tuple[Any, ...]) -> bytes:
+        return _begin(class_name, is_async)
+
+    is_async = inspect.iscoroutinefunction(method)
+    return surrounded(function, enter, _await_end if is_async else _ended)
+
+
+def _ended(task: bytes, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    _end(task, result)
+
+
+def _await_end(task: bytes, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    """There is a coroutine, for which Ray has made a task of its event loop."""
+    current = None if failure is not None else sys.modules["asyncio"].current_task()
+    if current is None:
+        _end(task, None, is_async=True)
+    else:
+        current.add_done_callback(functools.partial(_done, task))
+
+
+def _done(task: bytes, future: Any) -> None:
+    failed = future.cancelled() or future.exception() is not None
+    _end(task, None if failed else future.result(), is_async=True)
+
+
+def _of_generator(function: Function, class_name: str) -> Function:
+    # What Ray gets must be a generator, so that here is a frame of ours.
     @in_place_of(function)
-    def execute(*args: Any, **kwargs: Any) -> Any:
-        method = getattr(function, "method", function)
-        if inspect.iscoroutinefunction(method):
-            return _awaited(function, args, kwargs, class_name)
-        if inspect.isasyncgenfunction(method):
-            return _generated_async(function, args, kwargs, class_name)
-        if inspect.isgeneratorfunction(method):
-            return _generated(function, args, kwargs, class_name)
-        task, result = _begin(class_name), None
+    def execute(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        task, number = _begin(class_name), FIRST_ITEM
         try:
-            result = function(*args, **kwargs)
-            return result
+            for value in function(*args, **kwargs):
+                _give(task, number)
+                number += 1
+                yield value
         finally:
-            _end(task, result)
+            _give(task, number)  # what is waited for when there is no other
+            _end(task, None)
 
     return execute
 
 
-async def _awaited(function: Function, args: Any, kwargs: Any, class_name: str) -> Any:
-    task, result = _begin(class_name), None
-    try:
-        result = await function(*args, **kwargs)
-        return result
-    finally:
-        _end(task, result)
+def _of_async_generator(function: Function, class_name: str) -> Function:
+    @in_place_of(function)
+    async def execute(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        task, number = _begin(class_name, is_async=True), FIRST_ITEM
+        try:
+            async for value in function(*args, **kwargs):
+                _give(task, number)
+                number += 1
+                yield value
+        finally:
+            _give(task, number)
+            _end(task, None, is_async=True)
+
+    return execute
 
 
-def _generated(function: Function, args: Any, kwargs: Any, class_name: str) -> Iterator[Any]:
-    task = _begin(class_name)
-    try:
-        yield from function(*args, **kwargs)
-    finally:
-        _end(task, None)
-
-
-async def _generated_async(function: Function, args: Any, kwargs: Any, class_name: str) -> AsyncIterator[Any]:
-    task = _begin(class_name)
-    try:
-        async for value in function(*args, **kwargs):
-            yield value
-    finally:
-        _end(task, None)
-
-
-def _begin(class_name: str) -> bytes:
-    """A task begins here; returns its id."""
+def _begin(class_name: str, is_async: bool = False) -> bytes:
+    """A task begins here, of an event loop or not; returns its id."""
     if session.core is None:
         return b""
     try:
@@ -147,21 +171,40 @@ def _begin(class_name: str) -> bytes:
         if _first:
             _first.clear()  # Ray may have started this process for this task
             calls.begun(ids.of_task(task))
+        under_way = getattr(_under_way, "count", 0)
+        idle = event_loops.idle() if is_async else None
+        if under_way and idle is not None:
+            # Nothing but this call could end what those that are under way waited for.
+            calls.expected(ids.of_task(task), [idle])
         calls.took(ids.of_task(task), *_arguments.pop(task, ()))
+        if is_async:
+            _under_way.count = under_way + 1
         return task
     except Exception as failure:
         PATCHES.failed("the begin of a task", failure)
         return b""
 
 
-def _end(task: bytes, result: Any) -> None:
+def _give(task: bytes, number: int) -> None:
+    """An item of a generator is there."""
+    if task and session.core is not None:
+        try:
+            calls.reply(ids.of_result(task, number), rests=False)
+            calls.flush()
+        except Exception as failure:
+            PATCHES.failed("an item of a generator", failure)
+
+
+def _end(task: bytes, result: Any, is_async: bool = False) -> None:
     """It has ended, with a result or none."""
     if task and session.core is not None:
         try:
             several = len(result) if type(result) is tuple and len(result) <= MOST_RESULTS else 1
             for number in range(2, several + 1):
-                calls.reply(ids.of_result(task, number))
-            calls.reply(ids.of_task(task))
+                calls.reply(ids.of_result(task, number), rests=False)
+            if is_async:
+                _under_way.count -= 1
+            calls.reply(ids.of_task(task), rests=not is_async or not _under_way.count)
             calls.flush()  # Ray ends workers and actors by a signal that leaves no time for it
         except Exception as failure:
             PATCHES.failed("the end of a task", failure)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import os
 from _thread import _local
+from itertools import count
 
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
@@ -49,7 +50,7 @@ _SHORT_NS = 100_000
 _GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 
 _token: list[int] = []
-_count = [0]
+_count = count(1)
 """What ids are made of that this process gives: a number that others do not have, and how many there were."""
 _idle = _local()
 """``since``: when this thread had done its last call, and its CPU clock then."""
@@ -84,10 +85,11 @@ def submitted(call: int, at: tuple[int, int]) -> None:
         _event(core, _SUBMIT, call, _POST, at, at)
 
 
-def reply(call: int, nbytes: int = 0) -> None:
-    """A call is done, and its result is handed over."""
+def reply(call: int, nbytes: int = 0, rests: bool = True) -> None:
+    """A call is done, and its result is handed over; ``rests``: this thread has no other one under way."""
     _hand(_REPLY, call, nbytes)
-    rest()
+    if rests:
+        rest()
 
 
 def rest() -> None:
@@ -179,11 +181,12 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
-def waited(call: int, since: tuple[int, int], until: tuple[int, int]) -> None:
-    """This thread has waited for a result, from and to moments that :func:`moment` told."""
+def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int = 0) -> None:
+    """This thread has waited for a result, from and to moments that :func:`moment` told; ``path`` leads to where it did
+    (:func:`own_path`), if that is not here."""
     core = session.core
     if core is not None:
-        _event(core, _RESULT, call, _BLOCKING, since, until)
+        _event(core, _RESULT, call, _BLOCKING, since, until, path)
 
 
 def expect(closed: int = 0) -> int:
@@ -225,6 +228,15 @@ def moment() -> tuple[int, int] | None:
         return None if core is None else core.moment()
     except Exception:
         return None
+
+
+def own_path() -> int:
+    """The call path of this thread, of use as long as this is recorded (``session.record_path``); 0 for none."""
+    core = session.core
+    try:
+        return 0 if core is None else int(core.own_path())
+    except Exception:
+        return 0
 
 
 def flush() -> None:
@@ -276,13 +288,14 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
             session.note(f"remote calls: {failure!r}")
 
 
-def _event(core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int]) -> None:
+def _event(
+    core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int], path: int = 0
+) -> None:
     try:
         if part.member_of[0] != session.record_path:
             part.take()
-        core.event_at(
-            operation, 0, call, -1, 0, 0, flags, 0, begin[0], end[0], begin[1], max(end[1] - begin[1], 0)
-        )  # fmt: skip
+        at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
+        core.event_at(operation, 0, call, -1, 0, 0, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 
@@ -291,8 +304,8 @@ def new_id() -> int:
     """An id that nobody else has: of this process, which others are to be told."""
     if not _token:
         _token.append(int.from_bytes(os.urandom(8), "little"))
-    _count[0] += 1
-    return mixed(_token[0], _count[0])
+    # Steps of an odd number come back to where they began after all 2**63 others.
+    return (_token[0] + next(_count) * _GOLDEN) & _LARGEST or new_id()
 
 
 def _forget() -> None:

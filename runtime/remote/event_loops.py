@@ -1,10 +1,13 @@
-"""Records that an event loop of :mod:`asyncio` waits for calls of process pools (``run_in_executor``, ``wrap_future``).
+"""Records that an event loop of :mod:`asyncio` waits for calls of other processes: of process pools
+(``run_in_executor``, ``wrap_future``), and of others that make a future of what they wait for.
 
-A loop waits in its selector, for whatever comes first. What it waited in it before the result of such a call came is
-waiting for this call; no more is recorded of it than that.
+A loop waits in its selector, for whatever comes first. What it waited there since something began to wait for a result,
+and for which no other result came, is waiting for this one; no more is recorded of it than that.
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
@@ -16,10 +19,66 @@ if TYPE_CHECKING:
     from typing import Any
 
     Function = Callable[..., Any]
+    Moment = tuple[int, int]
 
 _SHORT_NS = 50_000
 """A loop that is less than this in its selector has something else to do."""
+_TURNS = 2
+"""Turns of a loop from when it is handed a coroutine to when this begins, at most."""
+_MOST_WAITS = 1000
+"""Waits of a loop that are kept until a result comes."""
+_MOST_LINES = 10_000
+"""Awaited objects of which it is kept where."""
 _patches = Patches("asyncio")
+
+CALLS_OF: list[Callable[[Any], tuple[int, int]]] = []
+"""Each tells the call whose result a future of :mod:`concurrent.futures` stands for, 0 for none that it knows, and the
+path to where it is awaited, 0 where that is here."""
+_lines: dict[object, tuple[str, int]] = {}
+"""Of what is awaited: the record then, and the path to where."""
+
+
+class _Waits:
+    """What a loop waited in its selector."""
+
+    def __init__(self, loop: Any, selector: Any) -> None:
+        self.unclaimed: deque[tuple[Moment, Moment]] = deque(maxlen=_MOST_WAITS)
+        """For which no result came so far, the last at the end."""
+        self._idle: tuple[Moment, Moment] | None = None
+        """The last, if nothing but calls and results could end it."""
+        self._turns = 0
+        """Of the loop since then."""
+        self._claimed: Moment | None = None
+        """From when on waits are claimed by results that came since the last."""
+        select = selector.select
+
+        def watched(timeout: Any = None) -> Any:
+            since = calls.moment()
+            ready = select(timeout)
+            until = calls.moment()
+            self._forget_claimed()
+            self._turns += 1
+            if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
+                self.unclaimed.append((since, until))
+                alone = timeout is None and loop._default_executor is None and len(selector.get_map()) == 1
+                self._idle, self._turns = (since, until) if alone else None, 0
+            return ready
+
+        selector.select = watched
+
+    def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
+        """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""
+        self._claimed = began if self._claimed is None else min(began, self._claimed)
+        return [wait for wait in self.unclaimed if wait[0] >= began]
+
+    def idle(self) -> tuple[Moment, Moment] | None:
+        """What was waited for a call that begins now, if nothing else could end it."""
+        return self._idle if self._turns <= _TURNS else None
+
+    def _forget_claimed(self) -> None:
+        claimed, self._claimed = self._claimed, None
+        while claimed is not None and self.unclaimed and self.unclaimed[-1][0] >= claimed:
+            self.unclaimed.pop()
 
 
 def patch(module: Any) -> None:
@@ -28,47 +87,93 @@ def patch(module: Any) -> None:
     _patches.wrap(module, "_copy_future_state", _copy_future_state, "waits of event loops for pools")
 
 
+def patch_tasks(module: Any) -> None:
+    """Know where tasks are made of what they await; ``module`` is ``asyncio.tasks``."""
+    _patches.wrap(module, "_wrap_awaitable", _wrap_awaitable, "lines of some awaits")
+
+
+def idle() -> tuple[Moment, Moment] | None:
+    """From and to when the running loop of this thread had nothing to do but to wait for a call that begins now."""
+    waits = _waits_of(_running())
+    return None if waits is None else waits.idle()
+
+
+def await_here(key: object) -> None:
+    """Something is awaited where this thread is now: later on only the loop will be seen."""
+    path = calls.own_path()
+    if path:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        _lines[key] = session.record_path, path
+
+
+def line_of(key: object) -> int:
+    """The path to where something is awaited, which is asked for once; 0 where that is not known."""
+    record, path = _lines.pop(key, ("", 0))
+    return path if record == session.record_path else 0
+
+
+def _running() -> Any:
+    from asyncio import _get_running_loop
+
+    return _get_running_loop()
+
+
+def _waits_of(loop: Any) -> _Waits | None:
+    """What a loop waits; None where it is none of asyncio's own."""
+    selector = getattr(loop, "_selector", None)
+    if selector is None:
+        return None
+    known = selector.__dict__.get("_scalana_waits")
+    if known is None:
+        known = selector._scalana_waits = _Waits(loop, selector)
+    return known  # type: ignore[no-any-return]
+
+
+def _wrap_awaitable(original: Function) -> Function:
+    def wrap_awaitable(awaitable: Any) -> Any:
+        if session.core is not None and CALLS_OF:
+            await_here(id(awaitable))
+        return original(awaitable)
+
+    return wrap_awaitable
+
+
 def _wrap_future(original: Function) -> Function:
     def wrap_future(future: Any, *args: Any, **kwargs: Any) -> Any:
         wrapped = original(future, *args, **kwargs)
-        if getattr(future, "_scalana_call", 0) and session.core is not None:
-            _patches.tried(
-                "a wait for a pool is not recorded", lambda: _watch(getattr(wrapped._loop, "_selector", None))
-            )
+        if session.core is not None:
+            _patches.tried("a wait for a result is not recorded", lambda: _expect(future, wrapped))
         return wrapped
 
     return wrap_future
 
 
-def _watch(selector: Any) -> None:
-    """Remember when a selector had nothing."""
-    if selector is None or "_scalana_waited" in selector.__dict__:
-        return
-    select = selector.select
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        since = calls.moment()
-        ready = select(*args, **kwargs)
-        until = calls.moment()
-        waited = since is not None and until is not None and until[0] - since[0] >= _SHORT_NS
-        selector._scalana_waited = (since, until) if waited else None
-        return ready
-
-    selector._scalana_waited = None
-    selector.select = watched
+def _expect(future: Any, wrapped: Any) -> None:
+    """From now on something waits for what a future stands for."""
+    call, line = getattr(future, "_scalana_call", 0), 0
+    for calls_of in CALLS_OF:
+        if not call:
+            call, line = calls_of(future)
+    now = calls.moment()
+    if call and now is not None and _waits_of(wrapped.get_loop()) is not None:
+        future._scalana_awaited = call, now, session.record_path, line or calls.own_path()
 
 
 def _copy_future_state(original: Function) -> Function:
     def copy_future_state(source: Any, dest: Any, *args: Any, **kwargs: Any) -> Any:
-        call = getattr(source, "_scalana_call", 0)
-        if call and session.core is not None:
-
-            def tell() -> None:
-                waited = getattr(getattr(dest.get_loop(), "_selector", None), "_scalana_waited", None)
-                if waited is not None:
-                    calls.waited(call, *waited)
-
-            _patches.tried("a wait for a pool was not recorded", tell)
+        awaited = getattr(source, "_scalana_awaited", None)
+        if awaited is not None and session.core is not None:
+            _patches.tried("a wait for a result was not recorded", lambda: _tell(awaited, dest.get_loop()))
         return original(source, dest, *args, **kwargs)
 
     return copy_future_state
+
+
+def _tell(awaited: tuple[int, Moment, str, int], loop: Any) -> None:
+    """The result is there."""
+    call, began, record, path = awaited
+    waits = _waits_of(loop)
+    if waits is not None and record == session.record_path:
+        for since, until in waits.claim(began):
+            calls.waited(call, since, until, path)

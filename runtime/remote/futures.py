@@ -36,7 +36,7 @@ def patch_pools(module: Any) -> None:
 def patch_waits(module: Any) -> None:
     """Record waits for results; ``module`` is ``concurrent.futures._base``."""
     for name in ("result", "exception"):
-        _patches.wrap(module.Future, name, _result, "waits for results")
+        _patches.surround(module.Future, name, _begin_result, _end_result, "waits for results")
     _patches.wrap(module, "wait", _wait, "waits for several results")
     _patches.wrap(module, "as_completed", _as_completed, "waits for several results")
 
@@ -149,18 +149,14 @@ def _ids(futures: Any) -> list[int]:
     return [call for call in found if call]
 
 
-def _result(original: Function) -> Function:
-    def result(self: Any, timeout: Any = None) -> Any:
-        call = getattr(self, "_scalana_call", 0)
-        if not call or session.core is None:
-            return original(self, timeout)
-        handle = calls.wait(call)
-        try:
-            return original(self, timeout)
-        finally:
-            calls.got(handle, call)
+def _begin_result(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
+    call = getattr(arguments[0], "_scalana_call", 0) if session.core is not None else 0
+    return (calls.wait(call), call) if call else None
 
-    return result
+
+def _end_result(awaited: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    if awaited is not None:
+        calls.got(*awaited)
 
 
 def _wait(original: Function) -> Function:

@@ -32,6 +32,7 @@ _OF_OTHERS = {
 }
 _HOME = "multiprocessing.queues"
 _PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
+_OF_POLLS = (*_PACKAGES_OF_OTHERS, "multiprocessing.")
 """Whose messages are details of what is recorded otherwise, or of processes that are helpers of a rank."""
 _END = b"\0"
 """Behind an id; a pickle ends with a dot."""
@@ -118,13 +119,13 @@ def _id_for(obj: Any) -> int:
     return message
 
 
-def _is_of_others(*packages: str) -> bool:
+def _is_of_others(packages: tuple[str, ...] = _PACKAGES_OF_OTHERS) -> bool:
     """Whether who called our caller is a library whose messages are not looked at, or one of some packages."""
     caller = sys._getframe(2)
     name = caller.f_globals.get("__name__", "")
     if name == _HOME and caller.f_back is not None:  # by way of put_nowait or get_nowait
         name = caller.f_back.f_globals.get("__name__", "")
-    return name in _OF_OTHERS or name.startswith((*_PACKAGES_OF_OTHERS, *packages))
+    return name in _OF_OTHERS or name.startswith(packages)
 
 
 def _queue_put(original: Function) -> Function:
@@ -244,7 +245,7 @@ def _waited_in_vain(source: Any, since: tuple[int, int] | None) -> None:
 
 def _poll(original: Function) -> Function:
     def poll(self: Any, timeout: Any = 0.0) -> Any:
-        if session.core is None or timeout == 0.0 or _is_of_others("multiprocessing."):
+        if session.core is None or timeout == 0.0 or _is_of_others(_OF_POLLS):
             return original(self, timeout)
         since = calls.moment()
         try:
@@ -257,7 +258,7 @@ def _poll(original: Function) -> Function:
 
 def _wait(original: Function) -> Function:
     def wait(object_list: Any, timeout: Any = None) -> Any:
-        if session.core is None or timeout == 0 or _is_of_others("multiprocessing."):
+        if session.core is None or timeout == 0 or _is_of_others(_OF_POLLS):
             return original(object_list, timeout)
         since = calls.moment()
         ready = original(object_list, timeout)

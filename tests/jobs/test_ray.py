@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from scalana import api
+from scalana.detectors.facts import Facts
 from scalana.detectors.rl.account import RLAccount
 from tests.jobs.test_launching import PROGRAMS, ROOT, environment, line_of
 
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("torch")
 
+WAITS = PROGRAMS / "ray_waits.py"
 RAY = ROOT / "build" / "ray" / "site-packages"
 PROGRAM = PROGRAMS / "ray_loop.py"
 SYNCHRONOUS, AHEAD = 3, 7
@@ -27,10 +30,16 @@ if not RAY.is_dir():
     pytest.skip("Ray is not installed: make ray", allow_module_level=True)
 
 
+Job = tuple[Path, subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    folder = tmp_path_factory.mktemp("ray") / "run"
-    command = [sys.executable, str(PROGRAM), str(SYNCHRONOUS), str(AHEAD)]
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return recorded(tmp_path_factory.mktemp("ray") / "run", PROGRAM, str(SYNCHRONOUS), str(AHEAD))
+
+
+def recorded(folder: Path, *program: str | Path) -> Job:
+    command = [sys.executable, *map(str, program)]
     done = subprocess.run(
         [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--", *command],
         cwd=ROOT,
@@ -44,7 +53,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
 
 
 @pytest.fixture(scope="module")
-def report(job: tuple[Path, subprocess.CompletedProcess[str]]) -> api.Report:
+def report(job: Job) -> api.Report:
     return api.analyze(os.fspath(job[0]))
 
 
@@ -59,7 +68,7 @@ def test_driver_and_actors_are_processes_by_their_roles(report: api.Report) -> N
     assert sum(document["time"].values()) == pytest.approx(5 * document["run"]["seconds"], rel=0.01)
 
 
-def test_the_program_prints_what_it_would(job: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_the_program_prints_what_it_would(job: Job) -> None:
     _, done = job
     assert done.stdout.splitlines() == ["loop done"]
 
@@ -97,3 +106,50 @@ def test_process_time_of_the_loop_adds_up(report: api.Report) -> None:
     assert found["rl-slow-hardware"] == "Trainer 0"
     # Rollout 0 and both trainers wait for the long trajectory: a part of that another assignment would mend.
     assert {found["rl-assignment"], found["rl-long-tail"]} == {"Rollout 1"}
+
+
+CASES = ("awaited", "streamed", "streamed_to_loop", "pooled", "nested", "queued", "far", "failed")
+SLOW_S = 1.4
+"""What each of them sleeps at its slow line."""
+
+
+@pytest.fixture(scope="module")
+def waits(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return recorded(tmp_path_factory.mktemp("ray") / "run", WAITS, *CASES)
+
+
+def test_each_way_to_wait_is_walked_back_to_the_slow_line(waits: Job) -> None:
+    """Through async actors, items of generators, pools of actors, tasks of tasks, queues, and to a second node."""
+    ppg = api.analyze(os.fspath(waits[0])).ppg
+    facts, names = Facts(ppg), ppg.run.names
+    activities, rank = facts.timeline.activities, facts.timeline.locations.rank
+    blamed: dict[tuple[str, int], float] = defaultdict(float)
+    for location, target, seconds in zip(facts.blame.location, facts.blame.target, facts.blame.seconds, strict=True):
+        if target < len(activities):
+            vertex = ppg.psg[int(activities.vertex[target])]
+            here = vertex.place.file == str(WAITS)
+            line = int(activities.line[target]) if here else 0
+            blamed[names.role_of(int(rank[location])), line] += float(seconds)
+    # So many others wait for each: the driver, and who is between, or idles meanwhile.
+    for comment, role, others in (
+        ("slow engine", "Engine", 2), ("slow source", "Source", 2), ("slow item", "Pooled", 1),
+        ("slow part", "worker", 2), ("slow producer", "Producer", 1), ("slow far away", "Far", 1),
+    ):  # fmt: skip
+        assert blamed[role, line_of(WAITS, comment)] > 0.75 * others * SLOW_S, comment
+    assert blamed["AsyncSource", 0] > 0.75 * SLOW_S  # nothing is seen of a coroutine that sleeps but its loop
+    waited = {
+        (names.role_of(process), vertex.place.line): float(seconds)
+        for vertex in ppg.psg.vertices
+        if vertex.place.file == str(WAITS)
+        for process, seconds in enumerate(ppg.metrics["wait_s"][vertex.index])
+    }
+    for comment, role in (("awaits front", "driver"), ("starves", "Consumer"), ("awaits items", "driver"),
+                          ("waits for parts", "worker"), ("polls", "driver")):  # fmt: skip
+        assert waited[role, line_of(WAITS, comment)] > 0.75 * SLOW_S, comment
+
+
+def test_tracebacks_of_errors_have_no_line_of_ours(waits: Job) -> None:
+    lines = waits[1].stdout.splitlines()
+    assert [line.split()[0] for line in lines if line.split()[0] in CASES] == list(CASES)
+    assert lines.count(str(WAITS)) == 4, "where two errors are raised, and where they are caught"
+    assert not [line for line in lines if "runtime" in line or "scalana" in line]

@@ -66,3 +66,29 @@ def test_a_balanced_pool_has_no_finding(tmp_path: Path) -> None:
         if not analysis.findings:
             break
     assert [(f.file, f.line, f.lost_s) for f in analysis.findings] == []
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    ("case", "mended", "kind"),
+    [
+        (("executor_slow_workers", "2"), ("executor_slow_workers", "0"), "slow-worker"),
+        (("executor_long_last",), ("executor_long_last", "first"), "late-ranks"),
+    ],
+)
+def test_what_a_pool_saves_is_what_comes_out(
+    case: tuple[str, ...], mended: tuple[str, ...], kind: str, tmp_path: Path
+) -> None:
+    """Two of five workers are slow, or the last calls are long: with that mended the pool takes as predicted."""
+    for attempt in attempts(3):
+        analysis, before_s = recorded(tmp_path / f"{attempt}", *case)
+        after_s = float(jobs.run([sys.executable, PROGRAM, *mended]).stdout)
+        finding = analysis.findings[0]
+        assert finding.kind == kind
+        pool = finding.evidence.get("pool")
+        saving_s = finding.saving_s if kind == "slow-worker" else float(pool["longest_first_s"])  # type: ignore[index]
+        if kind != "slow-worker":
+            assert "the longest first" in finding.advice
+        if abs((before_s - saving_s) / after_s - 1.0) <= 0.1:
+            return
+    pytest.fail(f"{before_s} s, {saving_s} s less are told, came out {after_s} s")

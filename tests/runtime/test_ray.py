@@ -115,7 +115,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(workers, "_take_part", lambda worker, name: said.append(("part", name)))
     monkeypatch.setattr(workers, "_first", [])
     for name in ("took", "reply", "flush"):
-        monkeypatch.setattr(calls, name, lambda *args, name=name: said.append((name, *args)))
+        monkeypatch.setattr(calls, name, lambda *args, name=name, **_: said.append((name, *args)))
     return said
 
 
@@ -139,7 +139,13 @@ def test_coroutines_and_generators_are_recorded_to_their_ends(told: list[tuple[A
         await asyncio.sleep(0)
         return value
 
-    assert asyncio.run(executed(method)(3)) == 3
+    async def as_ray_does() -> int:
+        return await asyncio.ensure_future(called())  # type: ignore[no-any-return]
+
+    async def called() -> Any:
+        return await executed(method)(3)
+
+    assert asyncio.run(as_ray_does()) == 3
     assert [name for name, *_ in told] == ["part", "took", "reply", "flush"]
     told.clear()
 
@@ -148,17 +154,20 @@ def test_coroutines_and_generators_are_recorded_to_their_ends(told: list[tuple[A
         yield 2
 
     made = executed(produce)()
-    assert (next(made), len(told)) == (1, 2)
-    assert list(made) == [2] and [name for name, *_ in told][-2:] == ["reply", "flush"]
+    first, second, end = (("reply", ids.of_result(bytes(24), number)) for number in (2, 3, 4))
+    assert (next(made), told[2:]) == (1, [first, ("flush",)])
+    assert list(made) == [2] and told[4:8:2] == [second, end]
+    assert told[-2:] == [("reply", ids.of_task(bytes(24))), ("flush",)]
 
 
 def test_what_a_task_raises_is_its_result(told: list[tuple[Any, ...]]) -> None:
     def method() -> None:
         raise ValueError("no")
 
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(ValueError, match="no") as raised:
         executed(method)()
     assert [name for name, *_ in told] == ["part", "took", "reply", "flush"]
+    assert [Path(entry.path).name for entry in raised.traceback] == [Path(__file__).name] * 2, "no line of ours"
 
 
 def test_methods_of_rays_own_are_not_recorded(told: list[tuple[Any, ...]]) -> None:

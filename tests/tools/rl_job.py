@@ -49,6 +49,8 @@ class Plan:
     """Whether answers are scored one by one while others are generated."""
     shared: bool = False
     """Whether all send their part of the weights, rather than rank 0 the whole."""
+    weights_mb: float = 0.04
+    """Size of what is broadcast as new weights."""
     slow: list[float] = field(default_factory=list)
     """By which factor each process is slower in all that a GPU does ``[ranks]``."""
 
@@ -141,14 +143,15 @@ def rollout(plan: Plan, step: int, rank: int) -> None:
         mark.end(tokens=tokens)
 
 
-def loop(plan: Plan, rank: int, ranks: int) -> None:
-    """Run a plan."""
+def loop(plan: Plan, rank: int, ranks: int) -> float:
+    """Run a plan; returns the seconds in which new weights were broadcast, once all were there."""
     import torch
     import torch.distributed as dist
 
     import scalana
 
-    batch, weights, gradient = torch.zeros(1000), torch.zeros(10000), torch.ones(10000)
+    batch, gradient = torch.zeros(1000), torch.ones(10000)
+    weights, sending_s = torch.zeros(round(plan.weights_mb * 1e6 / 4)), 0.0
     rewards = [torch.zeros(8) for _ in range(ranks)]
     dist.barrier()
     for step in range(len(plan.lengths)):
@@ -179,7 +182,12 @@ def loop(plan: Plan, rank: int, ranks: int) -> None:
             dist.all_reduce(gradient)
         with scalana.rl.weights(version=step):
             pause(plan.sync_of(rank))
+            if plan.weights_mb > 1.0:
+                dist.barrier()
+            begin = time.perf_counter()
             dist.broadcast(weights, 0)
+            sending_s += time.perf_counter() - begin
+    return sending_s
 
 
 def main(folder: Path) -> None:
@@ -191,7 +199,8 @@ def main(folder: Path) -> None:
     dist.init_process_group("gloo")
     for path in sorted(folder.glob("*.json")):
         with scalana.profile(path.with_suffix("")):
-            loop(Plan(**json.loads(path.read_text())), dist.get_rank(), dist.get_world_size())
+            sending_s = loop(Plan(**json.loads(path.read_text())), dist.get_rank(), dist.get_world_size())
+        path.with_suffix(f".sending{dist.get_rank()}").write_text(str(sending_s))
         dist.barrier()
     dist.destroy_process_group()
 

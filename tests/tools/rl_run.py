@@ -20,26 +20,27 @@ class _Process:
     """A record, and where its process is in time."""
 
     def __init__(self, record: RecordWriter, rank: int, ranks: int) -> None:
-        self.record, self.rank, self.now_s, self.calls = record, rank, 0.0, 0
-        self.identity, self.messages = 0, dict[str, int]()
+        self.record, self.rank, self.now_s = record, rank, 0.0
+        self.calls, self.collectives, self.messages = 0, 0, dict[str, int]()
         record.thread(0, 1)
         record.group(1, "world", rank, range(ranks))
 
     def message(self, operation: str, peer: int, leaves_s: float) -> None:
         """A message to or from another, from now on."""
         self.messages[operation] = self.messages.get(operation, 0) + 1
+        self._call(operation, self.messages[operation], peer, leaves_s, 4000)
+
+    def collective(self, operation: str, root: int, leaves_s: float) -> None:
+        """One of all processes, from now on."""
+        self.collectives += 1
+        self._call(operation, self.collectives, root, leaves_s)
+
+    def _call(self, operation: str, seq: int, peer: int, leaves_s: float, nbytes: int = 0) -> None:
         enter_ns = _START_NS + round(self.now_s * 1e9)
-        self.identity += 1
-        self.record.event(
-            self.identity,
-            BY_NAME[operation].code,
-            enter_ns,
-            round((leaves_s - self.now_s) * 1e9),
-            group=1,
-            seq=self.messages[operation],
-            peer=peer,
-            nbytes=4000,
-        )
+        length_ns = round((leaves_s - self.now_s) * 1e9)
+        self.calls += 1
+        code = BY_NAME[operation].code
+        self.record.event(self.calls, code, enter_ns, length_ns, group=1, seq=seq, peer=peer, nbytes=nbytes)
         self.now_s = leaves_s
 
     def span(self, kind: str, name: str, begin_s: float, **attributes: int | str) -> None:
@@ -79,20 +80,7 @@ def write(plan: Plan, folder: Path) -> None:
         last = max(each.now_s for each in processes)
         for each in processes:
             # Nobody waits for a receiver of a broadcast.
-            leaves = max(each.now_s, processes[root].now_s if root >= 0 else last) + _CALL_S
-            each.calls += 1
-            enter_ns = _START_NS + round(each.now_s * 1e9)
-            each.identity += 1
-            each.record.event(
-                each.identity,
-                BY_NAME[operation].code,
-                enter_ns,
-                round((leaves - each.now_s) * 1e9),
-                group=1,
-                seq=each.calls,
-                peer=root,
-            )
-            each.now_s = leaves
+            each.collective(operation, root, max(each.now_s, processes[root].now_s if root >= 0 else last) + _CALL_S)
 
     meet("barrier")
     for step in range(len(plan.lengths)):

@@ -25,24 +25,21 @@ AT_ONCE = 2
 """Jobs that run side by side."""
 
 
-def table(entry: Callable[[int, int], Any]) -> list[list[Any]]:
+def table(entry: Callable[[int, int], Any], ranks: int = RANKS) -> list[list[Any]]:
     """``[steps][ranks]`` of what ``entry(step, rank)`` gives."""
-    return [[entry(step, rank) for rank in range(RANKS)] for step in range(STEPS)]
+    return [[entry(step, rank) for rank in range(ranks)] for step in range(STEPS)]
 
 
-def plan(**changes: Any) -> Plan:
-    """A loop in which all processes do the same, but for what is changed."""
-    usual = Plan(
-        table(lambda step, rank: list(EVEN)),
-        floor_s=0.003,
-        sequence_s=0.0001,
-        data_s=0.005,
-        sync_s=0.005,
-        verifier_s=table(lambda step, rank: 0.03),
-        log_prob_s=table(lambda step, rank: 0.03),
-        train_tokens=table(lambda step, rank: 500 + 100 * step),
-    )
-    return replace(usual, **changes)
+def plan(ranks: int = RANKS, **changes: Any) -> Plan:
+    """A loop in which all processes do the same, but for what is changed: tables, or functions of step and rank."""
+    usual = {
+        "lengths": lambda step, rank: list(EVEN),
+        "verifier_s": lambda step, rank: 0.03,
+        "log_prob_s": lambda step, rank: 0.03,
+        "train_tokens": lambda step, rank: 500 + 100 * step,
+    }
+    made = {key: table(value, ranks) if callable(value) else value for key, value in {**usual, **changes}.items()}
+    return replace(Plan([], floor_s=0.003, sequence_s=0.0001, data_s=0.005, sync_s=0.005), **made)
 
 
 @dataclass(frozen=True)
@@ -65,16 +62,19 @@ class Case:
     """Of the evidence."""
 
 
-def _wandering(step: int) -> int:
-    return (step + 1) % RANKS
-
-
-def cases() -> dict[str, Case]:
-    """All of them."""
+def cases(ranks: int = RANKS) -> dict[str, Case]:
+    """All of them, on so many processes."""
     found = {}
-    others = RANKS - 1
-    lengths = table(lambda step, rank: [40, 54, 67, 240] if rank == _wandering(step) else list(EVEN))
-    tail = plan(lengths=lengths)
+    others = ranks - 1
+
+    def loop(**changes: Any) -> Plan:
+        return plan(ranks, **changes)
+
+    def is_late(step: int, rank: int) -> bool:
+        """Another process in each step."""
+        return rank == step + 1
+
+    tail = loop(lengths=lambda step, rank: [40, 54, 67, 240] if is_late(step, rank) else list(EVEN))
     gone = max(tail.finish_s(0, 1)) - max(tail.finish_s(0, 2))
     found["tail"] = Case(
         tail,
@@ -83,25 +83,25 @@ def cases() -> dict[str, Case]:
         others * STEPS * gone,
         "another process",
         "cap",
-        plan(),
+        loop(),
         "long-tail",
         {"trajectories": ["0.1.3", "1.2.3", "2.3.3"]},
     )
     # All but the long one of each step are done when 95 % are: the rest of it would be carried over.
     found["partial"] = replace(found["tail"], change="partial")
-    heavy = plan(
-        lengths=table(lambda step, rank: [40] * (12 if rank == 1 else 4)),
+    heavy = loop(
+        lengths=lambda step, rank: [40] * (12 if rank == 1 else 4),
         sequence_s=0.001,
-        groups=table(lambda step, rank: [100 * step + rank] * (12 if rank == 1 else 4)),
+        groups=lambda step, rank: [100 * step + rank] * (12 if rank == 1 else 4),
     )
     gone = max(heavy.finish_s(0, 1)) - max(heavy.finish_s(0, 0))
-    dealt = replace(heavy, lengths=table(lambda step, rank: [40] * 6), groups=None)
+    dealt = replace(heavy, lengths=table(lambda step, rank: [40] * (4 + 8 // ranks), ranks), groups=None)
     found["assignment"] = Case(
         heavy, "rl-assignment", [1], others * STEPS * gone, "rank 1", "balance", dealt, "assignment"
     )
     found["groups"] = replace(found["assignment"], change="spread-groups")
-    verifier = plan(verifier_s=table(lambda step, rank: 0.33 if rank == 2 else 0.03))
-    halved = replace(verifier, verifier_s=table(lambda step, rank: 0.165 if rank == 2 else 0.015))
+    verifier = loop(verifier_s=lambda step, rank: 0.33 if rank == 2 else 0.03)
+    halved = loop(verifier_s=lambda step, rank: 0.165 if rank == 2 else 0.015)
     found["verifier"] = Case(
         verifier, "rl-verifier", [2], others * STEPS * 0.3, "rank 2", "faster-verifier", halved, "verifier"
     )
@@ -109,27 +109,27 @@ def cases() -> dict[str, Case]:
         found["verifier"], change="overlapped-verifier", mended=replace(verifier, overlapped=True)
     )
     # All of the time is predicted to go; what is left in a loop without the cause is small.
-    sync = plan(sync_s=0.25)
-    found["sync"] = Case(sync, "rl-weight-sync", [0], others * STEPS * 0.25, "rank 0", "", plan(), "weight-sync")
+    sync = loop(sync_s=0.25)
+    found["sync"] = Case(sync, "rl-weight-sync", [0], others * STEPS * 0.25, "rank 0", "", loop(), "weight-sync")
     found["shared-sync"] = replace(found["sync"], change="sharded-sync", mended=replace(sync, shared=True))
-    data = plan(data_s=0.25)
-    found["data"] = Case(data, "rl-data-transfer", [0], others * STEPS * 0.25, "rank 0", "", plan(), "data-transfer")
+    data = loop(data_s=0.25)
+    found["data"] = Case(data, "rl-data-transfer", [0], others * STEPS * 0.25, "rank 0", "", loop(), "data-transfer")
     # Trainers that wait for much of their time: not at all if trajectories come twice as fast. Two processes with half
     # of the answers each are as late as the one of them with the longest.
-    starving = plan(starve_s=table(lambda step, rank: 0.4))
-    fed = plan(lengths=table(lambda step, rank: EVEN[1::2]))
+    starving = loop(starve_s=lambda step, rank: 0.4)
+    fed = loop(lengths=lambda step, rank: EVEN[1::2])
     found["starvation"] = Case(
         starving,
         "rl-starvation",
-        [0, 1, 2, 3],
-        RANKS * STEPS * 0.4,
-        "4 processes, in 3 of 3 steps",
+        list(range(ranks)),
+        ranks * STEPS * 0.4,
+        f"{ranks} processes, in 3 of 3 steps",
         "more-rollouts",
         fed,
         "starvation",
     )
-    rows = plan(train_tokens=table(lambda step, rank: 4000 if rank == _wandering(step) else 1000))
-    level = replace(rows, train_tokens=table(lambda step, rank: 1750))
+    rows = loop(train_tokens=lambda step, rank: 4000 if is_late(step, rank) else 1000)
+    level = loop(train_tokens=lambda step, rank: 1000 + 3000 // ranks)
     found["rows"] = Case(
         rows,
         "rl-training-imbalance",
@@ -141,7 +141,7 @@ def cases() -> dict[str, Case]:
         "training-imbalance",
         {"trained_tokens_here": 4000.0, "trained_tokens_others": 1000.0},
     )
-    slow = plan(slow=[1.0, 1.0, 1.0, 1.5])
+    slow = loop(slow=[1.5 if rank == 3 else 1.0 for rank in range(ranks)])
     gone = sum(max(slow.finish_s(k, 3)) / 3 + 0.03 / 2 + slow.train_of(k, 3) / 3 for k in range(STEPS))
     found["slow"] = Case(
         slow,
@@ -150,7 +150,7 @@ def cases() -> dict[str, Case]:
         others * gone,
         "rank 3",
         "no-slow-process",
-        plan(),
+        loop(),
         "slow-hardware",
         {"times": "1.50"},
     )
@@ -182,12 +182,12 @@ class Recorded:
         return float(self.account.step_s.mean())
 
 
-def record(plans: dict[str, Plan], folder: Path) -> dict[str, Recorded]:
+def record(plans: dict[str, Plan], folder: Path, ranks: int = RANKS, at_once: int = AT_ONCE) -> dict[str, Recorded]:
     """Run plans, those that are alike once: two at a time, as they mostly sleep. Processes import torch once."""
     made: dict[str, Recorded] = {}
     for name, each in plans.items():
         if repr(each) not in made:
-            part = folder / str(len(made) % AT_ONCE)
+            part = folder / str(len(made) % at_once)
             part.mkdir(exist_ok=True)
             each.dump(part / f"{name}.json")
             made[repr(each)] = Recorded(part / name, each)
@@ -195,7 +195,7 @@ def record(plans: dict[str, Plan], folder: Path) -> dict[str, Recorded]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     running = [
         subprocess.Popen(
-            [sys.executable, str(launcher), str(RANKS), str(job), str(part)],
+            [sys.executable, str(launcher), str(ranks), str(job), str(part)],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.DEVNULL,
@@ -207,6 +207,13 @@ def record(plans: dict[str, Plan], folder: Path) -> dict[str, Recorded]:
     told = [(each.communicate(timeout=LIMIT_S)[1], each.returncode) for each in running]
     assert all(code == 0 for _, code in told), told
     return {name: made[repr(each)] for name, each in plans.items()}
+
+
+def predicted_s(case: Case, run: Recorded) -> float:
+    """Seconds of a step with the advice followed."""
+    if not case.change:
+        return run.step_s - run.findings[0].saving_s / STEPS
+    return next(each.step_s for each in run.account.what_if if each.change == case.change)
 
 
 def problems_of(case: Case, run: Recorded, mended: Recorded, tolerance: float = 0.1) -> list[str]:
@@ -235,11 +242,7 @@ def problems_of(case: Case, run: Recorded, mended: Recorded, tolerance: float = 
         found.append(f"most waiting is {waited}")
     if others := [each.kind for each in run.findings if not each.kind.startswith("rl-")]:
         found.append(f"told besides: {others}")
-    predicted = (
-        next(each.step_s for each in account.what_if if each.change == case.change)
-        if case.change
-        else run.step_s - first.saving_s / STEPS
-    )
+    predicted = predicted_s(case, run)
     if abs(predicted / mended.step_s - 1.0) > tolerance:
         found.append(f"predicted {predicted} s a step, came out {mended.step_s}")
     return found

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 CASES = jobs.cases()
 OTHERS = {
-    "outside": jobs.plan(outside_s=jobs.table(lambda step, rank: 0.25 if rank == 1 else 0.0)),
+    "outside": jobs.plan(outside_s=lambda step, rank: 0.25 if rank == 1 else 0.0),
     "pipeline": jobs.plan(stage_s=0.1),
-    "log-prob": jobs.plan(log_prob_s=jobs.table(lambda step, rank: 0.28 if rank == 1 else 0.03)),
+    "log-prob": jobs.plan(log_prob_s=lambda step, rank: 0.28 if rank == 1 else 0.03),
 }
 """Of which this detector has no kind of finding."""
 PLANS = {

@@ -8,39 +8,23 @@ import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
-from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record.format import EVENT_BLOCKING, SPAN_TYPE
+from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
-from scalana.runtime.record.writer import RecordWriter
+from tests.tools import call_run
+from tests.tools.call_run import NS, START_NS
 
 STEPS = 5
 SHORT_S, LONG_S, TRAIN_S = 0.1, 0.3, 0.2
 STEP_S = LONG_S + TRAIN_S
-_START_NS = 5_000_000_000
-_POST = 2
-_NS = 1_000_000_000
 
 
-class Process:
-    """Writes the record of one."""
-
-    def __init__(self, run: RunWriter, part: str, number: int) -> None:
-        meta = {"start_ns": _START_NS, "unix_ns": 10**18 + number, "rate_hz": 200, "part_source": "framework"}
-        self.record: RecordWriter = run.process("host", role="member", part=part, **meta)
-        self.record.thread(0, 1)
-        self.events = 0
-        self.since_s = 0.0
-
-    def call(self, operation: str, call: int, begin_s: float, end_s: float) -> None:
-        self.events += 1
-        flags = _POST if begin_s == end_s else EVENT_BLOCKING
-        begin, end = (_START_NS + round(each * _NS) for each in (begin_s, end_s))
-        self.record.event(self.events, BY_NAME[operation].code, begin, end - begin, seq=call, flags=flags)
+class Process(call_run.Process):
+    """One that says what phase it is in."""
 
     def serve(self, call: int, begin_s: float, end_s: float, phase: str, tokens: int) -> None:
         """Idle until it is called, then do something that is a phase."""
         self.call("take", call, self.since_s, begin_s)
-        begin, length = _START_NS + round(begin_s * _NS), round((end_s - begin_s) * _NS)
+        begin, length = START_NS + round(begin_s * NS), round((end_s - begin_s) * NS)
         lane = self.record.lane(thread=0)
         self.record.span(SPAN_TYPE["phase"], phase, begin, length, lane=lane, attributes={"tokens": tokens})
         if phase == "rollout":
@@ -76,8 +60,7 @@ def write(folder: Path) -> None:
         driver.call("submit", 900 + number, STEPS * STEP_S, STEPS * STEP_S)
         rollout.call("take", 900 + number, rollout.since_s, STEPS * STEP_S)
     for process in (driver, trainer, *rollouts):
-        process.record.end(_START_NS + round(STEPS * STEP_S * _NS), 0)
-        process.record.close()
+        process.end(STEPS * STEP_S)
 
 
 def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path) -> None:

@@ -208,6 +208,23 @@ def test_who_hands_on_a_role_is_a_launcher(tmp_path: Path) -> None:
     assert called(choose(tmp_path)) == ["rank 0", "rank 1"]
 
 
+def test_workers_of_ranks_are_named_after_these(tmp_path: Path) -> None:
+    """Whatever their program is called, ranks stay ranks."""
+    for rank in world(tmp_path, "", 2, 9):
+        for number in range(2):
+            part = "loader" if rank.rank else "worker"
+            pid = 100 * (1 + rank.rank) + number
+            member(tmp_path, part, pid, 1000.0 + number, parent_record=rank.file.name).end()
+        rank.end()
+    chosen = choose(tmp_path)
+    assert called(chosen) == [
+        "rank 0", "rank 1", "loader 0 of rank 1", "loader 1 of rank 1",
+        "pool worker 0 of rank 0", "pool worker 1 of rank 0",
+    ]  # fmt: skip
+    assert chosen.names.many([1, 3, 4, 5]) == "rank 1, loader 1 of rank 1 and pool worker 0, 1 of rank 0"
+    assert chosen.names.many([4, 5], 6) == "all 2 pool worker processes"
+
+
 def test_names_of_many() -> None:
     names = ProcessNames(("driver", *("rollout",) * 4, "trainer", "trainer"), (-1, 0, 1, 2, 3, 0, 1))
     assert names.many(range(7), 7) == "all 7 processes"

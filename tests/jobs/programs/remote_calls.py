@@ -13,6 +13,7 @@ from typing import Any
 LONG_S = 1.2
 TASKS = 9
 ROUNDS = 4
+PACED_S = 0.03
 
 
 def task(number: int) -> float:
@@ -67,6 +68,48 @@ def executor_balanced() -> float:
         for _ in range(12):
             list(pool.map(step, range(2)))
     return 0.0
+
+
+_pace = [1.0]
+"""By which factor this worker is slower than others."""
+
+
+def know_pace(started: Any, slow: int) -> None:
+    with started.get_lock():
+        started.value += 1
+        _pace[0] = 3.0 if started.value <= slow else 1.0
+
+
+def paced(number: int) -> float:
+    time.sleep(PACED_S * _pace[0])  # slow workers
+    return PACED_S * (_pace[0] - 1.0)
+
+
+def executor_slow_workers(slow: str) -> float:
+    """Some of five workers take three times as long, and do fewer calls for that. It prints how long all took."""
+    with ProcessPoolExecutor(5, initializer=know_pace, initargs=(mp.Value("i", 0), int(slow))) as pool:
+        list(pool.map(paced, range(5)))
+        begin = time.perf_counter()
+        for _ in range(ROUNDS):
+            list(pool.map(paced, range(50)))
+        return time.perf_counter() - begin
+
+
+def piece(milliseconds: int) -> None:
+    time.sleep(milliseconds / 1000)  # pieces
+
+
+def executor_long_last(*how: str) -> float:
+    """The last of many calls are long, or the first, or each is in two. It prints how long all took."""
+    lengths = [30] * 40 + [500] * 3
+    lengths = sorted(lengths, reverse=True) if "first" in how else lengths
+    lengths = [each // 2 for each in lengths for _ in range(2)] if "halves" in how else lengths
+    with ProcessPoolExecutor(4) as pool:
+        list(pool.map(piece, [30] * 8))
+        begin = time.perf_counter()
+        for _ in range(ROUNDS):
+            list(pool.map(piece, lengths))
+        return time.perf_counter() - begin
 
 
 def pool_map(method: str) -> float:

@@ -1,6 +1,6 @@
 """Three processes that call each other by ``torch.distributed.rpc``, one of them slow. The first prints how long.
 
-    torchrun --standalone --nproc-per-node 3 rpc_calls.py
+torchrun --standalone --nproc-per-node 3 rpc_calls.py
 """
 
 from __future__ import annotations

@@ -1,0 +1,72 @@
+"""What another order of the calls of a pool would bring, where the ranks of a finding are late with some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.rollup.candidates import MOST, Candidate
+from scalana.detectors.whatif.call_pools import CallPool
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.timeline import Timeline
+
+PIECES = 2
+"""Into so many pieces each call is cut where pieces are smaller."""
+WORTH = 0.01
+"""Part of the run's time that an order must bring."""
+LARGE_PART = 0.2
+"""The same, of what the finding says comes back."""
+
+
+def describe_pool(
+    candidate: Candidate, saving_s: float, table: BlameTable, timeline: Timeline, pools: Sequence[CallPool]
+) -> dict[str, object] | None:
+    """Evidence of a candidate whose ranks are late with calls of a pool; None for any other, and where no order of
+    these pays: the pool's ``workers``, ``tasks``, the ``error`` of its replay, and what is saved by the longest first
+    (``longest_first_s``) and by pieces of half the length (``halves_s``), 0 where that is not worth it."""
+    for pool in pools:
+        if not _within(candidate, pool, table, timeline):
+            continue
+        run_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
+        least_s = max(WORTH * run_s, LARGE_PART * saving_s)
+        first_s = pool.saved_s(timeline, lambda tasks: tasks.end_s - tasks.begin_s, longest_first=True)
+        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat((tasks.end_s - tasks.begin_s) / PIECES, PIECES))
+        if max(first_s, halves_s) < least_s:
+            return None
+        return {
+            "workers": len(pool.workers),
+            "tasks": sum(len(each.tasks) for each in pool.rounds),
+            "error": pool.error,
+            "longest_first_s": first_s if first_s >= least_s else 0.0,
+            "halves_s": halves_s if halves_s >= least_s else 0.0,
+        }
+    return None
+
+
+def advise_order(pool: dict[str, object]) -> str:
+    """What to do about it."""
+    first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
+    which = f"Of {pool['tasks']} calls that {pool['workers']} processes take when they are free, "
+    smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
+    if first_s <= 0.0:
+        return f"{which}the longest end last in any order: hand out {smaller}."
+    sentence = f"{which}long ones begin late: hand out the longest first, if they are known ({first_s:.2g} s less)"
+    return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
+
+
+def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
+    own, locations = timeline.own, timeline.locations
+    wanted = np.zeros(len(timeline.activities), dtype=bool)
+    targets = table.target[candidate.entries]
+    wanted[targets[targets < len(wanted)]] = True
+    location = burst_locations(timeline)[own.burst]
+    rows = np.flatnonzero(wanted[own.activity] & np.isin(locations.rank[location], candidate.ranks))
+    inside = np.zeros(len(timeline.calls) + len(locations) + 1)
+    for each in pool.rounds:
+        np.add.at(inside, each.tasks.take + 1, 1)
+        np.add.at(inside, each.tasks.reply + 1, -1)
+    seconds = own.seconds[rows]
+    return float(seconds[np.cumsum(inside)[own.burst[rows]] > 0].sum()) > MOST * float(seconds.sum())

@@ -1,0 +1,66 @@
+"""Pools of processes that are called, in records with exact times: what other orders bring is what they bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalana import api
+from scalana.detectors.facts import Facts
+from scalana.detectors.late_ranks.pools import advise_order
+from scalana.detectors.slow_workers.detect import detect
+from tests.tools.call_run import write_pool
+
+LONG_LAST = [0.03] * 40 + [0.5] * 3
+WORKERS = 4
+
+
+def facts_of(folder: Path) -> Facts:
+    return Facts(api.analyze(folder).ppg)
+
+
+def test_orders_bring_what_they_bring_where_they_are_followed(tmp_path: Path) -> None:
+    rounds = [LONG_LAST, LONG_LAST]
+    ended_s = write_pool(tmp_path / "run", rounds, [1.0] * WORKERS)
+    facts = facts_of(tmp_path / "run")
+    (pool,) = facts.call_pools
+    assert len(pool.workers) == WORKERS and len(pool.rounds) == 2 and pool.knows_ahead and pool.error < 0.01
+    first_s = write_pool(tmp_path / "first", [sorted(each, reverse=True) for each in rounds], [1.0] * WORKERS)
+    halves_s = write_pool(tmp_path / "halves", [np.repeat(np.array(each) / 2, 2) for each in rounds], [1.0] * WORKERS)
+    lengths = [each.tasks.end_s - each.tasks.begin_s for each in pool.rounds]
+    assert np.concatenate(lengths) == pytest.approx(LONG_LAST * 2)
+    saved_s = pool.saved_s(facts.timeline, lambda tasks: tasks.end_s - tasks.begin_s, longest_first=True)
+    assert saved_s == pytest.approx(ended_s - first_s, rel=0.02) and saved_s > 0.1 * ended_s
+    saved_s = pool.saved_s(facts.timeline, lambda tasks: np.repeat((tasks.end_s - tasks.begin_s) / 2, 2))
+    assert saved_s == pytest.approx(ended_s - halves_s, rel=0.02)
+
+
+@pytest.mark.parametrize("slow", [1, 2])
+def test_slow_workers_cost_what_the_pool_takes_longer(slow: int, tmp_path: Path) -> None:
+    """Two of four, too: they do fewer tasks, so that a usual one is done by the others."""
+    pace = [3.0] * slow + [1.0] * (WORKERS - slow)
+    ended_s = write_pool(tmp_path / "run", [[0.03] * 50] * 4, pace)
+    mended_s = write_pool(tmp_path / "mended", [[0.03] * 50] * 4, [1.0] * WORKERS)
+    facts = facts_of(tmp_path / "run")
+    (finding,) = detect(facts.task_farms, facts.blame, facts.timeline, facts.psg)
+    names = facts.run.names
+    assert names.many(finding.ranks) == ("worker 0" if slow == 1 else "worker 0, 1")
+    assert finding.saving_s == pytest.approx(ended_s - mended_s, rel=0.05)
+
+
+def test_processes_with_calls_of_their_own_are_no_pool(tmp_path: Path) -> None:
+    """One has longer ones, and others idle while calls for it are there."""
+    lengths = [0.2 if number % WORKERS == 1 else 0.03 for number in range(5 * WORKERS)]
+    write_pool(tmp_path / "run", [lengths], [1.0] * WORKERS, to=[number % WORKERS for number in range(len(lengths))])
+    facts = facts_of(tmp_path / "run")
+    assert facts.call_pools == [] and facts.task_farms == []
+
+
+def test_advice_says_what_pays() -> None:
+    pool: dict[str, object] = {"workers": 4, "tasks": 86, "error": 0.01}
+    both = advise_order({**pool, "longest_first_s": 0.51, "halves_s": 0.4})
+    assert "the longest first" in both and "0.51 s" in both and "0.4 s" in both
+    assert "smaller pieces" not in advise_order({**pool, "longest_first_s": 0.51, "halves_s": 0.0})
+    assert "in any order" in advise_order({**pool, "longest_first_s": 0.0, "halves_s": 0.4})
