@@ -30,7 +30,7 @@ class Patches:
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
-        setattr(owner, name, _wrapped(original, make))
+        setattr(owner, name, in_place_of(original)(make(original)))
 
     def surround(self, owner: Any, name: str, enter: Enter, leave: Leave, recorded: str) -> None:
         """Do something before and after ``owner.name``, which has no frame of ours for that (:func:`surrounded`)."""
@@ -44,7 +44,7 @@ class Patches:
         if not callable(original):
             session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
             return
-        table[key] = _wrapped(original, make)
+        table[key] = in_place_of(original)(make(original))
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
@@ -60,6 +60,21 @@ class Patches:
             self.failed(what, failure)
 
 
+def in_place_of(original: Function) -> Callable[[Function], Function]:
+    """Decorates a wrapper so that it looks like what it wraps; its code has that name, too, by which tracebacks and
+    reports tell its frames."""
+
+    def named(wrapper: Function) -> Function:
+        functools.update_wrapper(wrapper, original)
+        code = getattr(wrapper, "__code__", None)
+        if code is not None and hasattr(original, "__qualname__"):
+            qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
+            wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)  # type: ignore[attr-defined]
+        return wrapper
+
+    return named
+
+
 def surrounded(original: Function, enter: Enter, leave: Leave) -> Function:
     """The same function, with ``enter(arguments)`` before it, which returns a state, and after it ``leave(state,
     arguments, result, type of an exception)``. Tracebacks of what it raises do not show that."""
@@ -68,14 +83,3 @@ def surrounded(original: Function, enter: Enter, leave: Leave) -> Function:
     except ImportError:  # then nothing is recorded
         return original
     return functools.update_wrapper(AroundCall(original, enter, leave), original)
-
-
-def _wrapped(original: Function, make: Callable[[Function], Function]) -> Function:
-    """A wrapper that looks like what it wraps; its code has that name, too, by which its frames are told in reports."""
-    wrapper = make(original)
-    functools.update_wrapper(wrapper, original)
-    code = getattr(wrapper, "__code__", None)
-    if code is not None and hasattr(original, "__qualname__"):
-        qualified = {"co_qualname": original.__qualname__} if hasattr(code, "co_qualname") else {}
-        wrapper.__code__ = code.replace(co_name=original.__name__, **qualified)  # type: ignore[attr-defined]
-    return wrapper

@@ -9,7 +9,7 @@ import sys
 from _thread import _local
 
 from scalana.runtime import session
-from scalana.runtime.patching import surrounded
+from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids
 from scalana.runtime.ray.callers import PATCHES, creation_of
 from scalana.runtime.remote import calls, event_loops
@@ -129,7 +129,7 @@ def _done(task: bytes, future: Any) -> None:
 
 def _of_generator(function: Function, class_name: str) -> Function:
     # What Ray gets must be a generator, so that here is a frame of ours.
-    @functools.wraps(function)
+    @in_place_of(function)
     def execute(*args: Any, **kwargs: Any) -> Iterator[Any]:
         task, number = _begin(class_name), FIRST_ITEM
         try:
@@ -145,7 +145,7 @@ def _of_generator(function: Function, class_name: str) -> Function:
 
 
 def _of_async_generator(function: Function, class_name: str) -> Function:
-    @functools.wraps(function)
+    @in_place_of(function)
     async def execute(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         task, number = _begin(class_name, is_async=True), FIRST_ITEM
         try:

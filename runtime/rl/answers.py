@@ -6,12 +6,12 @@ are those that the framework itself counts. A call that raises has no tokens.
 
 from __future__ import annotations
 
-import functools
 import heapq
 import itertools
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.marks import trajectory
 from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import absent, owner_of, quietly
@@ -196,7 +196,7 @@ def mark_answers(module: Any) -> None:
 def _coroutine(
     function: Callable[..., Any], begins: Callable[..., Told], ends: Callable[[Any], Told] | None
 ) -> Callable[..., Any]:
-    @functools.wraps(function)
+    @in_place_of(function)
     async def wrapper(*arguments: Any, **named: Any) -> Any:
         answer = quietly(_begin, begins, arguments, named)
         if answer is None:
@@ -223,7 +223,7 @@ def _end(answer: _Answer, ends: Callable[[Any], Told], result: Any) -> None:
 
 
 def _completes(function: Callable[..., Any], ends: Callable[[Any], Told]) -> Callable[..., Any]:
-    @functools.wraps(function)
+    @in_place_of(function)
     async def wrapper(self: Any, output: Any, *arguments: Any, **named: Any) -> Any:
         answer = _running.get()
         if answer is not None:

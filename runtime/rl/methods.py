@@ -6,9 +6,9 @@ Rows are those whose source was read in the release that is named; what is not t
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.wrap import absent, owner_of, quietly
 from scalana.runtime.spans import span
 
@@ -56,7 +56,7 @@ def mark_methods(module: Any) -> None:
 
 
 def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
-    @functools.wraps(function)
+    @in_place_of(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
         with span(function.__name__, kind="phase", framework=framework):
             return function(*arguments, **named)
@@ -123,7 +123,7 @@ def _as_marked(manager: Any, marks: tuple[str, str]) -> None:
 
 
 def _manager(function: Callable[..., Any], key: str, framework: str) -> Callable[..., Any]:
-    @functools.wraps(function)
+    @in_place_of(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
         manager = function(*arguments, **named)
         name = arguments[1] if len(arguments) > 1 else named.get(key)

@@ -5,10 +5,10 @@ Read in TRL 1.16.0. A trainer that has no such methods (any more) becomes a note
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 from scalana.runtime import session
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.marks import trajectory
 from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import quietly
@@ -44,7 +44,7 @@ def mark_trainers(module: Any) -> None:
 def _step(function: Callable[..., Any]) -> Callable[..., Any]:
     """A step of training as a phase: its backward pass, too, is training."""
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def wrapper(self: Any, *arguments: Any, **named: Any) -> Any:
         with span("training_step", kind="phase", role="trainer", framework="trl"):
             return function(self, *arguments, **named)
@@ -55,7 +55,7 @@ def _step(function: Callable[..., Any]) -> Callable[..., Any]:
 def _rollout(function: Callable[..., Any]) -> Callable[..., Any]:
     """Its answers as trajectories, with the tokens that the trainer itself counts."""
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def wrapper(self: Any, prompts: Any, *arguments: Any, **named: Any) -> Any:
         begun = quietly(_begin, self, prompts)
         result = function(self, prompts, *arguments, **named)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-
 from scalana.runtime import session
+from scalana.runtime.patching import in_place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def around(
 ) -> Callable[..., Any]:
     """``method`` with something done before it, and after it unless it raises, both given its arguments."""
 
-    @functools.wraps(method)
+    @in_place_of(method)
     def wrapper(*arguments: Any, **named: Any) -> Any:
         if before is not None:
             quietly(before, arguments, named)

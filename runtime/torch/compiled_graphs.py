@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 from scalana.runtime import session
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.torch import models_file
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ def watch_graphs(module: Any) -> None:
     owner = module.OutputGraph
     original = owner.call_user_compiler
 
-    @functools.wraps(original)
+    @in_place_of(original)
     def call_user_compiler(self: Any, gm: Any, *args: Any, **named: Any) -> Any:
         if session.core is not None:
             try:

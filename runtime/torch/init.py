@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import zlib
 
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.patching import in_place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _wrap(c10d: Any, name: str, watcher: _Watcher) -> None:
 
 
 def _watched(original: Callable[..., Any], watcher: _Watcher) -> Callable[..., Any]:
-    @functools.wraps(original)
+    @in_place_of(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         event = watcher.enter(args, kwargs)
         try:

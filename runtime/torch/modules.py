@@ -7,7 +7,6 @@ for the call as a whole.
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from _thread import get_ident
@@ -15,6 +14,7 @@ from _thread import get_ident
 from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
+from scalana.runtime.patching import in_place_of
 from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_of
 from scalana.runtime.torch.module_tree import Known, Tree
 from scalana.runtime.torch.operators import Operators
@@ -300,7 +300,7 @@ def watch_compiled(module: Any) -> None:
     owner = module.OptimizedModule
     original = owner.__call__
 
-    @functools.wraps(original)
+    @in_place_of(original)
     def __call__(self: Any, *args: Any, **named: Any) -> Any:
         times = _times
         if times is None or not times.is_on:
@@ -314,10 +314,7 @@ def watch_compiled(module: Any) -> None:
             times.resume()
         return output
 
-    function: Any = __call__
-    if hasattr(function.__code__, "co_qualname"):  # what samples show
-        function.__code__ = function.__code__.replace(co_qualname=f"{owner.__name__}.__call__")
-    owner.__call__ = function
+    owner.__call__ = __call__
 
 
 def watch_compilation(module: Any) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import pickle
 import sys
+import traceback
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from scalana.runtime import session
-from scalana.runtime.patching import Patches, surrounded
+from scalana.runtime.patching import Patches, in_place_of, surrounded
 
 
 class Loader:
@@ -41,6 +43,19 @@ def test_so_does_one_in_a_table() -> None:
     table: dict[str, Any] = {"load": Loader.load}
     Patches("library").wrap_item(table, "load", "load", lambda inner: lambda *args: inner(*args), "loads")
     assert table["load"] is not Loader.load and table["load"](Loader(), 3) == (3, "load")
+
+
+def test_no_wrapper_is_named_in_a_traceback() -> None:
+    async def answer(number: int) -> None:
+        raise ValueError(number)
+
+    @in_place_of(answer)
+    async def recorded(*arguments: Any) -> None:
+        await answer(*arguments)
+
+    with pytest.raises(ValueError) as raised:
+        asyncio.run(recorded(3))
+    assert [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)][-2:] == ["answer", "answer"]
 
 
 def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
