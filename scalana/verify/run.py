@@ -46,21 +46,21 @@ class Runner:
     """The name of the file with the engine's settings."""
     action_s: float = 0.02
     """What a usual action is stretched to: far above what a message on this machine takes."""
+    patience_s: float = 240.0
+    """For starting and ending processes."""
     slack: float = 0.75
     """Of a usual action: lateness below this is taken back. Where a rank waits in a send, lateness is real."""
 
 
 RUNNERS = {
     "torch": Runner("torch_runtime", "torch", "torch", "torch"),
-    "model": Runner("model", "torch", "torch", "torch", action_s=0.0),
+    "model": Runner("model", "torch", "torch", "torch", action_s=0.0, patience_s=3600.0),
     "torchtitan": Runner("torchtitan", "torchtitan", "torchtitan", "torch", "torchtitan.toml"),
-    "megatron": Runner("megatron", "megatron", "megatron-core", "megatron", "megatron.args", 0.05, 0.1),
-    "deepspeed": Runner("deepspeed", "deepspeed", "deepspeed", "deepspeed", "deepspeed.py", 0.05, 0.1),
+    "megatron": Runner("megatron", "megatron", "megatron-core", "megatron", "megatron.args", 0.05, slack=0.1),
+    "deepspeed": Runner("deepspeed", "deepspeed", "deepspeed", "deepspeed", "deepspeed.py", 0.05, slack=0.1),
 }
 """By the names of engines on the command line; `model` is torch's runtime with layers of the user's."""
 ORDER = "plan.csv"
-PATIENCE_S = 240.0
-"""For starting and ending processes."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def check_plan(written: Written, how: How, schedule: str = "") -> Checked:
         if runner.settings:
             (folder / runner.settings).write_text("\n".join(written.settings) + "\n", encoding="utf-8")
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        patience = PATIENCE_S + (steps + 1) * 5 * predicted.step_s * stretch
+        patience = runner.patience_s + (steps + 1) * 5 * predicted.step_s * stretch
         _run(runner, profile.ranks, folder / "job.json", patience)
         try:
             ranks = json.loads((folder / "result.json").read_text(encoding="utf-8"))
