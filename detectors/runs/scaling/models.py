@@ -229,8 +229,9 @@ class _Family:
     """Sums of squared residuals in units of the assumed noise."""
     growths: list[str]
     """Of every model; constant also where the rest of it is less than the noise over the sizes that were measured."""
-    covariances: list[FloatArray]
-    """In units of the assumed noise; of (constant, coefficient, exponent) as far as they were fitted."""
+    jacobians: list[FloatArray]
+    """Derivatives ``[measurements, coefficients]`` by what was fitted, in units of the assumed noise. From them follow
+    covariances, which take long and are asked for of few models."""
     degrees: FloatArray
     """Weight of the measurements and of the assumed noise together, less the coefficients."""
 
@@ -254,8 +255,7 @@ def _fit_family(
         residual = (y - model(p)) / sigma
         misfit = float(residual @ residual)
         jacobian = _gradient(model, p, parameters) / sigma[:, None]
-        covariance = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
-        rows.append((model, misfit, PER_COEFFICIENT * parameters + penalty, covariance))
+        rows.append((model, misfit, PER_COEFFICIENT * parameters + penalty, jacobian))
 
     one = np.ones_like(p)
     consider(Model(_scale(one, y, sigma)), 1, 0.0)
@@ -286,13 +286,13 @@ def _fit_family(
     misfits = np.array([row[1] for row in rows])
     penalties = np.array([row[2] for row in rows])
     scores = (count + weight) * np.log(weight + misfits) + penalties + PER_OUTLIER * outliers
-    parameters = np.array([len(row[3]) for row in rows])
+    parameters = np.array([row[3].shape[1] for row in rows])
     degrees = np.maximum(count - outliers + weight - parameters, 1.0)
-    growths = []
+    growths, typical_noise = [], float(np.median(sigma))
     for model, *_ in rows:
         change = model.coefficient * float(np.ptp(model.term(p)))
         plain = model.constant > 0.0 and not model.divided
-        growths.append("constant" if change < float(np.median(sigma)) and plain else model.growth)
+        growths.append("constant" if change < typical_noise and plain else model.growth)
     return _Family([row[0] for row in rows], scores, misfits, growths, [row[3] for row in rows], degrees)
 
 
@@ -304,7 +304,7 @@ def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
     weights = weights / weights.sum()
     models = [family.models[row] for row in order]
     inflation = (NOISE_WEIGHT + family.misfits) / family.degrees
-    covariances = [family.covariances[row] * inflation[row] for row in order]
+    covariances = [_covariance(family.jacobians[row]) * inflation[row] for row in order]
     confidence: dict[str, float] = {}
     for row, weight in zip(order, weights.tolist(), strict=True):
         confidence[family.growths[row]] = confidence.get(family.growths[row], 0.0) + weight
@@ -312,6 +312,12 @@ def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
     best = next(number for number, row in enumerate(order) if family.growths[row] == growth)
     fitted_noise = noise * float(np.sqrt(inflation[order[best]]))
     return Fit(models[best], confidence[growth], fitted_noise, outliers, models, weights, covariances)
+
+
+def _covariance(jacobian: FloatArray) -> FloatArray:
+    """Of the coefficients, for measurements whose errors are 1: the inverse of ``J^T J``."""
+    inverse: FloatArray = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
+    return inverse
 
 
 def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
