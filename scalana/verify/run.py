@@ -16,7 +16,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind, spread_costs
 from scalana.detectors.pipeline.lowering import ENGINES, lower, variant
-from scalana.detectors.pipeline.plans.assignment import stage_costs_of
+from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.document import Written, stages_of
 from scalana.detectors.pipeline.plans.means import (
     deepspeed_settings,
@@ -175,7 +175,7 @@ def check_plan(written: Written, how: How, schedule: str = "") -> Checked:
             ranks = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         except OSError as error:
             raise CommandError("the job that carries the plan out ended without a result") from error
-    _compare_parts(job["stages"], [rank["parts"] for rank in ranks], written.engine)
+    _compare_parts(plan.stages, [rank["parts"] for rank in ranks], written.engine)
     windows = np.array([rank["windows"] for rank in ranks])[:, 1:]
     took = windows[:, :, 1].max(axis=0) - windows[:, :, 0].min(axis=0)
     checked = Checked(
@@ -205,10 +205,11 @@ def replayed_s(written: Written, actions: list[tuple[str, int, float]]) -> float
     return replay(operations, Setting.plain(operations, spread_costs(program, costs))).makespan_s
 
 
-def _compare_parts(stages: list[dict[str, Any]], parts: list[list[list[str]]], engine: str) -> None:
+def _compare_parts(stages: Stages, parts: list[list[list[int]]], engine: str) -> None:
     """Raise a :class:`CommandError` where an engine gave a rank other layers than the plan does."""
+    cut = stages.cut.tolist()
     for rank, found in enumerate(parts):
-        planned = [stage["layers"] for stage in stages if stage["rank"] == rank]
+        planned = [list(range(cut[s], cut[s + 1])) for s in range(stages.count) if stages.rank[s] == rank]
         if planned != found:
             raise CommandError(f"{engine} gave rank {rank} other layers than the plan: {found} and not {planned}")
 

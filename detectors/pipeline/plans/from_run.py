@@ -25,7 +25,7 @@ def profile_of(diagnosis: Diagnosis) -> LayerProfile:
     model = planning_model(diagnosis)
     layers = diagnosis.layers
     cut = np.arange(program.stages + 1) if layers is None else layers.cut
-    names = tuple(f"stage{s}" for s in range(program.stages)) if layers is None else layers.names
+    names = tuple(f"stage{s}" for s in range(program.stages)) if layers is None else numbered(layers.names)
     count = len(names)
     seconds = np.maximum(split_backward(model.layer_costs), 0.0)
     if measured.operations.engine.split_first and knows_split(diagnosis):
@@ -49,6 +49,27 @@ def profile_of(diagnosis: Diagnosis) -> LayerProfile:
             peak=diagnosis.held,
         ),
     )
+
+
+def numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once: blocks that are numbered anew in every stage (as Megatron's are) are numbered through.
+
+    >>> numbered(("embed", "layers.0", "layers.1", "layers.0", "layers.1", "head"))
+    ('embed', 'layers.0', 'layers.1', 'layers.2', 'layers.3', 'head')
+    """
+    if len(set(names)) == len(names):
+        return names
+    counted: dict[str, int] = {}
+    found = []
+    for name in names:
+        kind = name.rstrip("0123456789")
+        at = counted[kind] = counted.get(kind, -1) + 1
+        if kind != name:
+            name = f"{kind}{at}"
+        elif names.count(name) > 1:
+            name = f"{name}.{at}"
+        found.append(name)
+    return tuple(found)
 
 
 def _share_first(seconds: FloatArray, end: int) -> None:

@@ -124,6 +124,8 @@ def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
     deep = [name for name in profile.names if name.count(".") > 1]
     if deep:
         return Means("torchtitan", can, None, (f"{deep[0]} is too deep: it cuts children of a model and its lists",))
+    if len(set(profile.names)) < profile.layers:
+        return Means("torchtitan", can, None, ("it tells layers apart by names, and some have the same",))
     ring = seeds(profile, (2, 3, 4))
     begin = [one for one in ring if one.count == 2 * profile.ranks or _in_loop(one, profile.ranks)]
     if not begin:

@@ -128,8 +128,9 @@ class Job:
         first = sum(len(one["layers"]) for one in self.told["stages"][:stage])
         return list(range(first, first + len(self.told["stages"][stage]["layers"])))
 
-    def layer(self, index: int, begins: bool) -> Sleeper:
-        """An emulated layer; ``begins`` says whether it is the first of its stage, which has the host's time."""
+    def layer(self, index: int) -> Sleeper:
+        """An emulated layer. The first of a stage has the host's time."""
+        begins = any(self.held(stage)[0] == index for stage in range(len(self.told["stages"])))
         host_s = self.told["host_s"] if begins else 0.0
         return Sleeper(self.clock, [cost + host_s for cost in self.told["layers"][index]["costs"]])
 
@@ -154,13 +155,13 @@ class Job:
         return torch.zeros(self.microbatches, WIDTH, dtype=torch.float64)
 
     def measure(
-        self, step: Callable[[], Any], parts: Sequence[Sequence[str]], actions: Callable[[], Any] = lambda: []
+        self, step: Callable[[], Any], parts: Sequence[Sequence[int]], actions: Callable[[], Any] = lambda: []
     ) -> None:
         """Run the steps; rank 0 writes what they took.
 
         Args:
             step: runs one step on this rank, without its optimizer.
-            parts: names of the layers of each stage that the engine gave this rank.
+            parts: the layers of each stage that the engine gave this rank.
             actions: says, after the steps, what actions took: kind, stage and seconds of each.
         """
         windows = []

@@ -77,8 +77,7 @@ class Chunk(torch.nn.Module):  # type: ignore[misc]
             held = [*range(blocks[0]), *held]
         if last:
             held = [*held, *range(blocks[-1] + 1, len(layers))]
-        self.names = [layers[i]["name"] for i in held]
-        self.layers = job.stage(held)
+        self.held, self.layers = held, job.stage(held)
         self.input: Any = None
 
     def set_input_tensor(self, tensor: Any) -> None:
@@ -130,7 +129,7 @@ def main() -> None:
             forward_only=False,
         )
 
-    job.measure(step, [chunk.names for chunk in model])
+    job.measure(step, [chunk.held for chunk in model])
 
 
 if __name__ == "__main__":

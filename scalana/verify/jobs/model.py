@@ -102,7 +102,7 @@ def main() -> None:
             part.zero_grad()
         runtime.step(*arguments, **target)
 
-    job.measure(step, [job.told["stages"][s]["layers"] for s in held], lambda: rows[first[1] :])
+    job.measure(step, [job.held(s) for s in held], lambda: rows[first[1] :])
 
 
 if __name__ == "__main__":

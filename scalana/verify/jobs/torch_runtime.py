@@ -81,7 +81,7 @@ def main() -> None:
     runtime = schedule_of(job, stages, loss)
     inputs = (job.batches(),) if any(stage.is_first for stage in stages) else ()
     target = {"target": torch.zeros(job.microbatches, 1)} if any(stage.is_last for stage in stages) else {}
-    job.measure(lambda: runtime.step(*inputs, **target), [job.told["stages"][s]["layers"] for s in held])
+    job.measure(lambda: runtime.step(*inputs, **target), [job.held(s) for s in held])
 
 
 if __name__ == "__main__":

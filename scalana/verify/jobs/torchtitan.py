@@ -52,9 +52,8 @@ class Model(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, job: Job) -> None:
         super().__init__()
         self.names = [layer["name"] for layer in job.told["layers"]]
-        begins = {stage["layers"][0] for stage in job.told["stages"]}
         for index, name in enumerate(self.names):
-            layer = job.layer(index, name in begins)
+            layer = job.layer(index)
             group, dot, rest = name.partition(".")
             if not dot:
                 setattr(self, name, layer)
@@ -63,20 +62,20 @@ class Model(torch.nn.Module):  # type: ignore[misc]
                 setattr(self, group, torch.nn.ModuleDict())
             getattr(self, group)[rest] = layer
 
-    def part(self) -> list[tuple[str, Sleeper]]:
-        """What torchtitan has left of it."""
-        found = []
-        for name in self.names:
+    def part(self) -> dict[int, Sleeper]:
+        """What torchtitan has left of it, by the number of the layer."""
+        found = {}
+        for index, name in enumerate(self.names):
             group, dot, rest = name.partition(".")
             holder = getattr(self, group)
             layer = holder[rest] if dot and rest in holder else None if dot else holder
             if layer is not None:
-                found.append((name, layer))
+                found[index] = layer
         return found
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Through all that is left."""
-        for _, layer in self.part():
+        for layer in self.part().values():
             x = layer(x)
         return x
 
@@ -107,13 +106,13 @@ def main() -> None:
     device = torch.device("cpu")
     schedule, parts, first, last = titan.pipeline_llm(model, dims, config, device, few, lambda part, *_: part, loss)
     for part in parts:  # torchtitan copies the model for every part, and the clock with it
-        for _, layer in part.part():
+        for layer in part.part().values():
             layer.clock = job.clock
     stages = schedule._stages if hasattr(schedule, "_stages") else [schedule._stage]
     watch_backwards(stages, job.clock)
     inputs = (job.batches(),) if first else ()
     target = {"target": torch.zeros(job.microbatches, 1)} if last else {}
-    job.measure(lambda: schedule.step(*inputs, **target), [[name for name, _ in part.part()] for part in parts])
+    job.measure(lambda: schedule.step(*inputs, **target), [list(part.part()) for part in parts])
 
 
 if __name__ == "__main__":

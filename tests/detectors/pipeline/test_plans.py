@@ -17,6 +17,7 @@ from scalana.detectors.pipeline.plans import front, means, walls
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.bounds import lower_bound
 from scalana.detectors.pipeline.plans.document import read_plan, to_json
+from scalana.detectors.pipeline.plans.from_run import numbered
 from scalana.detectors.pipeline.plans.list_schedule import Policy, Split, Tie, Turn, list_schedule
 from scalana.detectors.pipeline.plans.profile import (
     LayerProfile,
@@ -257,7 +258,9 @@ def test_engines_keep_what_they_cannot_part() -> None:
     one = profile(12, 2, 6)
     titan = means.torchtitan(one, SMALL).plan
     assert titan is not None and (titan.stages.count == 4 or titan.stages.rank.tolist()[:3] == [0, 1, 0])
-    assert means.torchtitan(replace(one, names=("a.b.c", *one.names[1:])), SMALL).plan is None
+    for names in (("a.b.c", *one.names[1:]), (one.names[1], *one.names[1:])):
+        assert means.torchtitan(replace(one, names=names), SMALL).plan is None
+    assert numbered(("e", "l.0", "l.1", "l.0", "e", "h")) == ("e.0", "l.0", "l.1", "l.2", "e.1", "h")
 
 
 def test_what_runs_now_is_the_baseline_where_an_engine_has_it() -> None:
