@@ -146,6 +146,8 @@ def _straggler(look: _Look) -> Culprit | None:
         "usual_s": float(np.median(usual[long])),
     }
     saving = look.saving_s(duration_s=np.where(long, usual, measured.duration_s))
+    if saving < WORTH * look.now_s:  # most of it is that microbatches differ in length on all stages
+        return None
     return Culprit("straggler", tuple(ranks), tuple(stages), look.found.seconds["straggler"], saving, evidence, long)
 
 
