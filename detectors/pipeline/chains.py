@@ -117,10 +117,11 @@ def _opening(rows: MessageRows) -> tuple[IntArray, IntArray]:
 
 def _walk(near: dict[int, list[int]], first: int, following: int) -> list[int]:
     """The ranks from one on, in the direction of another."""
-    found = [first]
+    found, seen = [first], {first}
     before, rank = first, following
-    while rank != first and rank not in found:
+    while rank not in seen:
         found.append(rank)
+        seen.add(rank)
         others = [peer for peer in near[rank] if peer != before]
         if not others:
             break

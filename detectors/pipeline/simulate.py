@@ -88,11 +88,8 @@ class Timeline:
     @cached_property
     def end_s(self) -> FloatArray:
         """When an operation ended ``[operations]``."""
-        place = self.operations.sequence.operation
-        ended = np.empty(len(place))
-        _run(self.operations, self.setting, ended)
         end = np.empty(self.operations.size)
-        end[place] = ended  # of a meeting, the leaving comes last
+        _run(self.operations, self.setting, end)
         return end
 
     @cached_property
@@ -144,14 +141,14 @@ def replay(operations: Operations, setting: Setting) -> Timeline:
     return Timeline(operations, setting)
 
 
-def _run(operations: Operations, setting: Setting, ended_s: FloatArray) -> FloatArray:
-    """When ranks have done their operations ``[ranks]``; when each ended is written to ``ended_s``, by its place in the
-    sequence, unless that is empty."""
+def _run(operations: Operations, setting: Setting, end_s: FloatArray) -> FloatArray:
+    """When ranks have done their operations ``[ranks]``; when each ended is written to ``end_s``, unless that is
+    empty."""
     sequence, links = operations.sequence, setting.links
     return _replay(
         sequence.rank,
         sequence.until,
-        sequence.operation if setting.lead_s.any() else sequence.operation[:0],
+        sequence.operation,
         sequence.code,
         sequence.argument,
         sequence.action,
@@ -164,10 +161,11 @@ def _run(operations: Operations, setting: Setting, ended_s: FloatArray) -> Float
         links.latency_s,
         links.occupied_s if links.occupied_s.any() else links.occupied_s[:0],
         setting.lead_s,
+        bool(setting.lead_s.any()),
         setting.ready_s,
         operations.engine.rendezvous,
         operations.meetings,
-        ended_s,
+        end_s,
     )
 
 
@@ -216,12 +214,13 @@ def _replay(
     latency_s: FloatArray,
     occupied_s: FloatArray,
     lead_s: FloatArray,
+    leads: bool,
     ready_s: FloatArray,
     rendezvous: bool,
     meetings: int,
     end_s: FloatArray,
 ) -> FloatArray:
-    """As :func:`_run`; ``operation`` is empty where the host does nothing, ``occupied_s`` where messages take no
+    """As :func:`_run`; ``leads`` is whether the host does anything, ``occupied_s`` is empty where messages take no
     link."""
     clock = ready_s.copy()
     # When one side of a message is there, then when it is taken; when it arrives. What is read together lies together.
@@ -229,7 +228,7 @@ def _replay(
     link_free = np.zeros(len(queue_first) - 1)
     head = queue_first[:-1].copy()
     met = np.full(meetings, -1.0)
-    leads, ends = len(operation) > 0, len(end_s) > 0
+    ends = len(end_s) > 0
     several, run, i = 0, 0, 0
     for row in range(len(until)):
         rank = rank_of[row]
@@ -272,7 +271,7 @@ def _replay(
                         message[m, 0] = start
                     head[line] += count
             if ends:
-                end_s[i] = now
+                end_s[operation[i]] = now  # of a meeting, the leaving comes last
             i += 1
         clock[rank] = now
     return clock

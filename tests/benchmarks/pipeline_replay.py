@@ -56,10 +56,10 @@ def ours(name: str, ranks: int, microbatches: int, chunks: int, engine: str) -> 
     build_s, program = best_s(lambda: BY_NAME[name].program(ranks, microbatches, chunks), 1.0)
     lower_s, operations = best_s(lambda: lower(program, ENGINES[engine]), 1.0)
     setting = Setting.plain(operations, spread_costs(program, costs))
-    replay(operations, setting)
-    replay_s, timeline = best_s(lambda: replay(operations, setting), 2.0)
+    replay(operations, setting).end_s.sum()  # compiled by then
+    replay_s, makespan_s = best_s(lambda: replay(operations, setting).makespan_s, 2.0)
     every_s, _ = best_s(lambda: replay(operations, setting).end_s, 2.0)
-    return replay_s, every_s, build_s + lower_s, timeline.makespan_s
+    return replay_s, every_s, build_s + lower_s, makespan_s
 
 
 def theirs(name: str, ranks: int, microbatches: int, chunks: int) -> tuple[float, float]:
