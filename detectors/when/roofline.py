@@ -67,6 +67,8 @@ class Roofline:
     """Table of what a module itself takes beyond its least time, without what is inside."""
     parts_s: FloatArray
     """Seconds by what they go to ``[bounds, modules, ways, ranks]``, in the order of :data:`BOUNDS`."""
+    own_parts_s: FloatArray
+    """The same without what is inside of a module."""
     call_least_s: FloatArray
     """Least time of the calls of a row ``[rows]``."""
 
@@ -92,12 +94,15 @@ def roofline(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> Roofline | N
     is_tiny = ~launched & (work.call_s < TINY_S * work.calls) & (least_s < TINY_PART * work.call_s) & ~meets
     taken_s = np.where(launched, least_s, work.call_s)
     nature = np.where(is_tiny, 2, np.where(compute_s >= memory_s, 0, 1))
-    parts = [work.with_inside(work.table(np.where(nature == bound, taken_s, 0.0))) for bound in range(len(BOUNDS))]
-    outside = work.seconds - np.where(np.isnan(work.operators_s), work.seconds, work.operators_s)
-    parts[2] = parts[2] + np.maximum(outside, 0.0)
+    own_parts = np.array([work.table(np.where(nature == bound, taken_s, 0.0)) for bound in range(len(BOUNDS))])
+    parts = np.array([work.with_inside(part) for part in own_parts])
+    between = work.seconds - np.where(np.isnan(work.operators_s), work.seconds, work.operators_s)
+    parts[2] += np.maximum(between, 0.0)
+    in_own = work.table(np.where(launched, 0.0, work.call_s))
+    own_parts[2] += np.where(np.isnan(work.operators_s), 0.0, np.maximum(work.own_s - in_own, 0.0))
     own = work.table(least_s)
     gain = np.maximum(work.own_s - own, 0.0)
-    return Roofline(work, ceilings, work.with_inside(own), gain, np.array(parts), least_s)
+    return Roofline(work, ceilings, work.with_inside(own), gain, parts, own_parts, least_s)
 
 
 def _kinds(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> tuple[FloatArray, FloatArray]:

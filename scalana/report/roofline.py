@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
     from scalana.graphs.readers.operators import OperatorKind
+    from scalana.graphs.spans.modules import Module
 
 MOST_PLACES = 4
 """Modules that are told with what they could gain; the JSON report has all."""
@@ -28,12 +29,14 @@ _LEAST_SHARE = 0.02
 """Of the time of the whole model: gains below are left out."""
 _STALLED = 0.1
 """Part of the time of a model that it is off the CPU, from which that is said."""
+_STANDS_OUT = 0.6
+"""Part of what the modules of a list could gain that one of them must hold to be named instead."""
 _MOST = 0.5
 """Part of a gain that one operator must hold to be the only one named."""
 _WORDS = {
     COMPUTE: "compute-bound",
     MEMORY: "memory-bound",
-    OVERHEAD: "mostly overhead: code between operators, tiny ones",
+    OVERHEAD: "mostly between operators or in tiny ones",
 }
 
 
@@ -58,15 +61,19 @@ def reached(line: Roofline, members: list[int]) -> float:
 
 
 def gains(line: Roofline) -> list[Gain]:
-    """The places of a model by what could be gained there, most first."""
+    """The places of a model by what could be gained there, most first; of a list one module that stands out."""
     work = line.work
     members: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, module in enumerate(work.modules):
         members[module.root, module.position, module.kind].append(number)
     found = []
     for (_, name, kind), own in members.items():
+        each = [_median(line.own_gain_s[[one]].sum(axis=(0, 1))) for one in own]
+        most = own[int(np.argmax(each))]
+        if len(own) > 1 and max(each) >= _STANDS_OUT * sum(each) > 0.0:  # one of a list
+            name, own = work.modules[most].name, [most]
         gain, taken = (_median(table[own].sum(axis=(0, 1))) for table in (line.own_gain_s, work.own_s))
-        whole = np.nansum(line.parts_s[:, own], axis=(1, 2, 3))
+        whole = np.nansum(line.own_parts_s[:, own], axis=(1, 2, 3))
         bound = (COMPUTE, MEMORY, OVERHEAD)[int(np.argmax(whole))] if whole.any() else ""
         if gain > 0.0:
             found.append(Gain(name, kind, own, taken, gain, bound))
@@ -94,6 +101,7 @@ def block(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     lines = [paint(left, "bold") + paint(middle + right, "dim")]
     for one in shown:
         several = f" ({len(one.members)} x {one.kind})" if len(one.members) > 1 else f" ({one.kind})"
+        several += _where(analysis, line.work.modules[one.members[0]])
         text = (
             f"{names.amount(1e3 * one.gain_s)} of {names.amount(1e3 * one.taken_s)} in {one.name}{several}, "
             f"{_WORDS.get(one.bound, '')}{_most(line, one)}"
@@ -104,6 +112,14 @@ def block(analysis: Analysis, width: int, paint: Paint) -> list[str]:
         text = f"without {names.amount(1e3 * stalled_s)} in which the model had no core, or slept"
         lines += wrap(text, width, "  ")
     return lines
+
+
+def _where(analysis: Analysis, module: Module) -> str:
+    """Where the ``forward`` of a module stands, unless that is torch's."""
+    place = analysis.ppg.models.forwards.get((module.root, module.name, module.kind))
+    if place is None or "/torch/nn/" in place.file.replace("\\", "/"):
+        return ""
+    return f" at {names.place(names.near(place.file, analysis.ppg.run.cwd), place.line)}"
 
 
 def _hint(analysis: Analysis, width: int) -> list[str]:
