@@ -10,5 +10,5 @@ from scalana.detectors.pipeline.detector import Pipelines
 from scalana.detectors.rl.detector import RLStragglers
 from scalana.detectors.slow_workers.detector import SlowWorkers
 
-DETECTORS: tuple[Detector, ...] = (Hangs(), Pipelines(), DeviceWaits(), RLStragglers(), LateRanks(), SlowWorkers())
+DETECTORS: tuple[Detector, ...] = (Hangs(), Pipelines(), DeviceWaits(), RLStragglers(), SlowWorkers(), LateRanks())
 """Where two speak of the same seconds, the earlier one has the word (:mod:`scalana.detectors.reconcile`)."""

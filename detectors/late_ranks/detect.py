@@ -14,6 +14,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.late_ranks.alike import with_alike
 from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
@@ -31,7 +32,7 @@ from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
-from scalana.detectors.whatif.replay import Replay
+from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.shards import each
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -176,6 +177,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     table, timeline, psg = run.table, run.timeline, run.psg
     changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
     measured_end, ends = run.replay.run_ends_s(with_join_waits(changes, timeline, run.replay))
+    ends = _mended_together(cases, changes, measured_end, ends, run)
     findings: list[Finding] = []
     for case, end in zip(cases, ends, strict=True):
         candidate, finding = case.candidate, case.finding
@@ -197,6 +199,36 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
         if len(findings) == MOST_FINDINGS:
             break
     return findings
+
+
+def _mended_together(
+    cases: list[_Case], changes: list[Change], measured_end: float, ends: list[float], run: _Run
+) -> list[float]:
+    """When the run ends with each case mended: where that brings little, with ranks that take as long at its place,
+    which are ranks of the case then."""
+    together = [
+        (number, *found)
+        for number, (case, change, end) in enumerate(zip(cases, changes, ends, strict=True))
+        if measured_end - end < _hidden_s(case.candidate, run)
+        and (found := with_alike(case.candidate, change, run.table, run.timeline, run.psg)) is not None
+    ]
+    if not together:
+        return ends
+    both = with_join_waits([change for _, _, change in together], run.timeline, run.replay)
+    result = list(ends)
+    for (number, joined, _), end in zip(together, run.replay.run_ends_s(both)[1], strict=True):
+        case = cases[number]
+        if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH * measured_end):
+            case.candidate, case.finding.ranks, result[number] = joined, joined.ranks, end
+            case.finding.evidence |= describe(joined, run.table, run.timeline, run.psg, case.excess)
+            programs = case.finding.evidence["programs_share"]
+            case.finding.kind = _kind(joined, case.finding, float(str(programs)), run)
+    return result
+
+
+def _hidden_s(candidate: Candidate, run: _Run) -> float:
+    """Seconds that a candidate saves at least, if nothing is hidden behind it."""
+    return HIDDEN * candidate.lost_s / max(run.timeline.ranks - len(candidate.ranks), 1)
 
 
 def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
@@ -233,8 +265,8 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
 def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:
     """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
     neither at the same line nor one of those that are told before it."""
-    psg, waiting = run.psg, max(run.timeline.ranks - len(candidate.ranks), 1)
-    if finding.saving_s >= HIDDEN * candidate.lost_s / waiting:
+    psg = run.psg
+    if finding.saving_s >= _hidden_s(candidate, run):
         return
     behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
     if behind is None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.rollup.candidates import MOST, Candidate
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline

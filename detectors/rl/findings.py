@@ -22,6 +22,8 @@ from scalana.runtime.operations import BY_CODE
 
 LEAST = 0.02
 """Part of the loop's process time that must be waited for a cause to be told."""
+AS_MUCH = 0.9
+"""Part of what the last of those makes from which another one makes as much."""
 MOST_OF_IT = 0.8
 """Part of what a cause costs that the processes named make."""
 NAMED = 5
@@ -129,10 +131,11 @@ def _predictions(account: RLAccount) -> dict[str, Prediction]:
 
 
 def culprits(waited_s: FloatArray) -> list[int]:
-    """The fewest processes that make most of some waiting ``[ranks]``."""
+    """The fewest processes that make most of some waiting ``[ranks]``, and others that make as much as these."""
     order = np.argsort(-waited_s, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(waited_s[order]), MOST_OF_IT * waited_s.sum())) + 1
-    return sorted(order[:enough].tolist())
+    enough = int(np.searchsorted(np.cumsum(waited_s[order]), MOST_OF_IT * waited_s.sum()))
+    least_s = AS_MUCH * float(waited_s[order[enough]])
+    return sorted(np.flatnonzero((waited_s > 0.0) & (waited_s >= least_s)).tolist())
 
 
 def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict[str, object]:

@@ -22,7 +22,11 @@ from scalana.runtime.operations import BY_NAME, TAKING
 _SUBMIT, _TAKE, _REPLY = (BY_NAME[name].code for name in ("submit", "take", "reply"))
 ERROR = 0.05
 """Part of the recorded time by which the replay of what was recorded may be off."""
+MOST = 0.5
+"""Part of the tasks that must lie in rounds of which that is so."""
 LEAST_WORKERS = 2
+MOST_TASKS = 300_000
+"""Each takes some microseconds a replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,10 @@ class Round:
     def again_s(self, knows_ahead: bool) -> float:
         """When the last task is done, of those that were recorded."""
         return self.done_s(self.tasks.end_s - self.tasks.begin_s, None if knows_ahead else self.tasks.given_s)
+
+    def error_s(self, knows_ahead: bool) -> float:
+        """By how much that differs from what was recorded."""
+        return abs(self.end_s - self.again_s(knows_ahead))
 
     def done_s(self, task_s: FloatArray, given_s: FloatArray | None = None, longest_first: bool = False) -> float:
         """When the last of some tasks is done.
@@ -136,29 +144,37 @@ class CallPool:
 
 
 def find_call_pools(timeline: Timeline) -> list[CallPool]:
-    """All pools of a run. O(calls log calls), and O(tasks log tasks)."""
+    """All pools of a run, none if it has more than :data:`MOST_TASKS`. O(calls log calls), and O(tasks log tasks)."""
     tasks = find_tasks(timeline)
-    pools = []
+    pools: list[CallPool] = []
+    if len(tasks) > MOST_TASKS:
+        return pools
     for rows in _by_pool(tasks):
         rounds = _rounds(tasks.some(rows), timeline)
         workers = frozenset(worker for each in rounds for worker in each.free_s)
         if len(workers) < LEAST_WORKERS:
             continue
-        recorded_s = sum(each.end_s - each.begin_s for each in rounds)
         for ahead in (True, False):
-            error_s = sum(abs(each.end_s - each.again_s(ahead)) for each in rounds)
-            if error_s <= ERROR * recorded_s:
-                pools.append(CallPool(workers, rounds, ahead, error_s / recorded_s))
+            # Not of rounds in which processes start, or who hands over does other things.
+            alike = [each for each in rounds if each.error_s(ahead) <= ERROR * (each.end_s - each.begin_s)]
+            if sum(len(each.tasks) for each in alike) > MOST * len(rows):
+                recorded_s = sum(each.end_s - each.begin_s for each in alike)
+                error = sum(each.error_s(ahead) for each in alike) / recorded_s
+                pools.append(CallPool(workers, alike, ahead, error))
                 break
     return pools
 
 
-def _waited_s(timeline: Timeline, location: int, begin_s: float, end_s: float) -> float:
-    """Seconds that a location waits for others within a stretch of time."""
-    calls = timeline.calls
-    mine = slice(int(calls.first[location]), int(calls.first[location + 1]))
-    inside = np.minimum(calls.exit_s[mine], end_s) - np.maximum(calls.enter_s[mine], begin_s)
-    return float(inside[(inside > 0.0) & np.isin(calls.operation[mine], TAKING)].sum())
+def _waited_s(timeline: Timeline, giver: int, begin_s: float, end_s: float) -> float:
+    """Seconds that the process of a location waits for others within a stretch of time: it may hand over by one thread
+    and wait in another."""
+    calls, rank = timeline.calls, timeline.locations.rank
+    most_s = 0.0
+    for location in np.flatnonzero(rank == rank[giver]).tolist():
+        mine = slice(int(calls.first[location]), int(calls.first[location + 1]))
+        inside = np.minimum(calls.exit_s[mine], end_s) - np.maximum(calls.enter_s[mine], begin_s)
+        most_s = max(most_s, float(inside[(inside > 0.0) & np.isin(calls.operation[mine], TAKING)].sum()))
+    return most_s
 
 
 def find_tasks(timeline: Timeline) -> Tasks:

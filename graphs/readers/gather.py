@@ -225,7 +225,8 @@ def on_one_axis(collected: Collected) -> Gathered:
     hosts, host = _hosts(records)
     ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
     messages = handed_between(events, host) if len(hosts) > 1 else None
-    clocks = estimate_clocks(_guess(records, host, len(hosts)), *ticks, messages)
+    tick, of_host, complete_ns = ticks
+    clocks = estimate_clocks(_guess(records, host, len(hosts)), tick, of_host, complete_ns, messages)
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
     host_of_thread = host[threads.process]

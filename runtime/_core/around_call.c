@@ -124,6 +124,18 @@ static PyObject *around_bind(PyObject *self, PyObject *object, PyObject *type)
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
+/* What it stands for is found by its name, as a function is. */
+static PyObject *around_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyMethodDef around_methods[] = {
+    {"__reduce__", around_reduce, METH_NOARGS, "The name of the function."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyGetSetDef around_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -143,6 +155,7 @@ PyTypeObject around_call_type = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(around_call, call),
     .tp_descr_get = around_bind,
+    .tp_methods = around_methods,
     .tp_getset = around_getset,
     .tp_dictoffset = offsetof(around_call, dict),
     .tp_weaklistoffset = offsetof(around_call, weak),

@@ -181,10 +181,10 @@ def _begin(class_name: str, is_async: bool = False) -> bytes:
             _first.clear()  # Ray may have started this process for this task
             calls.begun(ids.of_task(task))
         under_way = getattr(_under_way, "count", 0)
-        idle = event_loops.idle() if is_async else None
-        if under_way and idle is not None:
+        idle = event_loops.begin_call() if is_async else []
+        if under_way:
             # Nothing but this call could end what those that are under way waited for.
-            calls.expected(ids.of_task(task), [idle])
+            calls.expected(ids.of_task(task), idle)
         calls.took(ids.of_task(task), *_arguments.pop(task, ()))
         if is_async:
             _under_way.count = under_way + 1

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _SHORT_NS = 50_000
 """A loop that is less than this in its selector has something else to do."""
-_TURNS = 2
-"""Turns of a loop from when it is handed a coroutine to when this begins, at most."""
+_BETWEEN_NS = 5_000_000
+"""A loop that does less than this between two waits is woken for one thing in several steps."""
 _MOST_WAITS = 1000
 """Waits of a loop that are kept until a result comes."""
 _MOST_LINES = 10_000
@@ -42,14 +42,13 @@ class _Waits:
     """What a loop waited in its selector."""
 
     def __init__(self, loop: Any, selector: Any) -> None:
-        self.unclaimed: deque[tuple[Moment, Moment]] = deque(maxlen=_MOST_WAITS)
-        """For which no result came so far, the last at the end."""
-        self._idle: tuple[Moment, Moment] | None = None
-        """The last, if nothing but calls and results could end it."""
-        self._turns = 0
-        """Of the loop since then."""
+        self._unclaimed: deque[tuple[Moment, Moment, bool]] = deque(maxlen=_MOST_WAITS)
+        """For which no result and no call came so far, the last at the end: begin, end, and whether nothing else could
+        end it."""
         self._claimed: Moment | None = None
         """From when on waits are claimed by results that came since the last."""
+        self.expected = 0
+        """Results that something waits for."""
         select = selector.select
 
         def watched(timeout: Any = None) -> Any:
@@ -57,11 +56,9 @@ class _Waits:
             ready = select(timeout)
             until = calls.moment()
             self._forget_claimed()
-            self._turns += 1
             if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
-                self.unclaimed.append((since, until))
                 alone = timeout is None and loop._default_executor is None and len(selector.get_map()) == 1
-                self._idle, self._turns = (since, until) if alone else None, 0
+                self._unclaimed.append((since, until, alone))
             return ready
 
         selector.select = watched
@@ -69,16 +66,38 @@ class _Waits:
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
         """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""
         self._claimed = began if self._claimed is None else min(began, self._claimed)
-        return [wait for wait in self.unclaimed if wait[0] >= began]
+        own = []
+        for since, until, _ in reversed(self._unclaimed):
+            if since < began:
+                break
+            own.append((since, until))
+        return own[::-1]
 
-    def idle(self) -> tuple[Moment, Moment] | None:
-        """What was waited for a call that begins now, if nothing else could end it."""
-        return self._idle if self._turns <= _TURNS else None
+    def has_come(self, future: Any) -> None:
+        """A result, or who waited for it gave up."""
+        self.expected -= 1
+
+    def begin_call(self) -> list[tuple[Moment, Moment]]:
+        """What was waited for a call that begins now, as far as nothing else could end it: one wait in pieces, between
+        which the loop did next to nothing. Nothing where a result is waited for as well: that it is, then."""
+        own: list[tuple[Moment, Moment]] = []
+        if self.expected > 0:
+            return own
+        later = calls.moment()
+        while later is not None and self._unclaimed:
+            since, until, alone = self._unclaimed[-1]
+            if not alone or later[0] - until[0] > _BETWEEN_NS:
+                break
+            own.append((since, until))
+            later = since
+            self._unclaimed.pop()
+        self._unclaimed.clear()  # what was waited before it is none of the next call's
+        return own[::-1]
 
     def _forget_claimed(self) -> None:
         claimed, self._claimed = self._claimed, None
-        while claimed is not None and self.unclaimed and self.unclaimed[-1][0] >= claimed:
-            self.unclaimed.pop()
+        while claimed is not None and self._unclaimed and self._unclaimed[-1][0] >= claimed:
+            self._unclaimed.pop()
 
 
 def patch(module: Any) -> None:
@@ -92,10 +111,10 @@ def patch_tasks(module: Any) -> None:
     _patches.wrap(module, "_wrap_awaitable", _wrap_awaitable, "lines of some awaits")
 
 
-def idle() -> tuple[Moment, Moment] | None:
-    """From and to when the running loop of this thread had nothing to do but to wait for a call that begins now."""
+def begin_call() -> list[tuple[Moment, Moment]]:
+    """A call begins in the running loop of this thread: from and to when this had nothing to do but to wait for it."""
     waits = _waits_of(_running())
-    return None if waits is None else waits.idle()
+    return [] if waits is None else waits.begin_call()
 
 
 def await_here(key: object) -> None:
@@ -155,8 +174,10 @@ def _expect(future: Any, wrapped: Any) -> None:
     for calls_of in CALLS_OF:
         if not call:
             call, line = calls_of(future)
-    now = calls.moment()
-    if call and now is not None and _waits_of(wrapped.get_loop()) is not None:
+    now, waits = calls.moment(), _waits_of(wrapped.get_loop()) if call else None
+    if now is not None and waits is not None:
+        waits.expected += 1
+        wrapped.add_done_callback(waits.has_come)
         future._scalana_awaited = call, now, session.record_path, line or calls.own_path()
 
 

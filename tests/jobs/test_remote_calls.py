@@ -53,6 +53,8 @@ def test_the_other_side_is_named(
         assert analysis.ppg.run.names.many(finding.ranks).startswith(who)
         assert not [note for note in analysis.ppg.run.notes if "recorded" in note]
         assert not [warning for warning in analysis.warnings if "killed" in warning]
+        if case == ("executor_slow_task",):  # no order helps where one call takes longest
+            assert "smaller pieces" in finding.advice and "longest first" not in finding.advice
         if 0.75 * least * slept <= finding.lost_s <= 1.25 * most * slept + 0.3:
             assert 0.6 * slept <= finding.saving_s <= 1.1 * slept
             break

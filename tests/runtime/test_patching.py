@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import inspect
+import pickle
 import sys
 import traceback
 from types import SimpleNamespace
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from scalana.runtime import session
-from scalana.runtime.patching import Patches, in_place_of
+from scalana.runtime.patching import Patches, in_place_of, surrounded
 
 
 class Loader:
@@ -67,3 +70,54 @@ def test_a_wrapper_that_is_no_function_is_left_as_it_is() -> None:
     made = type("Made", (), {"__call__": lambda self: 2})()
     Patches("library").wrap(owner, "work", lambda inner: made, "work")
     assert owner.work is made and owner.work() == 2
+
+
+def _told(*told: object) -> list[object]:
+    _said.append(told)
+    return _said
+
+
+_said: list[object] = []
+
+
+def add(a: int, b: int = 0) -> int:
+    if b < 0:
+        raise ValueError(b)
+    return a + b
+
+
+class Adder:
+    def add(self, a: int, b: int = 0) -> int:
+        return add(a, b)
+
+
+def test_what_is_done_around_a_function_has_no_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    _said.clear()
+    around = surrounded(add, lambda arguments: ("state", arguments), _told)
+    assert around(1, b=2) == 3 and _said == [(("state", (1, 2)), (1, 2), 3, None)]
+    with pytest.raises(ValueError, match="-1") as raised:
+        around(1, -1)
+    assert [entry.frame.code.name for entry in raised.traceback][1:] == ["add"]
+    assert _said[-1] == (("state", (1, -1)), (1, -1), None, ValueError)
+    monkeypatch.setattr(Adder, "add", surrounded(Adder.add, lambda arguments: len(arguments), _told))
+    assert Adder().add(4) == 4 and _said[-1][0] == 2  # type: ignore[index]
+    assert inspect.signature(around) == inspect.signature(add) and around.__name__ == "add"
+
+
+def test_what_fails_around_a_function_is_its_own_affair(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*told: object) -> None:
+        raise RuntimeError
+
+    def interrupted(*told: object) -> None:
+        raise KeyboardInterrupt
+
+    assert surrounded(add, fail, _told)(1, 2) == 3
+    assert surrounded(add, _told, fail)(1, 2) == 3
+    with pytest.raises(ValueError, match="-1"):
+        surrounded(add, _told, fail)(1, -1)
+    for enter, leave in ((interrupted, _told), (_told, interrupted)):
+        with pytest.raises(KeyboardInterrupt):
+            surrounded(add, enter, leave)(1, -1)
+    # It is pickled as what it stands for.
+    monkeypatch.setitem(globals(), "add", around := surrounded(add, _told, _told))
+    assert pickle.loads(pickle.dumps(around)) is around and copy.deepcopy(around) is around

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from scalana.runtime.remote import calls, futures, pools, queues
 
 from . import jobs
 
-PROGRAM = jobs.PROGRAMS / "remote_everything.py"
+PROGRAM, AWAITS = jobs.PROGRAMS / "remote_everything.py", jobs.PROGRAMS / "awaits.py"
 
 
 @pytest.mark.slow
@@ -32,6 +33,23 @@ def test_a_recorded_program_does_the_same(tmp_path: Path) -> None:
         assert {note for record in records for note in record.notes} == set()
         parts = {record.meta.get("part") for record in records}
         assert {"main process", "worker", "echo"} <= parts
+
+
+def test_what_a_loop_waits_for_is_told_at_the_line_that_awaits(tmp_path: Path) -> None:
+    """Also where other coroutines wake it, and through what gathers; not where the result was there before."""
+    done = jobs.run([sys.executable, AWAITS], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    (record,) = jobs.records(tmp_path)
+    waited: dict[int, float] = defaultdict(float)
+    lines: dict[int, str] = {}
+    source = AWAITS.read_text().splitlines()
+    for call in jobs.calls(record):
+        if call.operation == "result":
+            waited[call.seq] += call.seconds
+            (line,) = (frame.line for frame in record.frames(call.path) if frame.code.name == "main")
+            lines[call.seq] = source[line - 1].partition("# ")[2]
+    assert lines == {11: "awaits one", 12: "awaits two", 13: "awaits two"}
+    assert waited[11] > 0.12 and waited[12] > 0.05 and waited[13] > 0.12  # of 0.2, 0.1, 0.2 s, less the beats
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def rollout(plan: Plan, step: int, rank: int) -> None:
 
 
 def loop(plan: Plan, rank: int, ranks: int) -> float:
-    """Run a plan; returns the seconds in which new weights were broadcast, once all were there."""
+    """Run a plan; returns the seconds of its calls for new weights."""
     import torch
     import torch.distributed as dist
 
@@ -182,9 +182,9 @@ def loop(plan: Plan, rank: int, ranks: int) -> float:
             dist.all_reduce(gradient)
         with scalana.rl.weights(version=step):
             pause(plan.sync_of(rank))
+            begin = time.perf_counter()
             if plan.weights_mb > 1.0:
                 dist.barrier()
-            begin = time.perf_counter()
             dist.broadcast(weights, 0)
             sending_s += time.perf_counter() - begin
     return sending_s

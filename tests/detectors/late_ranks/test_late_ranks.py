@@ -263,3 +263,23 @@ def test_imports_that_cost_nothing_are_no_finding(name):
     waits = find_waits(timeline)
     found = late_ranks.detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), [])
     assert [names[finding.line - 1] for finding in found] == ([] if name == "import" else [name])
+
+
+def test_ranks_that_are_as_late_behind_another_are_mended_together():
+    """One waits for all others in turn; where two take long, the second has come when it is waited for."""
+
+    def program(*slow):
+        ranks = range(6)
+        steps = [[("coll", "barrier", list(ranks), -1)] for _ in ranks]
+        for _ in range(30):
+            for worker in ranks[1:]:
+                steps[0].append(("send", worker))
+                steps[worker] += [("recv", 0), ("work", "chunk", 60.0 if worker in slow else 5.0), ("send", 0)]
+            steps[0] += [("recv", worker) for worker in ranks[1:]]
+        return steps
+
+    (name, finding), *_ = analyse(program(2, 3))[0]
+    assert (name, finding.ranks) == ("chunk", [2, 3])
+    as_it_is, mended = (simulate(each)[0].locations.end_s.max() for each in (program(2, 3), program()))
+    assert finding.saving_s == pytest.approx(as_it_is - mended, rel=0.05)
+    assert finding.evidence["seconds_here"] == pytest.approx(30 * 0.06, rel=0.05)

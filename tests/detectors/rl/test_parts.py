@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from scalana.detectors.rl import findings
 from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
@@ -244,3 +245,9 @@ def test_trajectories_are_those_of_who_served_them() -> None:
     assert start.tolist() == [1.1, 1.2, 6.1, 1.0] and end.tolist() == [4.9, 2.8, 7.9, 4.0]
     assert serving(spans, 1) == ([1.2, 6.1], [2.8, 7.9]) and serving(spans, 2) == ([1.0], [4.9])
     assert serving(spans, 0) == ([], [])
+
+
+def test_all_that_make_as_much_are_named() -> None:
+    assert findings.culprits(np.full(8, 0.4)) == list(range(8))
+    assert findings.culprits(np.array([0.0, 3.0, 0.1, 0.0])) == [1]
+    assert findings.culprits(np.array([2.0, 0.0, 2.1, 0.1])) == [0, 2]

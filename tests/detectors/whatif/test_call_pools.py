@@ -55,7 +55,8 @@ def test_processes_with_calls_of_their_own_are_no_pool(tmp_path: Path) -> None:
     lengths = [0.2 if number % WORKERS == 1 else 0.03 for number in range(5 * WORKERS)]
     write_pool(tmp_path / "run", [lengths], [1.0] * WORKERS, to=[number % WORKERS for number in range(len(lengths))])
     facts = facts_of(tmp_path / "run")
-    assert facts.call_pools == [] and facts.task_farms == []
+    assert facts.call_pools == []
+    assert detect(facts.task_farms, facts.blame, facts.timeline, facts.psg) == []
 
 
 def test_advice_says_what_pays() -> None:

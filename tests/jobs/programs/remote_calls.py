@@ -170,11 +170,13 @@ def serve(pipe: Any, slow: bool) -> None:
     pipe.send(slept)
 
 
-def pipes(method: str) -> float:
+def pipes(method: str, environments: str = "3", slow: str = "1") -> float:
     """Environments that take steps together, each behind a pipe; of three one is slow."""
     context = mp.get_context(method)
-    ours, theirs = zip(*(context.Pipe() for _ in range(3)), strict=True)
-    processes = [context.Process(target=serve, args=(end, n == 1), name="env") for n, end in enumerate(theirs)]
+    ours, theirs = zip(*(context.Pipe() for _ in range(int(environments))), strict=True)
+    processes = [
+        context.Process(target=serve, args=(end, 0 < n <= int(slow)), name="env") for n, end in enumerate(theirs)
+    ]
     for process in processes:
         process.start()
     for _ in range(ROUNDS):

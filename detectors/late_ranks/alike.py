@@ -1,0 +1,49 @@
+"""Ranks that take as long at a place as those that are waited for there, and hide behind these: whoever waits for one
+rank after the other waits for the first alone. They are mended together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.place_time import place_time
+from scalana.detectors.whatif.replay import Change
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+
+AS_LONG = 0.8
+"""Part of what a candidate's ranks spend at its place from which another rank takes as long there."""
+
+
+def with_alike(
+    candidate: Candidate, change: Change, table: BlameTable, timeline: Timeline, psg: PSG
+) -> tuple[Candidate, Change] | None:
+    """A candidate with the ranks that take as long at its place, and what goes from the run when all are mended; None
+    where there are none, or where these are more than half of all: then it is the others that do little."""
+    if candidate.code_location.kind != TargetKind.OWN:
+        return None
+    wall_s = place_time(candidate, table, timeline, psg).wall_s
+    here_s = float(wall_s[candidate.ranks].mean())
+    ranks = np.union1d(candidate.ranks, np.flatnonzero(wall_s >= AS_LONG * here_s))
+    if here_s <= 0.0 or len(ranks) == len(candidate.ranks) or 2 * len(ranks) > timeline.ranks:
+        return None
+    joined = replace(candidate, ranks=ranks.tolist())
+    usual_s = float(np.median(np.delete(wall_s, ranks)))
+    own = timeline.own
+    targets = np.unique(table.target[candidate.entries])
+    wanted = np.zeros(len(timeline.activities), dtype=bool)
+    wanted[with_contexts_of_others(targets, joined.ranks, table.work, timeline)] = True
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
+    rows = np.flatnonzero(wanted[own.activity] & np.isin(rank, np.setdiff1d(ranks, candidate.ranks)))
+    part = np.clip(1.0 - usual_s / np.maximum(wall_s, 1e-300), 0.0, 1.0)
+    removed, shorter = np.zeros(len(timeline.calls) + len(timeline.locations)), np.zeros(len(timeline.calls))
+    np.add.at(removed, own.burst[rows], own.seconds[rows] * part[rank[rows]])
+    removed[change.burst] = np.maximum(removed[change.burst], change.removed_s)
+    shorter[change.call] = change.shorter_s
+    return joined, Change.of(removed, change.earlier_s, shorter)
