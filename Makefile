@@ -24,7 +24,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray kernels test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline rl ray verl verl-test kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (145 s of CPU time, on two cores at a time)'
@@ -32,6 +32,8 @@ help:
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
+	@echo 'make verl        verl in a folder of its own, likewise; no part of make test'
+	@echo 'make verl-test   the test of a whole job of verl'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -106,6 +108,20 @@ $(RAY)/.installed: constraints.txt | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --target $(@D)/site-packages ray
 	PYTHONPATH=$(@D)/site-packages $(BIN)/python -c 'import ray'
 	@touch $@
+
+# verl, beside Ray and with releases of its own. It takes 2 minutes, and its job as long: no part of `make test`.
+VERL := build/verl
+verl: ray
+	@$(call optional,$(VERL))
+
+$(VERL)/.installed: tests/tools/verl.txt | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D)/site-packages -r $<
+	PYTHONPATH=$(@D)/site-packages:$(RAY)/site-packages $(BIN)/python -c 'import verl'
+	@touch $@
+
+verl-test: verl
+	$(BIN)/python -m pytest -q tests/jobs/test_verl.py
 
 # What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
 kernels: $(INSTALLED)

@@ -14,6 +14,7 @@ from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find
 from scalana.detectors.rl.loop import Loop, find_loop
+from scalana.detectors.rl.phases import Doing
 from scalana.detectors.rl.picture import picture_of
 from scalana.detectors.rl.whatif import Replayer, predict
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -61,7 +62,7 @@ def _account(
         tail = float((rollouts.longest_s / np.maximum(made, 1e-12))[made > 0.0].mean())
     return RLAccount(
         framework=_framework(spans),
-        roles=_roles(spans, len(loop.processes)),
+        roles=_roles(spans, loop),
         step_s=loop.step_s(),
         keys=tuple(cause.key for cause in CAUSES),
         texts=tuple(cause.text for cause in CAUSES),
@@ -88,14 +89,27 @@ def _framework(spans: Spans) -> str:
     return spans.names[int(texts.max())] if texts.max(initial=-1) >= 0 else ""
 
 
-def _roles(spans: Spans, ranks: int) -> dict[str, list[int]]:
-    """Which processes are what; all are trainers where nothing is said."""
+def _roles(spans: Spans, loop: Loop) -> dict[str, list[int]]:
+    """Which processes are what: as they say, or else by what they do; all are trainers where all do all of it."""
     role = spans.texts("role")
     rows = np.flatnonzero(role >= 0)
     found: dict[str, list[int]] = {}
     for number in np.unique(role[rows]).tolist():
         found[spans.names[number]] = np.unique(spans.rank[rows[role[rows] == number]]).tolist()
-    return found or {"trainer": list(range(ranks))}
+    if found:
+        return found
+    generate, verify, train = (
+        set(loop.that_do(doing).tolist()) for doing in (Doing.GENERATION, Doing.VERIFIER, Doing.TRAINING)
+    )
+    if not train - generate:
+        return {"trainer": list(range(len(loop.processes)))}
+    parts = {
+        "driver": train & generate,
+        "rollout": generate - train,
+        "trainer": train - generate,
+        "verifier": verify - generate - train,
+    }
+    return {name: sorted(ranks) for name, ranks in parts.items() if ranks}
 
 
 def _shares_prompts(loop: Loop) -> bool:

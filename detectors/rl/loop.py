@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
+from scalana.detectors.rl.requests import made_by, serving
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
@@ -156,6 +157,10 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
         pieces[rank] = _innermost(spans, mine, meaning)
+        if all(doing == Doing.OTHER for doing in pieces[rank].doing):
+            begins, ends = serving(spans, rank)
+            if begins:
+                pieces[rank] = _Pieces(begins, ends, [Doing.GENERATION] * len(begins))
     bounds = _bounds(pieces)
     steps = min((len(each) for each in bounds.values()), default=1) - 1
     if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
@@ -361,9 +366,9 @@ def _calls_by_phase(
 def _trajectories(spans: Spans, processes: list[Process]) -> Trajectories:
     """All trajectories of the run."""
     rows = spans.rows("trajectory")
-    rank, start = spans.rank[rows], spans.start_s(rows)
+    rank, start, end = made_by(spans, rows)
     order = np.lexsort((start, rank))
-    rows, rank, start = rows[order], rank[order], start[order]
+    rows, rank, start, end = rows[order], rank[order], start[order], end[order]
     step = np.full(len(rows), -1)
     for number, process in enumerate(processes):
         mine = rank == number
@@ -374,7 +379,7 @@ def _trajectories(spans: Spans, processes: list[Process]) -> Trajectories:
         rank=rank,
         step=step,
         start_s=start,
-        end_s=spans.end_s(rows),
+        end_s=end,
         tokens=spans.numbers("tokens")[rows],
         prompt_tokens=np.nan_to_num(spans.numbers("prompt_tokens")[rows]),
         group=_numbered(spans, "group")[rows],

@@ -13,6 +13,7 @@ from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids
 from scalana.runtime.ray.callers import PATCHES, creation_of
 from scalana.runtime.remote import calls, event_loops
+from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ OWN = "ray.dashboard."
 """Modules of actors that are Ray's own."""
 INTERNAL = "__ray"
 """What its own methods of all actors begin with."""
+SERVES = "generate"
+"""Method of an engine's actor that makes one answer: a request each, with the tokens of what has ``token_ids``."""
 MOST_RESULTS = 16
 """A task that returns a longer tuple is taken to return that as one thing."""
 FIRST_ITEM = 2
@@ -33,6 +36,8 @@ _NUMBERED = re.compile(r"([A-Za-z]+(?:[-_ ][A-Za-z]+)*)[-_ ]?(\d*)")
 
 _arguments: dict[bytes, list[int]] = {}
 """What the arguments of a task that is about to begin are the results of, by its id."""
+_requests: dict[bytes, Any] = {}
+"""Those that are under way, by the task that makes them."""
 _known = ["", ""]
 """The record in which it was said what this process is, and the class of its actor."""
 _under_way = _local()
@@ -103,9 +108,13 @@ def _executed(function: Function, class_name: str) -> Function:
         return _of_generator(function, class_name)
 
     def enter(arguments: tuple[Any, ...]) -> bytes:
-        return _begin(class_name, is_async)
+        task = _begin(class_name, is_async)
+        if serves and task:
+            _requests[task] = span.begin(SERVES, "request")
+        return task
 
     is_async = inspect.iscoroutinefunction(method)
+    serves = bool(class_name) and getattr(method, "__name__", "") == SERVES
     return surrounded(function, enter, _await_end if is_async else _ended)
 
 
@@ -199,6 +208,10 @@ def _end(task: bytes, result: Any, is_async: bool = False) -> None:
     """It has ended, with a result or none."""
     if task and session.core is not None:
         try:
+            request = _requests.pop(task, None)
+            if request is not None:
+                made = getattr(result, "token_ids", None)
+                request.end(tokens=None if made is None else len(made))
             several = len(result) if type(result) is tuple and len(result) <= MOST_RESULTS else 1
             for number in range(2, several + 1):
                 calls.reply(ids.of_result(task, number), rests=False)

@@ -6,6 +6,7 @@ Rows are those whose source was read in the release that is named; what is not t
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 
 from scalana.runtime.patching import in_place_of
@@ -29,6 +30,9 @@ METHODS = (
         "openrlhf",
     ),
     ("openrlhf.trainer.ppo_utils.samples_generator", "SamplesGenerator", "generate_samples", "openrlhf"),
+    # verl 0.9.1, whose timers are those of who waits for these: coroutines
+    ("verl.experimental.reward_loop.reward_loop", "RewardLoopWorker", "compute_score", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_weights", "verl"),
 )
 """Module; class; method, whose name the phase has; framework."""
 
@@ -56,6 +60,15 @@ def mark_methods(module: Any) -> None:
 
 
 def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+
+        @in_place_of(function)
+        async def awaited(*arguments: Any, **named: Any) -> Any:
+            with span(function.__name__, kind="phase", framework=framework):
+                return await function(*arguments, **named)
+
+        return awaited
+
     @in_place_of(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
         with span(function.__name__, kind="phase", framework=framework):

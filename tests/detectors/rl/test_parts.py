@@ -17,6 +17,7 @@ from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajector
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.detectors.rl.remedies import expected
+from scalana.detectors.rl.requests import made_by, serving
 from scalana.report.rl_svg import svg
 
 from ...tools.rl_job import Plan
@@ -197,6 +198,53 @@ def test_the_picture_is_a_function_of_its_data() -> None:
     many = [Bar(rank, 0.0, 1.0, "long-tail", rank != 777) for rank in range(1000)]
     drawn = svg(StepPicture(0, 1.0, many))
     assert "48 of 1000 processes" in drawn and ">rank 777<" in drawn and drawn.count(">rank ") == 48
+
+
+class _Spans:
+    """Spans of some kinds, as far as they are asked for."""
+
+    def __init__(self, table: list[tuple[str, int, float, float, float]]) -> None:
+        self.kinds = [row[0] for row in table]
+        self.rank = np.array([row[1] for row in table])
+        self._start, self._end, self._tokens = (np.array([row[at] for row in table]) for at in (2, 3, 4))
+
+    def rows(self, kind: str) -> Any:
+        return np.flatnonzero(np.array(self.kinds) == kind)
+
+    def start_s(self, rows: Any) -> Any:
+        return self._start[rows]
+
+    def end_s(self, rows: Any) -> Any:
+        return self._end[rows]
+
+    def numbers(self, key: str) -> Any:
+        assert key == "tokens"
+        return self._tokens
+
+
+def test_trajectories_are_those_of_who_served_them() -> None:
+    spans = cast(
+        Any,
+        _Spans(
+            [
+                ("trajectory", 0, 1.0, 5.0, 40.0),  # an agent's: served by 2
+                ("trajectory", 0, 1.0, 3.0, 20.0),  # served by 1, with as many tokens as another one of it later
+                ("trajectory", 0, 6.0, 8.0, 20.0),
+                ("trajectory", 0, 1.0, 4.0, 33.0),  # in several turns
+                ("request", 1, 1.2, 2.8, 20.0),
+                ("request", 2, 1.1, 4.9, 40.0),
+                ("request", 1, 6.1, 7.9, 20.0),
+                ("request", 2, 1.0, 2.0, 13.0),
+                ("request", 2, 2.5, 3.9, 20.0),
+                ("request", 1, 6.0, 9.0, np.nan),  # of another engine: no answer with tokens
+            ]
+        ),
+    )
+    rank, start, end = made_by(spans, spans.rows("trajectory"))
+    assert rank.tolist() == [2, 1, 1, 0]
+    assert start.tolist() == [1.1, 1.2, 6.1, 1.0] and end.tolist() == [4.9, 2.8, 7.9, 4.0]
+    assert serving(spans, 1) == ([1.2, 6.1], [2.8, 7.9]) and serving(spans, 2) == ([1.0], [4.9])
+    assert serving(spans, 0) == ([], [])
 
 
 def test_all_that_make_as_much_are_named() -> None:

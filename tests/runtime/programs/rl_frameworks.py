@@ -142,6 +142,16 @@ class AgentLoopWorkerTQ(AgentLoopWorker):
     async def _agent_loop_postprocess(self, output, validate, **kwargs):
         return "queued"
 """,
+    "verl.experimental.reward_loop.reward_loop": """
+class RewardLoopWorker:
+    async def compute_score(self, data):
+        return data
+""",
+    "verl.workers.engine_workers": """
+class ActorRolloutRefWorker:
+    async def update_weights(self, global_steps=None, mode="auto"):
+        return global_steps
+""",
     "openrlhf.trainer.ppo_utils.samples_generator": SAMPLES,
     "openrlhf.trainer.ppo_utils.experience_maker": EXPERIENCE,
     "openrlhf.trainer.ppo_trainer": PPO,
@@ -219,6 +229,12 @@ def methods() -> list[object]:
     return [samples, made.make_experience_batch(samples[0]), status]
 
 
+async def coroutines() -> list[object]:
+    loop = import_module("verl.experimental.reward_loop.reward_loop").RewardLoopWorker()
+    worker = import_module("verl.workers.engine_workers").ActorRolloutRefWorker()
+    return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
+
+
 async def answers() -> list[object]:
     engine = import_module("areal.infra.remote_inf_engine").RemoteInfEngine()
     loops = import_module("verl.experimental.agent_loop.agent_loop")
@@ -255,4 +271,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "renamed":
         print([import_module(home).__name__ for home in SOURCES])
     else:
-        print(timers(), managers(), methods(), asyncio.run(answers()))
+        print(timers(), managers(), methods(), asyncio.run(coroutines()), asyncio.run(answers()))

@@ -1,7 +1,7 @@
 """What verl needs to train on CPUs without vLLM or SGLang: a platform, and an engine that generates.
 
 verl loads it in every process (``VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu``). It knows nothing of scalana.
-With ``PLANTED=rank`` in the environment the second trainer computes slowly.
+With ``PLANTED`` in the environment the second trainer computes slowly.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ distributed.initialize_global_process_group_ray = functools.partial(
 RolloutReplicaRegistry.register("cpu", lambda: Replica)
 base._ROLLOUT_REGISTRY[("cpu", "async")] = f"{__name__}.Adapter"
 
-if os.environ.get("PLANTED") == "rank" and os.environ.get("RANK") == "1":
+if os.environ.get("PLANTED") and os.environ.get("RANK") == "1":
     from transformers import LlamaForCausalLM
 
     plain = LlamaForCausalLM.forward

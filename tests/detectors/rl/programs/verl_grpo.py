@@ -2,18 +2,21 @@
 
     VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu python verl_grpo.py FOLDER STEPS [NAME=VALUE ...]
 
-Two processes train (FSDP2), two servers generate. With ``PLANTED=verifier`` in the environment a reward takes 0.25 s.
+Two processes train (FSDP2), two servers generate. With ``PLANTED`` in the environment an answer is long in some steps,
+rewards are slow in others, and one of the two trains slowly.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
 from pathlib import Path
 
 PROMPTS, ANSWERS, MOST = 4, 2, 128
-SLOW_S = 0.25
+SLOW_S, SLOW_IN = 0.8, (2, 4)
+"""What a reward takes longer in some steps, from 0 on, where that is planted."""
 WHOLE = "{param_dtype: fp32, reduce_dtype: fp32, buffer_dtype: fp32}"
 
 
@@ -59,9 +62,12 @@ def make_data(file: Path, rows: int) -> None:
     pandas.DataFrame(table).to_parquet(file)
 
 
+scored = itertools.count()
+
+
 def compute_score(data_source: str, solution_str: str, ground_truth: str, extra_info: object = None) -> float:
-    if os.environ.get("PLANTED") == "verifier":
-        time.sleep(SLOW_S)
+    if os.environ.get("PLANTED") and next(scored) // (PROMPTS * ANSWERS) in SLOW_IN:
+        time.sleep(SLOW_S)  # slow reward
     return float(solution_str.split().count(ground_truth))
 
 

@@ -1,7 +1,7 @@
 """A server that generates for verl, with continuous batching: all answers under way get a token in every forward pass.
 
-With ``PLANTED=tail`` in the environment the first answer of every step on the second server is long. What is sent is
-no class of verl's, so that this process has not to import it.
+With ``PLANTED`` in the environment the first answer of some steps on the second server is long. What is sent is no
+class of verl's, so that this process has not to import it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
-PLANTED = os.environ.get("PLANTED", "")
+PLANTED = bool(os.environ.get("PLANTED"))
 SHORT, LONG = 8, 100
 """Tokens of an answer, and of one that is planted."""
+LONG_IN = (1, 3)
+"""Steps, from 0 on, in which one is planted."""
 FORWARD_S = 0.01
 """What a forward pass takes at least."""
 
@@ -40,7 +42,7 @@ class Server:
     async def generate(
         self, request_id: str, prompt_ids: list[int], sampling_params: dict[str, Any], **_: Any
     ) -> SimpleNamespace:
-        planted = PLANTED == "tail" and self.number == 1 and self.started == 0
+        planted = PLANTED and self.number == 1 and self.started == 0 and self.version in LONG_IN
         # Lengths that differ a little from answer to answer, and are those of every run.
         length = LONG if planted else SHORT + (3 * self.started + 5 * self.number) % 5
         self.started += 1

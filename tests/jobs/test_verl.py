@@ -1,0 +1,103 @@
+"""A whole job of verl, as its users start it: what its report says of three causes that are planted in some steps."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from scalana import api
+from scalana.detectors.rl.account import RLAccount
+from tests.jobs.test_launching import ROOT, environment, line_of
+
+pytestmark = pytest.mark.slow
+
+pytest.importorskip("torch")
+
+PACKAGES = [ROOT / "build" / name / "site-packages" for name in ("verl", "ray")]
+PROGRAMS = ROOT / "tests" / "detectors" / "rl" / "programs"
+PROGRAM = PROGRAMS / "verl_grpo.py"
+STEPS, ANSWERS = 5, 8
+LIMIT_S = 600
+SETTINGS = {
+    "VERL_USE_EXTERNAL_MODULES": "verl_cpu",
+    "VERL_PLATFORM": "cpu",
+    "VERL_ENGINE_DEVICE": "cuda",  # whose engine trains on any device
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "HF_HUB_OFFLINE": "1",
+}
+
+if not all((path / name).is_dir() for path, name in zip(PACKAGES, ("verl", "ray"), strict=True)):
+    pytest.skip("verl is not installed: make verl", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[api.Report, str]:
+    folder = tmp_path_factory.mktemp("verl")
+    path = os.pathsep.join(map(str, (*PACKAGES, PROGRAMS)))
+    done = subprocess.run(
+        [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder / "run"), "--"]
+        + [sys.executable, str(PROGRAM), str(folder / "out"), str(STEPS)],
+        cwd=ROOT,
+        env=environment(PYTHONPATH=path, PLANTED="yes", **SETTINGS),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return api.analyze(os.fspath(folder / "run")), done.stdout
+
+
+@pytest.fixture(scope="module")
+def report(job: tuple[api.Report, str]) -> api.Report:
+    return job[0]
+
+
+def told(stdout: str, metric: str) -> list[float]:
+    """What verl itself prints of every step."""
+    return [float(number) for number in re.findall(rf"{metric}:([-\d.e]+)", stdout)]
+
+
+def account_of(report: api.Report) -> RLAccount:
+    account = report.analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    return account
+
+
+def test_processes_are_known_by_what_they_do(report: api.Report) -> None:
+    names = report.ppg.run.names
+    assert {role: names.many(ranks) for role, ranks in account_of(report).roles.items()} == {
+        "driver": "TaskRunner",
+        "rollout": "AgentLoopWorker and 2 more",
+        "trainer": "WorkerDict 0 and 1 more",
+        "verifier": "reward_loop_worker",
+    }
+
+
+def test_phases_and_lengths_are_those_of_verl(job: tuple[api.Report, str]) -> None:
+    report, stdout = job
+    spans = report.ppg.spans
+    phases = {spans.names[name] for name in spans.table.name[spans.rows("phase")].tolist()}
+    assert phases >= {"step", "gen", "old_log_prob", "adv", "update_actor", "update_weights"}  # the driver's
+    assert phases >= {"generate_sequences", "compute_score", "eval_batch", "train_batch"}
+    rows = spans.rows("trajectory")
+    tokens = spans.integers("tokens")[rows].reshape(STEPS, ANSWERS)[:, :]
+    assert tokens.mean(axis=1) == pytest.approx(told(stdout, "response_length/mean"))
+    assert tokens.max(axis=1) == pytest.approx(told(stdout, "response_length/max"))
+
+
+def test_process_time_adds_up_and_each_cause_has_its_process(report: api.Report) -> None:
+    account, names = account_of(report), report.ppg.run.names
+    assert len(account.step_s) == STEPS and sum(account.shares.values()) == pytest.approx(1.0, abs=0.01)
+    found = {finding.kind: names.many(finding.ranks) for finding in report.findings}
+    assert found["rl-long-tail"] == "server 1"
+    assert found["rl-verifier"] == "reward_loop_worker"
+    assert found["rl-slow-hardware"] == "WorkerDict 1"
+    assert np.isfinite(account.floor_s)
+    assert line_of(PROGRAM, "slow reward")
