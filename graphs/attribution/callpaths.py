@@ -104,7 +104,7 @@ class Placer:
         cwd: folder to which relative names of files refer.
         own: files and folders that are the user's even below ``lib_dirs`` (an installed main program).
         models: files of libraries in which the modules of the run's models are defined.
-        budget: vertices beyond which functions that samples add get no inner structure.
+        budget: vertices beyond which functions that samples add get no inner structure, and models no lines.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Placer:
             if times >= CLOSURE_DEPTH:
                 return above.index
             above = self.psg[above.parent]
-        return self.part(call, site, site.name)
+        return self.part(call, site, site.name) if len(self.psg) < self.budget else call
 
     def _entered(self, state: _State, frame: FrameRef) -> _State:
         """After a frame of a library, whatever is in it."""

@@ -48,7 +48,7 @@ try:
         answer = [int(table["rank"][0])]
         said = f"rank {answer[0]}, last in {table['pct_arrived_last'][0]:.0f} %"
 except Exception as error:
-    answer, said = [], f"fails: {type(error).__name__}: {error}"[:90]
+    answer, said = None, f"fails: {type(error).__name__}: {error}"[:90]
 print("\\n" + json.dumps([answer, said]))
 """
 
@@ -63,11 +63,20 @@ def files_of(folder: Path) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def peer(python: str, tool: str, files: dict[int, str]) -> tuple[list[int], str]:
-    """The ranks that a tool names, and how it says it."""
+def peer(python: str, tool: str, files: dict[int, str]) -> tuple[list[int] | None, str]:
+    """The ranks that a tool names, None if it fails, and how it says it."""
     asked = subprocess.run([python, "-c", ASK, tool, json.dumps(files)], capture_output=True, text=True)
-    answer, said = json.loads(asked.stdout.splitlines()[-1]) if asked.stdout.strip() else ([], "dies")
+    answer, said = json.loads(asked.stdout.splitlines()[-1]) if asked.stdout.strip() else (None, "dies")
     return answer, said
+
+
+def verdict(answer: list[int] | None, fault: list[int] | None) -> str:
+    """What an answer is worth."""
+    if answer is None or fault is None:
+        return ""
+    if answer == fault:
+        return " → **right**"
+    return " → among them" if fault and set(fault) < set(answer) else " → wrong" if answer else " → says nothing"
 
 
 def ours(files: dict[int, str], most: int = 1) -> tuple[list[int], str]:
@@ -90,8 +99,7 @@ def row(name: str, files: dict[int, str], fault: list[int] | None, python: str) 
         peer(python, "TraceLens", files),
         ours(files, 1 if fault is not None else 3),
     ):
-        verdict = "" if fault is None else " → **right**" if answer == fault else " → wrong" if answer else ""
-        cells.append(said + verdict)
+        cells.append(said + verdict(answer, fault))
     return cells
 
 

@@ -207,6 +207,26 @@ class Conditional(nn.Module):
         return torch.cond(x.sum() > 0, lambda y: self.linear(y), lambda y: y.cos(), (x,))
 
 
+class Store:
+    """What a model has seen so far: of a type that export does not know."""
+
+    def __init__(self) -> None:
+        self.rows: list[torch.Tensor] = []
+
+
+class Remembers(nn.Module):
+    """Looks at what it was given before, too, and returns the store that it keeps it in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, store: Store | None = None) -> tuple[torch.Tensor, Store]:
+        store = store or Store()
+        store.rows.append(x)
+        return self.linear(torch.cat(store.rows)), store
+
+
 def small() -> nn.Module:
     """Modules in modules."""
     return nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 2)))
@@ -235,6 +255,18 @@ def twice() -> tuple[nn.Module, torch.Tensor]:
 def conditional() -> tuple[nn.Module, torch.Tensor]:
     """Both arms are captured."""
     return Conditional(), torch.zeros(4, 8)
+
+
+def first_rows() -> tuple[nn.Module, dict[str, object]]:
+    """Nothing to look at."""
+    return Remembers(), {"x": torch.zeros(4, 8)}
+
+
+def more_rows() -> tuple[nn.Module, dict[str, object]]:
+    """With rows from before."""
+    store = Store()
+    store.rows.append(torch.zeros(12, 8))
+    return Remembers(), {"x": torch.zeros(4, 8), "store": store}
 
 
 def batch() -> dict[str, torch.Tensor]:

@@ -121,6 +121,14 @@ def test_sizes_that_depend_on_data_are_names_and_their_flops_unknown() -> None:
     assert graph.flops[router.index] == 2 * 24 * 32 * 4 == graph.flops[0]
 
 
+@pytest.mark.parametrize(("name", "rows"), [("first_rows", 4), ("more_rows", 16)])
+def test_what_export_does_not_know_goes_in_and_out(name: str, rows: int) -> None:
+    graph = graph_of(name)
+    assert graph.way == "export" and graph.psg.warnings == []
+    (linear,) = named(graph.psg, "aten.linear")
+    assert graph.shapes[linear.index] == (rows, 8)
+
+
 def test_a_branch_by_data_stays_a_module_and_is_named() -> None:
     graph = graph_of("early_exit")
     psg = graph.psg
