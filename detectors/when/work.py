@@ -125,19 +125,30 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
     module, way, rank = module_of[counts.module[kept]], way_of[counts.module[kept]], counts.rank[kept]
     kind, repeated = counts.kind[kept], counts.calls[kept].astype(np.float64)
     launched = np.array([one.is_on_device for one in counts.kinds], np.bool_)
-    tables = []
-    for values in (
-        np.array([flops_of(one) for one in counts.kinds], np.float64)[kind] * repeated,
-        np.array([bytes_of(one) for one in counts.kinds], np.float64)[kind] * repeated,
-        repeated,
-        np.where(launched[kind], np.nan, call_s),
-    ):
+
+    def summed(values: FloatArray) -> FloatArray:
         table = np.zeros(seconds.shape)
         np.add.at(table, (module, way, rank), values)
-        tables.append(with_inside(table * per_step(steps), calls.modules))
-    own_s = np.maximum(seconds - _of_children(seconds, calls.modules), 0.0)
-    columns = module, way, rank, kind, repeated, call_s
-    return ModuleWork(calls.modules, counts.kinds, steps, seconds, stalled_s, own_s, *tables, *columns)
+        return with_inside(table * per_step(steps), calls.modules)
+
+    return ModuleWork(
+        modules=calls.modules,
+        kinds=counts.kinds,
+        steps=steps,
+        seconds=seconds,
+        stalled_s=stalled_s,
+        own_s=np.maximum(seconds - _of_children(seconds, calls.modules), 0.0),
+        flops=summed(np.array([flops_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
+        bytes=summed(np.array([bytes_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
+        operators=summed(repeated),
+        operators_s=summed(np.where(launched[kind], np.nan, call_s)),
+        module=module,
+        way=way,
+        rank=rank,
+        kind=kind,
+        calls=repeated,
+        call_s=call_s,
+    )
 
 
 def _chosen(counts: OperatorCounts, calls: ModuleCalls, first: int, ranks: int) -> set[tuple[int, int]]:

@@ -150,7 +150,7 @@ def read_operators(records: Mapping[int, str | os.PathLike[str]]) -> OperatorCou
     found.kinds = [operator_kind(name, text) for name, text in kinds]
     table = np.array(rows, np.int64).reshape(-1, 7)
     found.rank, found.step, found.module, found.kind, found.calls = table[:, :5].T
-    found.seconds, found.cpu_s = table[:, 5] * 1e-9, table[:, 6] * 1e-9
+    found.seconds, found.cpu_s = table[:, 5:].T.astype(np.float64) * 1e-9
     return found
 
 

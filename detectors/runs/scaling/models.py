@@ -316,8 +316,7 @@ def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
 
 def _covariance(jacobian: FloatArray) -> FloatArray:
     """Of the coefficients, for measurements whose errors are 1: the inverse of ``J^T J``."""
-    inverse: FloatArray = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
-    return inverse
+    return np.asarray(np.linalg.pinv(jacobian.T @ jacobian, hermitian=True), np.float64)
 
 
 def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
