@@ -199,7 +199,8 @@ def build_ppg(
     done("placing call paths")
     no_cpu = without_cpu(data)
     assume_running(data.samples)
-    psg, places, placer = place_paths(data, front_end)
+    models = read_models(folder)
+    psg, places, placer = place_paths(data, front_end, models.files())
     done("matching communication")
     shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
     located = each(lambda shard: locate(data, shard), shards_of_ranks)
@@ -251,7 +252,7 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, read_models(folder), host)
+    return PPG(psg, timeline, metrics, run, spans, models, host)
 
 
 class _Progress:

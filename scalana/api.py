@@ -192,7 +192,11 @@ def _add_models(analysis: Analysis) -> None:
     if analysis.steps is not None:
         analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))
     for finding in analysis.findings:
-        operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
+        inside = finding.evidence.get("library")
+        if isinstance(inside, dict):
+            operators = operators_at(ppg.psg, inside["file"], inside["line"], inside["line"])
+        else:
+            operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
         if operators and finding.where.get("direction") == "forward":
             finding.where["operator"] = operators
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import MOST, Candidate, CodeLocation, add
+from scalana.detectors.rollup.candidates import Candidate, CodeLocation, add
+from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline

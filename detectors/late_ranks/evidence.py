@@ -7,8 +7,9 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Candidate, library_place
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.rollup.library_calls import library_place
 from scalana.detectors.rollup.place_time import place_time, times_run
 from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.structure.psg import PSG
@@ -85,6 +86,7 @@ def describe(
     evidence["callers"] = callers(candidate.code_location.vertex, psg)
     inside = library_place(candidate.code_location.vertex, psg)
     if inside is not None:
-        called = psg[candidate.code_location.vertex].place.name
-        evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": called}
+        called = psg[candidate.code_location.vertex].place.name  # of a line of a model's, it is not known what
+        told = called if called != inside.name else ""
+        evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": told}
     return evidence

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,16 +18,14 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.call_sites import called_in_loop
+from scalana.detectors.rollup.library_calls import LARGE, MOST, PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.arrays.hashing import distinct, number_columns
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
-MOST = 0.5
-"""Part of a loop's blame on a rank that makes one line of it the place."""
-LARGE = 0.25
-"""Part of a function's blame on a rank that lets a line or loop of it stand alone."""
 NOTABLE = 0.15
 """Part of the largest rank's blame that makes a rank one of the finding's."""
 
@@ -91,8 +89,35 @@ def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candid
     candidates = []
     for code_location, low, high in zip(code_locations, first[:-1].tolist(), first[1:].tolist(), strict=True):
         candidates.append(_candidate(code_location, order[low:high], table, rank))
+    candidates = _join_parts(candidates, table, rank, psg)
     candidates = _join_small_callees(_join_called(candidates, psg), table, rank, psg)
     return sorted(_join_contexts(candidates, table, rank, psg), key=lambda candidate: -candidate.lost_s)
+
+
+def _join_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+    """Join the parts of a library's call that are one cause: where :func:`.library_calls.settled` has them stand."""
+    ranks = int(rank.max(initial=-1)) + 1
+    own = [candidate for candidate in candidates if candidate.code_location.kind == TargetKind.OWN]
+    calls = {
+        whole_call(candidate.code_location.vertex, psg)
+        for candidate in own
+        if library_place(candidate.code_location.vertex, psg) is not None
+    }
+    own = [candidate for candidate in own if whole_call(candidate.code_location.vertex, psg) in calls]
+    held = [
+        PartSeconds(
+            candidate.code_location.vertex,
+            candidate.ranks,
+            weighted_count(rank[candidate.entries], table.seconds[candidate.entries], ranks),
+        )
+        for candidate in own
+    ]
+    at = dict(zip(map(id, own), settled(held, psg), strict=True))
+    joined: dict[CodeLocation, list[IntArray]] = defaultdict(list)
+    for candidate in candidates:
+        vertex = at.get(id(candidate), candidate.code_location.vertex)
+        joined[replace(candidate.code_location, vertex=vertex)].append(candidate.entries)
+    return [_candidate(place, np.concatenate(parts), table, rank) for place, parts in joined.items()]
 
 
 def _candidate(code_location: CodeLocation, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
@@ -116,6 +141,10 @@ def _code_locations_by_rank(
     leaves = _rolled_up(leaves, deciders, seconds, timeline, psg)
     within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[Container]] = {}
+    parts = leaves
+    leaves = [
+        replace(leaf, vertex=whole_call(leaf.vertex, psg)) if leaf.kind == TargetKind.OWN else leaf for leaf in leaves
+    ]
     for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
         if leaf.kind == TargetKind.OWN:
             if leaf.vertex not in chains:
@@ -124,13 +153,12 @@ def _code_locations_by_rank(
                 within[who, container.vertex][leaf] += amount
     of_line = code_locations_of_lines(within)
     numbers: dict[CodeLocation, int] = {}
-    place = [
-        numbers.setdefault(
-            leaf if leaf.kind != TargetKind.OWN else promote(leaf, who, chains[leaf.vertex], within, of_line, psg),
-            len(numbers),
-        )
-        for who, leaf in zip(deciders, leaves, strict=True)
-    ]
+    place = []
+    for who, leaf, part in zip(deciders, leaves, parts, strict=True):
+        at = leaf
+        if leaf.kind == TargetKind.OWN:
+            at = promote(leaf, who, chains[leaf.vertex], within, of_line, psg)
+        place.append(numbers.setdefault(part if at == leaf else at, len(numbers)))
     # In the order in which the entries, the largest first, come to them.
     code_locations, number = list(numbers), np.array(place, dtype=np.int64)[case]
     _, first, number = distinct(number)
@@ -365,13 +393,10 @@ def add(candidate: Candidate, other: Candidate) -> None:
 
 
 def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
-    """Join candidates of one place that was reached by several call paths, where they are about the same ranks.
-
-    Parts of a library's call stand alone where they hold a large part of it, and are one place together otherwise.
-    """
+    """Join candidates of one place that was reached by several call paths, where they are about the same ranks."""
     joined: dict[object, list[Candidate]] = defaultdict(list)
     ordered = sorted(candidates, key=lambda c: -c.lost_s)
-    for candidate in _join_small_parts(ordered, table, rank, psg):
+    for candidate in ordered:
         code_location = candidate.code_location
         if code_location.vertex < 0 or code_location.vertex >= len(psg):
             joined[code_location].append(candidate)
@@ -396,36 +421,3 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
         else:
             joined[key].append(candidate)
     return [candidate for group in joined.values() for candidate in group]
-
-
-def library_place(vertex: int, psg: PSG) -> Place | None:
-    """Of a vertex that is a part of a library's call, the place in the library; None for any other."""
-    return psg[vertex].site if vertex >= 0 and psg[vertex].kind is VertexKind.CALL else None
-
-
-def _join_small_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
-    """Let parts of a library's call that are small on their own ranks stand for the call itself."""
-    calls = {call for candidate in candidates for call, inside in [_whole_call(candidate.code_location, psg)] if inside}
-    whole: dict[tuple[int, int, int], float] = defaultdict(float)
-    for candidate in candidates:
-        call, _ = _whole_call(candidate.code_location, psg)
-        if call not in calls:
-            continue
-        entries = candidate.entries
-        for on, seconds in zip(rank[entries].tolist(), table.seconds[entries].tolist(), strict=True):
-            whole[call, candidate.code_location.line, on] += seconds
-    for candidate in candidates:
-        call, inside = _whole_call(candidate.code_location, psg)
-        if not inside:
-            continue
-        line = candidate.code_location.line
-        there = sum(whole[call, line, on] for on in candidate.ranks)
-        if candidate.lost_s < LARGE * there:
-            candidate.code_location = CodeLocation(candidate.code_location.kind, call, line)
-    return candidates
-
-
-def _whole_call(code_location: CodeLocation, psg: PSG) -> tuple[int, bool]:
-    """The vertex of a library's call to which a code location belongs, and whether the location is but a part of it."""
-    inside = code_location.vertex < len(psg) and library_place(code_location.vertex, psg) is not None
-    return (psg[code_location.vertex].parent if inside else code_location.vertex), inside

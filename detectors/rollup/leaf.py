@@ -9,7 +9,8 @@ from typing import NamedTuple
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.call_sites import calls_of
-from scalana.detectors.rollup.candidates import MOST, Candidate
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.library_calls import MOST
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 

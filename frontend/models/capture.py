@@ -6,7 +6,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scalana.frontend.models import exported
@@ -31,8 +31,8 @@ def capture(loaded: Loaded) -> Captured:
         graph_module = isinstance(loaded.model, torch.fx.GraphModule)
         if inputs is not None and not graph_module:
             try:
-                with all_frames():
-                    program = torch.export.export(loaded.model, inputs[0], inputs[1] or None, strict=False)
+                with all_frames(), _plain(loaded.model, inputs[1]) as named:
+                    program = torch.export.export(loaded.model, inputs[0], named or None, strict=False)
                 found.operators, found.way = exported.operators(program), "export"
                 return found
             except Exception as error:
@@ -43,6 +43,36 @@ def capture(loaded: Loaded) -> Captured:
     found.way = "modules" if "" in symbolic.whole else "fx"
     found.warnings += [f"{_called(path)} is not looked into: {why}" for path, why in symbolic.whole.items()]
     return found
+
+
+@contextlib.contextmanager
+def _plain(model: Any, named: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """While it lasts, a model takes and returns nothing of types that export does not know, such as caches of keys and
+    values: such inputs are given to it here, and of what it returns the tensors are left.
+
+    Returns:
+        The inputs that are still to be given.
+    """
+    import torch
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    known = torch.Tensor, int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout
+    held = {name: value for name, value in named.items() if not all(isinstance(x, known) for x in tree_leaves(value))}
+
+    def complete(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        return args, kwargs | held
+
+    def plain(_: Any, __: Any, output: Any) -> Any:
+        return tree_map(lambda value: value if isinstance(value, torch.Tensor) else None, output)
+
+    handles = [model.register_forward_hook(plain)]
+    if held:
+        handles.append(model.register_forward_pre_hook(complete, with_kwargs=True))
+    try:
+        yield {name: value for name, value in named.items() if name not in held}
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _not_exported(model: Any, error: BaseException) -> str:

@@ -24,7 +24,7 @@ from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.models import Frame, Node
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
-from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
+from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind
 
 Source = Callable[[str], str]
 """Gives the text of a source file, "" where there is none."""
@@ -100,7 +100,7 @@ class _Graph:
         here = self.psg[vertex]
         if here.kind in (VertexKind.CALL, VertexKind.REGION):
             here.kind = VertexKind.REGION
-            here.place = replace(here.place, name=label)
+            here.place, here.site = replace(here.site or here.place, name=label), None
         elif here.kind is not VertexKind.FUNCTION:
             vertex = self.psg.add(VertexKind.REGION, replace(self._place(modules[0]), name=label), vertex)
             self.vertex_of_span[spans] = vertex
@@ -146,6 +146,9 @@ class _Graph:
             if not inside[vertex]:
                 continue
             here = self.psg[vertex]
+            if here.site is not None and here.kind is VertexKind.CALL:  # a line of a model's in a library
+                result[row] = self._line_of_model(here, operators)
+                continue
             names = operators(here.place.file).get(line, ())
             if (vertex, line) in ops:
                 result[row] = ops[vertex, line]
@@ -155,6 +158,17 @@ class _Graph:
             elif names and here.kind in (VertexKind.FUNCTION, VertexKind.LOOP, VertexKind.BRANCH):
                 result[row] = ops[vertex, line] = self._operator(vertex, line, names)
         return result
+
+    def _line_of_model(self, here: Vertex, operators: Callable[[str], Mapping[int, tuple[str, ...]]]) -> int:
+        """The vertex of a line of a library's: the operators that it calls, and no more at the line of the user's that
+        led to it; the module around what is but Python."""
+        assert here.site is not None
+        names = operators(here.site.file).get(here.site.line, ())
+        if not names:
+            return next((above.index for above in self.psg.ancestors(here.index) if above.index in self.psg.modules), 0)
+        here.kind = VertexKind.OP
+        here.place, here.site = replace(here.site, name=", ".join(names)), None
+        return here.index
 
     def _operator(self, vertex: int, line: int, names: tuple[str, ...]) -> int:
         place = Place(self.psg[vertex].place.file, line, line, -1, ", ".join(names))

@@ -10,6 +10,7 @@ ever dropped:
 * a chain of library frames is one call vertex, named for the outermost library function that was entered, and the
   user's functions that it calls back hang below it, unless the source shows them (``model(x)`` leads to
   ``Net.forward`` through several frames of the library);
+* the code of a model in a library is a chain of such call vertices, one for each line that calls the next;
 * a function that is on the path already is gone back to, as the source's own recursion is;
 * a path that begins in a library (a thread's bootstrap) begins with a call vertex below the root;
 * code without a source (``<string>``) is a function vertex without a structure, or a library's if that compiled it.
@@ -101,6 +102,7 @@ class Placer:
         lib_dirs: folders of code that is not the user's own.
         cwd: folder to which relative names of files refer.
         own: files and folders that are the user's even below ``lib_dirs`` (an installed main program).
+        models: files of libraries in which the modules of the run's models are defined.
         budget: vertices beyond which functions that samples add get no inner structure.
     """
 
@@ -111,6 +113,7 @@ class Placer:
         *,
         lib_dirs: Iterable[str] = (),
         own: Iterable[str] = (),
+        models: Iterable[str] = (),
         cwd: str = "",
         budget: int = 1_000_000,
     ) -> None:
@@ -122,6 +125,8 @@ class Placer:
         self._own = tuple(own)
         self._cwd = cwd
         self._library: dict[str, bool] = {}
+        self._models = frozenset(file for file in models if not self._is_of_torch(file))
+        self._model_folders = tuple({folder for file in self._models for folder in self._package_of(file)})
         self._states: list[_State] = [_START]
         self._numbers: dict[_State, int] = {_START: 0}
         self._steps: dict[tuple[int, FrameRef], int] = {}
@@ -195,7 +200,7 @@ class Placer:
             name: what is called there.
         """
         known = len(self.psg)
-        key = ("call", self.psg[call].place.line, f"{name} {inside.file}:{inside.line}")
+        key = ("call", self.psg[call].place.line, f"{name} {inside}:{inside.column}")
         found = self._child(call, key, VertexKind.CALL, replace(self.psg[call].place, name=name))
         if found == known:
             self.psg[found].site = inside
@@ -235,7 +240,42 @@ class Placer:
             return not file.startswith(("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>"))
         return file.startswith(self._lib_dirs) if self._lib_dirs else False
 
+    def is_model_code(self, file: str) -> bool:
+        """Whether a library's file defines modules of the run's models, or is of a package that does."""
+        return file in self._models or file.startswith(self._model_folders)
+
+    def _package_of(self, file: str) -> list[str]:
+        """The folder of the installed package that a file is part of; none for a module that is a file."""
+        for folder in self._lib_dirs:
+            package, separator, _ = file.removeprefix(folder).partition(os.sep)
+            if file.startswith(folder) and separator:
+                return [folder + package + os.sep]
+        return []
+
+    def _is_of_torch(self, file: str) -> bool:
+        return any(package.endswith(f"{os.sep}torch{os.sep}") for package in self._package_of(file))
+
     def _library_frame(self, state: _State, frame: FrameRef) -> _State:
+        after = self._entered(state, frame)
+        here, kind = self.psg[state.vertex], self.psg[after.vertex].kind
+        inside = here.kind is VertexKind.CALL and here.site is not None and self.is_model_code(frame.filename)
+        if kind is VertexKind.COMM or not (inside or frame.filename in self._models):
+            return after
+        call = after.vertex if kind is VertexKind.CALL else self._call(after, after.vertex, after.chain, frame)
+        site = Place(frame.filename, frame.line, frame.line, frame.column, frame.qualname)
+        return after._replace(vertex=self._part_of_model(call, site))
+
+    def _part_of_model(self, call: int, site: Place) -> int:
+        """The vertex of a line of a model's below the call that led there; one that is on the way is gone back to."""
+        above = self.psg[call]
+        while above.kind is VertexKind.CALL and above.site is not None:
+            if above.site == site:
+                return above.index
+            above = self.psg[above.parent]
+        return self.part(call, site, site.name)
+
+    def _entered(self, state: _State, frame: FrameRef) -> _State:
+        """After a frame of a library, whatever is in it."""
         if state.chain and state.chain not in _STARTERS:
             return state
         here = self.psg[state.vertex]
@@ -422,7 +462,7 @@ class Placer:
         if vertex.recursion >= 0:
             return ("back", vertex.recursion, vertex.place.line, vertex.place.name)
         if vertex.site is not None:
-            return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site.file}:{vertex.site.line}")
+            return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site}:{vertex.site.column}")
         return ("call", vertex.place.line, vertex.place.name)
 
 

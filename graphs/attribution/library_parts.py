@@ -37,12 +37,13 @@ def split_library_calls(
     result = vertex.copy()
     psg = placer.psg
     for path, part in enumerate(functions.parts()):
-        if part is None or not line[path] or psg[int(vertex[path])].kind is not VertexKind.CALL:
-            continue
+        call = psg[int(vertex[path])]
+        if part is None or not line[path] or call.kind is not VertexKind.CALL or call.site is not None:
+            continue  # what is in a model is a part already
         code, file = tree.codes[part.caller]
         at = code.position(part.lasti).line
         callee = tree.codes[part.callee][0].name
-        result[path] = placer.part(int(vertex[path]), Place(file, at, at, -1, code.name), callee)
+        result[path] = placer.part(call.index, Place(file, at, at, -1, code.name), callee)
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,12 +48,15 @@ def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collect
     return PSG(" ".join(programs)), lambda file: None
 
 
-def place_paths(data: Gathered, front_end: FrontEnds) -> tuple[PSG, Places, Placer]:
-    """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
+def place_paths(data: Gathered, front_end: FrontEnds, models: Iterable[str] = ()) -> tuple[PSG, Places, Placer]:
+    """Place the paths of all processes; paths of different ranks through the same code share their vertices.
+
+    ``models`` are the files in which the modules of the run's models are defined.
+    """
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
     programs = _programs(data, lib_dirs)
     psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
-    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs)
+    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models)
     tree = data.tree
     frames, kinds, library = _frames(tree, placer)
     vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
@@ -98,13 +101,16 @@ def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], dict[str, B
     """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
     :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
 
-    Only the user's own code is looked up in line tables: most frames are a library's, and its lines tell nothing.
+    Only the code of the user's own and of models is looked up in line tables: most frames are a library's, and its
+    lines tell nothing.
     """
-    codes = [_CodeFrames(None, _LOST, True, False, False)]
+    codes = [_CodeFrames(None, _LOST, True, False, False, False)]
     for code, file in tree.codes[1:]:
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
-        codes.append(_CodeFrames(code, frame, library, library and waits_for_others(file), spins_for_others(file)))
+        lines = not library or placer.is_model_code(file)
+        waits = library and waits_for_others(file)
+        codes.append(_CodeFrames(code, frame, library, waits, spins_for_others(file), lines))
     number = tree.code.tolist()
     frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
     kinds = {
@@ -123,6 +129,8 @@ class _CodeFrames:
     library: bool
     waits: bool
     spins: bool
+    has_lines: bool
+    """Whether its lines tell anything."""
     known: dict[int, FrameRef] = field(default_factory=dict)
 
     @property
@@ -141,7 +149,7 @@ class _CodeFrames:
         return self.code is not None and self.code.minor == NO_LINE_TABLE
 
     def frame(self, lasti: int) -> FrameRef:
-        if self.library or self.code is None:
+        if not self.has_lines or self.code is None:
             return self.anywhere
         found = self.known.get(lasti)
         if found is None:

@@ -41,6 +41,10 @@ class RecordedModels:
     graphs: list[tuple[Node, ...]] = field(default_factory=list)
     """Compiled graphs, in the order in which they were compiled."""
 
+    def files(self) -> set[str]:
+        """The files in which modules are defined."""
+        return {place.file for place in self.forwards.values() if place.file}
+
 
 def read_models(folder: RunFolder) -> RecordedModels:
     """What the processes of a run told of models; what cannot be read is left out, for it only adds to the report."""

@@ -12,6 +12,7 @@ import weakref
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
+from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers, is_compiled
 from scalana.runtime.pipeline.runs import Plan, Run, runs
@@ -145,6 +146,7 @@ def _recorded(name: str) -> Callable[[Function], Function]:
             if schedule is not None:
                 try:
                     mark, microbatch, timed = _begin(name, self.stage_id, schedule)
+                    on_device = marks.begin() if name in ACTIONS else -1
                 except Exception as failure:
                     _patches.failed(f"{name} was not recorded", failure)
             if mark is None:
@@ -152,6 +154,7 @@ def _recorded(name: str) -> Callable[[Function], Function]:
             try:
                 return original(self, *args, **named)
             finally:
+                marks.end(on_device, "action", name, ("stage", self.stage_id, "microbatch", microbatch))
                 if timed is not None:
                     _patches.tried("layers are not timed", timed.end)
                 mark.end(microbatch=microbatch)

@@ -13,6 +13,7 @@ import weakref
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
+from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
 from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.runs import Plan, Run, runs
@@ -148,7 +149,17 @@ def _one(tensors: Any) -> Any:
     return tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
 
 
-def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> span:
+class Action:
+    """One that is under way: its span, and the mark on the device where it began, -1 for none."""
+
+    __slots__ = ("kind", "mark", "microbatch", "on_device", "stage")
+
+    def __init__(self, mark: span, kind: str, stage: int, microbatch: int) -> None:
+        self.mark, self.kind, self.stage, self.microbatch = mark, kind, stage, microbatch
+        self.on_device = marks.begin()
+
+
+def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> Action:
     """An action begins, and with it is known what the wait for its input was for."""
     run = runs.current
     schedule: Schedule = run.schedule
@@ -160,60 +171,62 @@ def _begin(kind: str, stage: int, microbatch: int, needed: Any) -> span:
         run.timed.begin(kind, stage, microbatch)
     mark = run.marks[kind, stage]
     mark.__enter__()
-    return mark
+    return Action(mark, kind, stage, microbatch)
 
 
-def _end(mark: span, microbatch: int) -> None:
+def _end(action: Action) -> None:
+    told = "stage", action.stage, "microbatch", action.microbatch
+    marks.end(action.on_device, "action", action.kind, told)
     timed = runs.current.timed
     if timed is not None:
         _patches.tried("layers are not timed", timed.end)
-    mark.end(microbatch=microbatch)
+    action.mark.end(microbatch=action.microbatch)
     if timed is not None:
         _patches.tried("layers are not timed", timed.write)
 
 
 def _forward(original: Function) -> Function:
     def forward_step(*args: Any, **named: Any) -> Any:
-        mark = None
+        action = None
         schedule = runs.current.schedule
         if session.core is not None and isinstance(schedule, Schedule):
             try:
                 needed = named.get("input_tensor", args[4] if len(args) > 4 else None)
                 microbatch = named["current_microbatch"]
                 stage = (named.get("vp_stage") or 0) * schedule.size + schedule.place
-                mark = _begin("F", stage, microbatch, needed)
+                action = _begin("F", stage, microbatch, needed)
             except Exception as failure:
                 _patches.failed("an action of kind F was not recorded", failure)
-        if mark is None:
+        if action is None:
             return original(*args, **named)
         try:
             result = original(*args, **named)
             schedule.outputs[id(_one(_one(result)))] = (stage, microbatch)
             return result
         finally:
-            _end(mark, microbatch)
+            _end(action)
 
     return forward_step
 
 
 def _backward(original: Function) -> Function:
     def backward_step(*args: Any, **named: Any) -> Any:
-        mark = None
+        action = None
         schedule = runs.current.schedule
         if session.core is not None and isinstance(schedule, Schedule):
             try:
                 output = named.get("output_tensor", args[1] if len(args) > 1 else None)
                 needed = named.get("output_tensor_grad", args[2] if len(args) > 2 else None)
                 stage, microbatch = schedule.outputs.pop(id(_one(output)))
-                mark = _begin("B", stage, microbatch, needed)
+                action = _begin("B", stage, microbatch, needed)
             except Exception as failure:
                 _patches.failed("an action of kind B was not recorded", failure)
-        if mark is None:
+        if action is None:
             return original(*args, **named)
         try:
             return original(*args, **named)
         finally:
-            _end(mark, microbatch)
+            _end(action)
 
     return backward_step
 

@@ -60,7 +60,6 @@ class Backward:
         failed: Callable[[BaseException], None],
     ) -> None:
         self.now, self._write, self._failed = now, write, failed
-        self._tensor = torch.Tensor
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
         self._task = torch._C._current_graph_task_id
         self._open: dict[tuple[int, int], list[Pass]] = {}
@@ -75,10 +74,17 @@ class Backward:
         self._open.clear()
         self._made.clear()
 
-    def follow(self, known: Known, node: Any, elements: int, outputs: Any) -> None:
-        """Watch the backward of a call that has just returned; ``node`` made its newest input, None for none."""
+    def follow(self, known: Known, node: Any, elements: int, made: Iterable[Any]) -> None:
+        """Watch the backward of a call that has just returned.
+
+        Args:
+            known: the module.
+            node: what made its newest input, None for none.
+            elements: of its first argument.
+            made: the nodes that made its outputs.
+        """
         followed: Pass | None = None
-        for number, output in enumerate(nodes_of(outputs, self._tensor)):
+        for number, output in enumerate(made):
             if output is node or number >= MOST_OUTPUTS:
                 continue  # it hands on what it was given
             followed = followed or Pass(self, known, elements)
@@ -98,10 +104,11 @@ class Backward:
             if there is None:
                 there = self._open[task] = []
                 self._queue(lambda: self._over(task))
-            for other in there[:]:
-                if not (other.known.holds(one.known) or one.known.holds(other.known)):
-                    there.remove(other)
-                    self._done(other, now)
+            known = one.known
+            beside = [other for other in there if not (other.known.holds(known) or known.holds(other.known))]
+            for other in beside:
+                there.remove(other)
+                self._done(other, now)
             one.began = now
             one.mark = self.pool.mark() if self.pool is not None else -1
             there.append(one)

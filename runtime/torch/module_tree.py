@@ -26,11 +26,13 @@ MOST_MODULES = 20_000
 class Known:
     """One module: how its spans are called."""
 
-    __slots__ = ("attributes", "kind", "name", "name_id", "ref", "root")
+    __slots__ = ("attributes", "inside", "kind", "name", "name_id", "ref", "root")
 
     def __init__(self, module: Any, name: str, root: str) -> None:
         self.ref = weakref.ref(module)
         self.name, self.root = name, root
+        self.inside = f"{name}." if name else ""
+        """How the names of what is inside of it begin."""
         self.kind = class_of(module).__name__
         self.name_id = 0
         self.attributes: tuple[tuple[Any, ...], ...] = ()
@@ -38,7 +40,7 @@ class Known:
 
     def holds(self, other: Known) -> bool:
         """Whether another module is inside of this one."""
-        return self.root == other.root and (not self.name or other.name.startswith(f"{self.name}."))
+        return self.root == other.root and other.name.startswith(self.inside)
 
 
 class Tree:

@@ -14,7 +14,7 @@ from _thread import get_ident
 from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
-from scalana.runtime.torch.module_backward import Backward, Pass, newest
+from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_of
 from scalana.runtime.torch.module_tree import Known, Tree
 
 TYPE_CHECKING = False
@@ -58,6 +58,8 @@ class ModuleTimes:
         self._backward: Any = None
         self._pool: Any = None
         """Marks on the device, where there is one."""
+        self._tensor: Any = None
+        self._is_compiling: Any = None
         self._type = 0
         self._keys: tuple[int, ...] = ()
         self._step = -1
@@ -92,6 +94,7 @@ class ModuleTimes:
         core = session.core
         if self._torch is None:
             self._torch = sys.modules["torch"]
+            self._tensor, self._is_compiling = self._torch.Tensor, self._torch.compiler.is_compiling
         if not self._keys:
             self._type = core.span_types.index("module")
             self._keys = tuple(core.intern(key) for key in ("direction", "class", "root", "elements"))
@@ -144,28 +147,28 @@ class ModuleTimes:
         if session.core is None:
             self.off()
             return True
-        torch = self._torch
-        return bool(torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None)
+        return self._is_compiling() or self._torch._C._get_tracing_state() is not None
 
     def entering(self, module: Any, args: Any) -> None:
         """A module is called."""
         try:
             if self._idle():
                 return
-            torch = self._torch
-            calls = self._calls.setdefault(get_ident(), [])
+            calls = self._calls.get(get_ident())
+            if calls is None:
+                calls = self._calls[get_ident()] = []
             known = self._tree.get(module)
             if known is None:
                 known = self._tree.learn(module, calls[-1].known if calls else None)
             node, elements = None, -1
             if args:
                 first = args[0]
-                if type(first) is torch.Tensor and len(args) == 1 and not torch._C._len_torch_function_stack():
+                plain, torch = type(first) is self._tensor, self._torch
+                if plain and len(args) == 1 and not torch._C._len_torch_function_stack():
                     node, elements = first.grad_fn, first.numel()
                 else:
                     with torch._C.DisableTorchFunction():
-                        node = newest(args, torch.Tensor)
-                        elements = first.numel() if type(first) is torch.Tensor else -1
+                        node, elements = newest(args, self._tensor), first.numel() if plain else -1
             entered = Entered(module, known, node, elements)
             calls.append(entered)
             if self._pool is not None:
@@ -183,15 +186,19 @@ class ModuleTimes:
             entered = self._left(module)
             if entered is None:
                 return
-            known, torch = entered.known, self._torch
+            torch = self._torch
             direction = FORWARD if torch._C._current_graph_task_id() < 0 else RECOMPUTE
             self._write(entered, direction, now)
             if torch.is_grad_enabled() and not _compiled_autograd():
-                node = entered.node
-                with torch._C.DisableTorchFunction():
-                    if node is None and len(rest) > 1 and rest[0]:
-                        node = newest(rest[0], torch.Tensor)
-                    self._backward.follow(known, node, entered.elements, rest[-1])
+                node, output = entered.node, rest[-1]
+                by_name = rest[0] if node is None and len(rest) > 1 else None
+                if by_name or type(output) is not self._tensor or torch._C._len_torch_function_stack():
+                    with torch._C.DisableTorchFunction():
+                        node = newest(by_name, self._tensor) if by_name else node
+                        made = nodes_of(output, self._tensor)
+                else:
+                    made = () if output.grad_fn is None else (output.grad_fn,)
+                self._backward.follow(entered.known, node, entered.elements, made)
             self.spent_ns += CALL_NS + session.core.now() - now
         except Exception as failure:
             self.failed(failure)
@@ -199,6 +206,8 @@ class ModuleTimes:
     def _left(self, module: Any) -> Entered | None:
         """The call that is over; those inside of it that raised are forgotten."""
         calls = self._calls.get(get_ident(), [])
+        if calls and calls[-1].module is module:
+            return calls.pop()
         for number in range(len(calls) - 1, -1, -1):
             if calls[number].module is module:
                 entered = calls[number]

@@ -176,7 +176,7 @@ def _library(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
     if not isinstance(inside, Mapping):
         return []
     label = "  inside it    "
-    tail = f" {inside['function']} calls {inside['calls']}"
+    tail = f" {inside['function']}" + (f" calls {inside['calls']}" if inside["calls"] else "")
     room = max(width - len(label) - len(tail), 30)
     where = clip_left(names.place(names.near(str(inside["file"]), cwd), int(inside["line"])), room)
     return [paint(label, "dim") + paint(where, "cyan") + clip(tail, max(0, width - len(label) - len(where)))]

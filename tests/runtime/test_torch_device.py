@@ -51,6 +51,18 @@ def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
     assert lengths[0] == 0.0 and lengths[-1] > 0.0029
 
 
+def test_actions_of_a_pipeline_are_marked(tmp_path):
+    ppg, rows = spans_of(tmp_path, "device_pipeline.py", tmp_path / "board")
+    spans = ppg.spans
+    told = {row: spans.attributes(row) for row in rows if spans.table.step[row] == 2}
+    actions = {row: attributes for row, attributes in told.items() if attributes.get("kind") == "action"}
+    kinds = {row: spans.names[spans.table.name[row]] for row in actions}
+    names = Counter((kinds[row], one["stage"], one["microbatch"]) for row, one in actions.items())
+    assert names == {(kind, 0, microbatch): 1 for kind in "FB" for microbatch in range(2)}
+    forward = [row for row, kind in kinds.items() if kind == "F"]
+    assert min(float(spans.end_s(row) - spans.start_s(row)) for row in forward) == pytest.approx(0.002, abs=2e-4)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_marks_on_a_gpu(tmp_path):
