@@ -1,8 +1,8 @@
 """Compiles the kernels that recorded jobs have asked for (:mod:`scalana.runtime.torch.native`).
 
 ``python -m scalana.runtime.torch.build`` compiles what is wanted; ``scalana run`` calls :func:`start`, which does so
-in the background, on cores that nobody else needs. It takes about ten seconds of a core, once for each installation of
-torch. Where it cannot be done the kernels in Python go on to do the work.
+in the background, on cores that nobody else needs. It takes some twenty seconds of a core, once for each installation
+of torch. Where it cannot be done the kernels in Python go on to do the work, and operators are not counted.
 """
 
 from __future__ import annotations

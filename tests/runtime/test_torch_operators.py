@@ -41,7 +41,7 @@ class Net(nn.Module):
 
 torch.manual_seed(0)
 net = Net()
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
+optimizer = torch.optim.SGD(net.parameters(), 0.001)
 x = torch.randn(4, 10, 16)
 for step in range(6):
     optimizer.zero_grad()
@@ -49,7 +49,7 @@ for step in range(6):
     optimizer.step()
 with FlopCounterMode(display=False) as counter:
     net(x).sum().backward()
-print(float(net(x).sum()))
+print(net(x).sum().item())
 print({str(name): sum(some.values()) for name, some in counter.get_flop_counts().items()})
 """
 
