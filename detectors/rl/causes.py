@@ -145,7 +145,7 @@ def tokens_of(loop: Loop, rank: int | None, step: int) -> FloatArray:
 
 def simulated(loop: Loop, decoding: Decoding) -> Rollouts:
     """Generation of every step, by the model."""
-    ranks, generate = len(loop.processes), loop.that_do(Doing.GENERATION)
+    ranks, generate = len(loop.processes), loop.that_generate()
     recorded, balanced, longest = np.zeros((ranks, loop.steps)), np.zeros((ranks, loop.steps)), np.zeros(loop.steps)
     for step in range(loop.steps):
         recorded[:, step] = [decoding.seconds(tokens_of(loop, rank, step).tolist()) for rank in range(ranks)]
@@ -165,10 +165,10 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
         measured, model = decoding.factor, rollouts.recorded_s
         ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
         slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
-        factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_do(Doing.GENERATION))
+        factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_generate())
         factor[Doing.LOG_PROB] = factor[Doing.GENERATION]
     costs = None
-    train = loop.that_do(Doing.TRAINING)
+    train = loop.that_train()
     if len(train) and not np.isnan(loop.tokens[train]).any():
         spent, tokens = loop.own_s[:, :, Doing.TRAINING], loop.tokens[train]
         work = np.stack((np.ones(tokens.size), tokens.reshape(-1)), axis=1)
@@ -294,7 +294,8 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
     generating, training = charges.doing == Doing.GENERATION, charges.doing == Doing.TRAINING
     # One that does nothing of the kind waits for those that do: at least for as long as an average one of them takes.
     for doing, (key, bit) in _OF_OTHERS.items():
-        those, alien = loop.that_do(doing), (charges.doing == doing) & (charges.stages & bit == 0)
+        those = loop.that_generate() if doing == Doing.GENERATION else loop.that_train()
+        alien = (charges.doing == doing) & (charges.stages & bit == 0)
         if alien.any():
             usual = loop.own_s[those, :, doing].mean(axis=0)[charges.step]
             give(key, alien, np.minimum(usual / np.maximum(spent, 1e-12), 1.0) * excess)
@@ -305,7 +306,7 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
     by_message = np.isin(timeline.calls.operation[charges.call], _MESSAGES) | np.isin(charges.met, _MESSAGES)
     give("pipeline", training & by_message, everything)
     if speeds.train_costs is not None:
-        train, tokens = loop.that_do(Doing.TRAINING), loop.tokens.copy()
+        train, tokens = loop.that_train(), loop.tokens.copy()
         tokens[np.setdiff1d(np.arange(len(tokens)), train)] = tokens[train].mean(axis=0)
         more = (tokens[charges.culprit, charges.step] - tokens[charges.waiter, charges.step]) + 0.0
         give("training-imbalance", training, more * speeds.train_costs[1])

@@ -131,6 +131,18 @@ class Loop:
         """Processes that ever do something ``[some ranks]``."""
         return np.flatnonzero(self.own_s[:, :, doing].sum(axis=1) > 0.0)
 
+    def that_generate(self) -> IntArray:
+        """Processes with trajectories whose length is known: not those that wait for others in a phase of that name.
+        Where there are none, all that generate ``[some ranks]``."""
+        made = np.unique(self.trajectories.rank[self.index.row])
+        return made if len(made) else self.that_do(Doing.GENERATION)
+
+    def that_train(self) -> IntArray:
+        """Processes that train on some tokens, likewise ``[some ranks]``."""
+        train = self.that_do(Doing.TRAINING)
+        told = train[np.nansum(self.tokens[train], axis=1) > 0.0]
+        return told if len(told) else train
+
 
 @dataclass(slots=True)
 class _Pieces:
@@ -183,6 +195,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     index = trajectories.with_tokens(len(processes))
     tokens = np.where(np.isnan(phase_tokens), _trained_tokens(trajectories, index, steps), phase_tokens)
     tokens[own[:, :, Doing.TRAINING].sum(axis=1) == 0.0] = 0.0  # who trains on nothing
+    if not (untold := np.isnan(phase_tokens).all(axis=1)).all():
+        tokens[untold] = np.nan_to_num(tokens[untold])  # who has such a phase while others train
     called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
     called[~counted] = 0.0
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)

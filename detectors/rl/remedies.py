@@ -62,7 +62,7 @@ def expected(tokens: FloatArray, group: IntArray) -> FloatArray:
 
 def _expected_first(loop: Loop, decoding: Decoding, recorded_s: FloatArray, factor: FloatArray) -> list[Remedy]:
     """The longest first where lengths are not known, but those of other answers to the same prompt are."""
-    made, generate, less = loop.trajectories, loop.that_do(Doing.GENERATION), _nothing(loop)
+    made, generate, less = loop.trajectories, loop.that_generate(), _nothing(loop)
     told = False
     for step in range(loop.steps):
         rows = loop.index.rows(None, step)
@@ -87,7 +87,7 @@ def _more_rollouts(
     length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
     less[:, :, Doing.STARVATION] = waits - np.maximum(length / MORE - (length - waits), 0.0)
     if decoding is not None and recorded_s is not None and factor is not None:
-        for rank in loop.that_do(Doing.GENERATION).tolist():
+        for rank in loop.that_generate().tolist():
             for step in range(loop.steps):
                 tokens = tokens_of(loop, rank, step).tolist()
                 took = max(decoding.seconds(tokens[part::MORE]) for part in range(MORE))
@@ -116,7 +116,7 @@ def _shared_sync(loop: Loop) -> Remedy:
     """What processes do to send new weights shared by all that train, rather than done by one of them or by a driver.
     Those that only generate receive them, as before."""
     less, own = _nothing(loop), loop.own_s[:, :, Doing.WEIGHT_SYNC]
-    train = loop.that_do(Doing.TRAINING)
+    train = loop.that_train()
     send = np.setdiff1d(np.arange(len(own)), np.setdiff1d(loop.that_do(Doing.GENERATION), train))
     if len(train):
         less[send, :, Doing.WEIGHT_SYNC] = own[send]

@@ -104,7 +104,7 @@ def predict(
     tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
     if speeds.train_costs is not None and speeds.train_costs[1] > 0.0:
         less, factor = _nothing(loop), speeds.factor[Doing.TRAINING][:, None]
-        train, model = loop.that_do(Doing.TRAINING), np.zeros(loop.tokens.shape)
+        train, model = loop.that_train(), np.zeros(loop.tokens.shape)
         tokens = loop.tokens[train]
         more = (tokens - tokens.mean(axis=0)) * speeds.train_costs[1]
         less[train, :, Doing.TRAINING] = more * factor[train]
@@ -142,7 +142,7 @@ def _error(model_s: FloatArray, recorded_s: FloatArray, loop: Loop) -> float:
 def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Speeds, spread: bool) -> list[_Try]:
     """Other assignments and other ends of the trajectories of each step; ``model`` is what the recorded ones take
     ``[ranks, steps]``."""
-    made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_do(Doing.GENERATION)
+    made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_generate()
     factor = speeds.factor[Doing.GENERATION]
     own = loop.own_s[:, :, Doing.GENERATION]
     error = _error(model * factor[:, None], own, loop)

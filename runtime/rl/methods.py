@@ -33,8 +33,15 @@ METHODS = (
     # verl 0.9.1, whose timers are those of who waits for these: coroutines
     ("verl.experimental.reward_loop.reward_loop", "RewardLoopWorker", "compute_score", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_weights", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
 )
 """Module; class; method, whose name the phase has; framework."""
+
+_BATCH = "data"
+"""Argument, the first, of :data:`WITH_TOKENS`: a batch of answers with their tokens as ``input_ids``, one after the
+other."""
+WITH_TOKENS = ("update_actor",)
+"""Methods of which it is told what they work on."""
 
 MANAGERS = (
     # AReaL 1.0.4
@@ -69,12 +76,20 @@ def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
 
         return awaited
 
+    counts = function.__name__ in WITH_TOKENS
+
     @in_place_of(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
-        with span(function.__name__, kind="phase", framework=framework):
+        tokens = quietly(_tokens_of, arguments, named) if counts else None
+        with span(function.__name__, kind="phase", framework=framework, tokens=tokens):
             return function(*arguments, **named)
 
     return wrapper
+
+
+def _tokens_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
+    ids = (named[_BATCH] if _BATCH in named else arguments[1])["input_ids"]
+    return int((ids.values() if ids.is_nested else ids).numel())
 
 
 def mark_managers(module: Any) -> None:

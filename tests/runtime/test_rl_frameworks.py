@@ -43,6 +43,7 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "idle/buffer_starvation": 1,
         "train_wait": 1,
         "update_weights": 2,
+        "update_actor": 1,
         "compute_score": 1,
         "sync_weights": 1,
         "ref_logp": 1,
@@ -57,6 +58,7 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "broadcast_to_vllm": 1,
     }
     assert all(doing_of(name) != Doing.OTHER for name in phases)
+    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [70]
     told = attributes(record)
     # AReaL, verl twice, OpenRLHF twice, slime, NeMo-RL, SkyRL twice; and the one that failed.
     assert sorted(each.get("tokens", -1) for each in told) == [-1, 15, 16, 30, 40, 40, 50, 60, 70, 140]
@@ -64,12 +66,12 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
     assert {each.get("prompt_tokens") for each in told} == {None, 3, 2, 4, 5, 6, 1}
 
 
-def attributes(record: ProcessRecord) -> list[dict[str, int | str]]:
-    """Of every trajectory."""
+def attributes(record: ProcessRecord, of: str = "trajectory") -> list[dict[str, int | str]]:
+    """Of every span of a kind."""
     made = []
     columns, last = record.attributes, record.spans.last.tolist()
     for row, kind in enumerate(record.spans.type.tolist()):
-        if kind != SPAN_TYPE["trajectory"]:
+        if kind != SPAN_TYPE[of]:
             continue
         own = range(last[row - 1] if row else 0, last[row])
         values = [int(columns.value[at]) for at in own]

@@ -151,6 +151,8 @@ class RewardLoopWorker:
 class ActorRolloutRefWorker:
     async def update_weights(self, global_steps=None, mode="auto"):
         return global_steps
+    def update_actor(self, data):
+        return data
 """,
     "openrlhf.trainer.ppo_utils.samples_generator": SAMPLES,
     "openrlhf.trainer.ppo_utils.experience_maker": EXPERIENCE,
@@ -232,6 +234,8 @@ def methods() -> list[object]:
 async def coroutines() -> list[object]:
     loop = import_module("verl.experimental.reward_loop.reward_loop").RewardLoopWorker()
     worker = import_module("verl.workers.engine_workers").ActorRolloutRefWorker()
+    ids = SimpleNamespace(is_nested=True, values=lambda: SimpleNamespace(numel=lambda: 70))
+    assert worker.update_actor(data={"input_ids": ids})
     return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
 
 
