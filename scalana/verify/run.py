@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ def check_plan(written: Written, how: How, schedule: str = "") -> Checked:
             (folder / runner.settings).write_text("\n".join(written.settings) + "\n", encoding="utf-8")
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         patience = runner.patience_s + (steps + 1) * 5 * predicted.step_s * stretch
-        _run(runner, profile.ranks, folder / "job.json", patience)
+        _run(runner, folder / "job.json", patience)
         try:
             ranks = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         except OSError as error:
@@ -214,39 +215,32 @@ def _compare_parts(stages: Stages, parts: list[list[list[int]]], engine: str) ->
             raise CommandError(f"{engine} gave rank {rank} other layers than the plan: {found} and not {planned}")
 
 
-def _run(runner: Runner, ranks: int, job: Path, patience_s: float) -> None:
-    """Start all ranks, and end them where one fails or it takes too long."""
+def _run(runner: Runner, job: Path, patience_s: float) -> None:
+    """Run a job, and end all its ranks where it takes too long."""
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     if runner.settings:
         env["CUDA_VISIBLE_DEVICES"] = ""  # engines take a GPU where they find one
-    logs = [job.parent / f"rank-{rank}.log" for rank in range(ranks)]
-    processes: list[subprocess.Popen[bytes]] = []
+    log = job.parent / "job.log"
+    command = [sys.executable, "-m", f"scalana.verify.jobs.{runner.module}", str(job)]
     try:
-        for rank, log in enumerate(logs):
-            command = [sys.executable, "-m", f"scalana.verify.jobs.{runner.module}", str(job), str(rank)]
-            with log.open("wb") as file:
-                processes.append(subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env))
-        until = time.monotonic() + patience_s
-        while any(process.poll() is None for process in processes):
-            if any(process.poll() for process in processes):
-                break
-            if time.monotonic() > until:
-                raise CommandError(f"the job that carries the plan out was not done after {patience_s:.0f} s")
-            time.sleep(0.05)
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env, start_new_session=True)
     except OSError as error:
         raise CommandError(f"the job that carries the plan out cannot be started: {error}") from error
+    try:
+        code = process.wait(patience_s)
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"the job that carries the plan out was not done after {patience_s:.0f} s") from error
     finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-    failed = [log for log, process in zip(logs, processes, strict=True) if process.returncode > 0]
-    if failed:
-        raise CommandError(told(failed[0].read_text(encoding="utf-8", errors="replace"), runner))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if code:
+        raise CommandError(told(log.read_text(encoding="utf-8", errors="replace"), runner))
 
 
 def told(said: str, runner: Runner) -> str:
-    """Why a job failed, from what a rank wrote."""
+    """Why a job failed, from what it wrote."""
     for package, install in (("torch", "torch"), (runner.package, runner.install)):
         if f"No module named '{package}'" in said:
             return f"verifying this plan needs {package}: pip install {install}"

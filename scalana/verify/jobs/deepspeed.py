@@ -1,6 +1,6 @@
-"""A rank of DeepSpeed's pipeline engine on gloo and the CPU, with layers that sleep.
+"""Ranks of DeepSpeed's pipeline engine on gloo and the CPU, with layers that sleep.
 
-    python -m scalana.verify.jobs.deepspeed JOB.json RANK
+    python -m scalana.verify.jobs.deepspeed JOB.json
 
 The module that the plan wrote is what cuts the layers.
 """
@@ -21,7 +21,7 @@ import torch  # noqa: E402
 from deepspeed.pipe import PipelineModule  # noqa: E402
 from deepspeed.runtime.pipe import p2p  # noqa: E402
 
-from scalana.verify.jobs.emulation import WIDTH, Job  # noqa: E402
+from scalana.verify.jobs.emulation import WIDTH, Job, start  # noqa: E402
 
 sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # type: ignore[attr-defined]  # it would be compiled
 
@@ -46,9 +46,8 @@ def delay_messages(job: Job) -> None:
     p2p.recv = receive
 
 
-def main() -> None:
+def main(job: Job) -> None:
     """Run the steps of this rank."""
-    job = Job()
     job.meet()
     logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
     deepspeed.init_distributed(dist_backend="gloo")
@@ -71,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,9 +111,8 @@ class Sleeper(torch.nn.Module):  # type: ignore[misc]
 class Job:
     """What a rank is told, and its place among the others."""
 
-    def __init__(self) -> None:
-        self.told: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-        self.rank, self.ranks = int(sys.argv[2]), int(self.told["ranks"])
+    def __init__(self, told: dict[str, Any], rank: int) -> None:
+        self.told, self.rank, self.ranks = told, rank, int(told["ranks"])
         self.microbatches = int(self.told["microbatches"])
         self.clock = Clock(self.told["slack_s"])
         os.environ |= {"RANK": str(self.rank), "LOCAL_RANK": str(self.rank), "WORLD_SIZE": str(self.ranks)}
@@ -177,3 +178,43 @@ class Job:
         if self.rank == 0:
             Path(self.told["result"]).write_text(json.dumps(everyone), encoding="utf-8")
         dist.destroy_process_group()
+
+
+def start(main: Callable[[Job], None]) -> None:
+    """Run a job in a process a rank, all forked from this one: engines take seconds to import.
+
+    Ends with 1 as soon as a rank has failed, and with what that one said.
+    """
+    file = Path(sys.argv[1])
+    told = json.loads(file.read_text(encoding="utf-8"))
+    logs: dict[int, Path] = {}
+    for rank in range(told["ranks"]):
+        log = file.parent / f"rank-{rank}.log"
+        child = os.fork()
+        if not child:
+            _run(main, told, rank, log)
+        logs[child] = log
+    while logs:
+        child, status = os.wait()
+        log = logs.pop(child)
+        if status:
+            for other in logs:
+                os.kill(other, signal.SIGKILL)
+            sys.exit(log.read_text(encoding="utf-8", errors="replace"))
+
+
+def _run(main: Callable[[Job], None], told: dict[str, Any], rank: int, log: Path) -> None:
+    """Be a rank, to its end."""
+    code = 1
+    try:
+        stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(stream, 1)
+        os.dup2(stream, 2)
+        main(Job(told, rank))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,6 +1,6 @@
-"""A rank of a schedule of Megatron-core on gloo and the CPU, which it is not made for, with layers that sleep.
+"""Ranks of a schedule of Megatron-core on gloo and the CPU, which it is not made for, with layers that sleep.
 
-    python -m scalana.verify.jobs.megatron JOB.json RANK
+    python -m scalana.verify.jobs.megatron JOB.json
 
 The settings are read as Megatron reads them: its own classes place the layers of the layout.
 """
@@ -25,7 +25,7 @@ from megatron.core.transformer.transformer_block import get_num_layers_to_build 
 from megatron.core.transformer.transformer_config import TransformerConfig  # noqa: E402
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset  # noqa: E402
 
-from scalana.verify.jobs.emulation import WIDTH, Job  # noqa: E402
+from scalana.verify.jobs.emulation import WIDTH, Job, start  # noqa: E402
 
 
 def options_of(file: Path) -> dict[str, str]:
@@ -104,9 +104,8 @@ def delay_messages(job: Job) -> None:
     p2p_communication.P2PCommunicator._communicate = communicate
 
 
-def main() -> None:
+def main(job: Job) -> None:
     """Run the steps of this rank."""
-    job = Job()
     job.meet()
     config = configured(job)
     delay_messages(job)
@@ -133,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -1,6 +1,6 @@
-"""A rank of torch's runtime that carries a plan out with the layers of a user's model, on gloo and the CPU.
+"""Ranks of torch's runtime that carries a plan out with the layers of a user's model, on gloo and the CPU.
 
-python -m scalana.verify.jobs.model JOB.json RANK
+python -m scalana.verify.jobs.model JOB.json
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.distributed.pipelining import PipelineStage
 
-from scalana.verify.jobs.emulation import Job
+from scalana.verify.jobs.emulation import Job, start
 from scalana.verify.jobs.torch_runtime import schedule_of
 
 KINDS = {"forward_one_chunk": "F", "backward_one_chunk": "B", "backward_weight_one_chunk": "W"}
@@ -74,9 +74,8 @@ def timed(stage: PipelineStage, rows: list[tuple[str, int, float]]) -> None:
         setattr(stage, name, call)
 
 
-def main() -> None:
+def main(job: Job) -> None:
     """Run the steps of this rank."""
-    job = Job()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // job.ranks))
     model, inputs, loss = made(job.told["model"])
     layers = layers_of(model, [layer["name"] for layer in job.told["layers"]])
@@ -106,4 +105,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -1,6 +1,6 @@
-"""A rank of `torch.distributed.pipelining`, on gloo, with stages that sleep.
+"""Ranks of `torch.distributed.pipelining`, on gloo, with stages that sleep.
 
-    python -m scalana.verify.jobs.torch_runtime JOB.json RANK
+    python -m scalana.verify.jobs.torch_runtime JOB.json
 
 An order of one's own runs in torch's `_PipelineScheduleRuntime`, a standard one in the class that torch has for it.
 """
@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage, schedules
 
-from scalana.verify.jobs.emulation import Clock, Job
+from scalana.verify.jobs.emulation import Clock, Job, start
 
 
 def delay_messages(job: Job) -> None:
@@ -69,9 +69,8 @@ def schedule_of(job: Job, stages: list[PipelineStage], loss_fn: Callable[[Any, A
     return runtime
 
 
-def main() -> None:
+def main(job: Job) -> None:
     """Run the steps of this rank."""
-    job = Job()
     job.meet()
     delay_messages(job)
     held = [s for s, one in enumerate(job.told["stages"]) if one["rank"] == job.rank]
@@ -85,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

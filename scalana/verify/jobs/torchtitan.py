@@ -1,12 +1,13 @@
-"""A rank of a pipeline that torchtitan builds from the settings of a plan, on gloo, with layers that sleep.
+"""Ranks of a pipeline that torchtitan builds from the settings of a plan, on gloo, with layers that sleep.
 
-    python -m scalana.verify.jobs.torchtitan JOB.json RANK
+    python -m scalana.verify.jobs.torchtitan JOB.json
 
 torchtitan's own code reads the settings, cuts the model, places its parts, and loads the order.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import types
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 import torch._utils
 
 from scalana.verify.jobs import absent
-from scalana.verify.jobs.emulation import Job, Sleeper
+from scalana.verify.jobs.emulation import Job, Sleeper, start
 from scalana.verify.jobs.torch_runtime import delay_messages, loss, watch_backwards
 
 LEFT_OUT = {
@@ -92,11 +93,9 @@ def configured(titan: types.SimpleNamespace, job: Job) -> Any:
     return config
 
 
-def main() -> None:
+def main(job: Job, titan: types.SimpleNamespace) -> None:
     """Run the steps of this rank."""
-    job = Job()
     job.meet()
-    titan = import_torchtitan()
     delay_messages(job)
     config = configured(titan, job)
     dims = titan.ParallelDims(1, 1, 1, 1, config.parallelism.pipeline_parallel_degree, 1, 1, job.ranks)
@@ -116,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(functools.partial(main, titan=import_torchtitan()))
