@@ -220,7 +220,10 @@ class _Rank:
             if self.batched:  # a forward and a backward are one: the forward comes first
                 computed = sorted(computed, key=lambda each: (self.step[each[1]], each[0]))
             if computed and not (not is_send and begin_s - free_s < at_once_s):
-                yield from self._cut(_Stretch(free_s, begin_s, list(computed)))
+                first, last = self.step[computed[0][1]], self.step[computed[-1][1]]
+                opened = at > 0 and bool(self.step[rows[at - 1][2]] < first)
+                closed = bool(self.step[number] > last)
+                yield from self._cut(_Stretch(free_s, begin_s, list(computed)), opened, closed)
                 done.update(computed)
                 pending = [each for each in pending if each not in done]
             if not is_send:
@@ -234,9 +237,18 @@ class _Rank:
         work_s = self.events.begin_s[1:] - self.events.end_s[:-1]
         return min(AT_ONCE_S, AT_ONCE_PART * float(np.quantile(work_s, LARGE))) if len(work_s) else 0.0
 
-    def _cut(self, stretch: _Stretch) -> Iterator[_Stretch]:
+    def _cut(self, stretch: _Stretch, opened: bool = False, closed: bool = False) -> Iterator[_Stretch]:
         """Cut a stretch at what lies between two steps, or between two actions at data that is loaded; its open ends
-        are where the next or last such thing is."""
+        are where the next or last such thing is. ``opened`` is whether it begins with a message of the step before,
+        ``closed`` whether it ends with one of the step after."""
+        if len(stretch.computed) == 1 and (opened or closed):
+            low, high = self._inside(stretch)
+            pauses = self.pause_s[low:high][self.what[low:high] != Pause.SEND]
+            if len(pauses):
+                stretch.begin_s = float(pauses[-1, 1]) if opened else stretch.begin_s
+                stretch.end_s = float(pauses[0, 0]) if closed else stretch.end_s
+            yield stretch
+            return
         steps = {int(self.step[number]) for _, number, _ in stretch.computed}
         opens, ends = stretch.begin_s == -np.inf, stretch.end_s == np.inf
         whole = opens or ends or len(steps) > 1
