@@ -136,8 +136,25 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
         np.add.at(table, (module, way, rank), values)
         tables.append(with_inside(table * per_step(steps), calls.modules))
     own_s = np.maximum(seconds - _of_children(seconds, calls.modules), 0.0)
-    columns = module, way, rank, kind, repeated, call_s
-    return ModuleWork(calls.modules, counts.kinds, steps, seconds, stalled_s, own_s, *tables, *columns)
+    flops, moved, operators, operators_s = tables
+    return ModuleWork(
+        calls.modules,
+        counts.kinds,
+        steps,
+        seconds=seconds,
+        stalled_s=stalled_s,
+        own_s=own_s,
+        flops=flops,
+        bytes=moved,
+        operators=operators,
+        operators_s=operators_s,
+        module=module,
+        way=way,
+        rank=rank,
+        kind=kind,
+        calls=repeated,
+        call_s=call_s,
+    )
 
 
 def _chosen(counts: OperatorCounts, calls: ModuleCalls, first: int, ranks: int) -> set[tuple[int, int]]:
