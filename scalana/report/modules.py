@@ -141,7 +141,11 @@ def document(analysis: Analysis) -> dict[str, Any] | None:
         }
         for number, module in enumerate(times.modules)
     ]
-    told = {"steps": [int(step) for step in times.steps], "ranks": [int(rank) for rank in ranks], "modules": modules}
+    told: dict[str, Any] = {
+        "steps": [int(step) for step in times.steps],
+        "ranks": [int(rank) for rank in ranks],
+        "modules": modules,
+    }
     if analysis.roofline is not None:
         told["ceilings"] = roofline.ceilings_document(analysis.roofline)
     return told

@@ -20,6 +20,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
+    from scalana.graphs.arrays.types import FloatArray
     from scalana.graphs.readers.operators import OperatorKind
     from scalana.graphs.spans.modules import Module
 
@@ -80,7 +81,7 @@ def gains(line: Roofline) -> list[Gain]:
     return sorted(found, key=lambda one: -one.gain_s)
 
 
-def _median(values: np.ndarray) -> float:
+def _median(values: FloatArray) -> float:
     known = values[~np.isnan(values)]
     return float(np.median(known)) if len(known) else 0.0
 
