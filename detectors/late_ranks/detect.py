@@ -210,6 +210,7 @@ def _mended_together(
         (number, *found)
         for number, (case, change, end) in enumerate(zip(cases, changes, ends, strict=True))
         if measured_end - end < _hidden_s(case.candidate, run)
+        and not (case.once and _is_import(case.candidate, run.psg))  # all import, one after the other
         and (found := with_alike(case.candidate, change, run.table, run.timeline, run.psg)) is not None
     ]
     if not together:
