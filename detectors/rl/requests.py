@@ -14,7 +14,8 @@ from scalana.graphs.spans.columns import Spans
 
 
 def serving(spans: Spans, rank: int) -> tuple[list[float], list[float]]:
-    """When a process has requests with answers that have tokens: begins and ends of stretches that do not overlap."""
+    """When a process has requests with answers that have tokens: begins and ends of stretches
+    that do not overlap, in seconds on the run's axis."""
     rows = _answered(spans)
     rows = rows[spans.rank[rows] == rank]
     windows = joined(np.stack((spans.start_s(rows), spans.end_s(rows)), axis=1))

@@ -14,7 +14,7 @@ _WAYS = (("submit", "take"), ("reply", "result"), ("put", "get"))
 
 def handed_between(events: Events, host: IntArray) -> IntArray:
     """What processes of one host handed to those of another: from which host, to which, when it was handed over by the
-    clock of the one, and when it had come by the other's ``[4, messages]``. ``host`` is that of every process
+    clock of the one, and when it had come by the other's, in ns ``[4, messages]``. ``host`` is that of every process
     ``[processes]``. What was handed over several times under one id is left out."""
     found = [np.zeros((4, 0), np.int64)]
     known = events.seq > 0

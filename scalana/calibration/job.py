@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 SECONDS = 0.25
-"""How long one thing is tried."""
+"""Seconds for which one thing is tried, at least."""
 SIDES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
 """Of the square matrices whose product is taken."""
 

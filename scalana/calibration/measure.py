@@ -23,7 +23,7 @@ SMALLEST, LARGEST = 1 << 16, 1 << 29
 BEYOND_CACHES = 6
 """Times as large as the largest cache is what surely lies in memory."""
 _DEVICE_BYTES = 1 << 30
-_SECONDS = 120
+"""Moved on a device: more than its caches hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ examples:
   scalana pipeline plan layers.json --memory 64G --budget 30 -o plan
   scalana pipeline verify plan --baseline
   scalana pipeline verify plan --engine megatron
-  scalana pipeline verify plan --model nets:make_decoder
+  scalana pipeline verify plan --model nets:make      make() returns (model, inputs of a microbatch)
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ examples:
         plan.add_argument("--whole-backward", action="store_true", help="no backward is split")
         plan.add_argument("--recompute", action="store_true", help="backwards compute activations anew")
         plan.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
-        verify = actions.add_parser("verify", help="carry a plan out, with layers that sleep")
+        verify = actions.add_parser("verify", help="carry a plan out, with layers that sleep or those of a model")
         verify.add_argument("source", metavar="PLAN", help="folder of a plan, or its plan.json")
         verify.add_argument(
             "--engine",
@@ -100,7 +100,11 @@ examples:
         )
         verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
         verify.add_argument(
-            "--stretch", type=positive, metavar="X", help="times as long (default: a usual action takes 20 ms)"
+            "--stretch",
+            type=positive,
+            metavar="X",
+            help="times as long as planned (default: so that a usual action takes 20 ms, with megatron and deepspeed "
+            "50; 1 with --model)",
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -129,8 +129,9 @@ def _hint(analysis: Analysis, width: int) -> list[str]:
         return []
     if not len(operators):
         text = (
-            "Operators were not counted, as what counts them was not compiled yet: record again after "
-            "`scalana calibrate` to see how near modules come to what the machine can do."
+            "Operators were not counted: what counts them was not compiled yet (`scalana calibrate` does that), or "
+            "SCALANA_OPERATORS or SCALANA_TORCH_KERNELS forbids it. Then record again to see how near modules come to "
+            "what the machine can do."
         )
     else:
         text = (
