@@ -30,7 +30,9 @@ class Patches:
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
-        setattr(owner, name, in_place_of(original)(make(original)))
+        made = make(original)
+        if made is not original:
+            setattr(owner, name, in_place_of(original)(made))
 
     def surround(self, owner: Any, name: str, enter: Enter, leave: Leave, recorded: str) -> None:
         """Do something before and after ``owner.name``, which has no frame of ours for that (:func:`surrounded`)."""
@@ -44,7 +46,9 @@ class Patches:
         if not callable(original):
             session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
             return
-        table[key] = in_place_of(original)(make(original))
+        made = make(original)
+        if made is not original:
+            table[key] = in_place_of(original)(made)
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""

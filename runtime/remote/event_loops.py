@@ -26,7 +26,7 @@ _SHORT_NS = 50_000
 _BETWEEN_NS = 5_000_000
 """A loop that does less than this between two waits is woken for one thing in several steps."""
 _MOST_WAITS = 1000
-"""Waits of a loop that are kept until a result comes."""
+"""Waits of a loop that are kept until a result comes; about as many are written for all that come at a time."""
 _MOST_LINES = 10_000
 """Awaited objects of which it is kept where."""
 _patches = Patches("asyncio")
@@ -47,30 +47,38 @@ class _Waits:
         end it."""
         self._claimed: Moment | None = None
         """From when on waits are claimed by results that came since the last."""
+        self._written = 0
+        """How many of them were, since then."""
         self.expected = 0
         """Results that something waits for."""
+        self._loop, self._selector = loop, selector
         select = selector.select
 
         def watched(timeout: Any = None) -> Any:
             since = calls.moment()
             ready = select(timeout)
-            until = calls.moment()
-            self._forget_claimed()
-            if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
-                alone = timeout is None and loop._default_executor is None and len(selector.get_map()) == 1
-                self._unclaimed.append((since, until, alone))
+            _patches.tried("waits are not recorded", lambda: self._waited(since, timeout is None))
             return ready
 
         selector.select = watched
 
+    def _waited(self, since: Moment | None, endless: bool) -> None:
+        """The selector returns, from what it was asked for without a time limit or with one."""
+        until = calls.moment()
+        self._forget_claimed()
+        if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
+            alone = endless and self._loop._default_executor is None and len(self._selector.get_map()) == 1
+            self._unclaimed.append((since, until, alone))
+
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
         """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""
         self._claimed = began if self._claimed is None else min(began, self._claimed)
-        own = []
+        own: list[tuple[Moment, Moment]] = []
         for since, until, _ in reversed(self._unclaimed):
-            if since < began:
+            if since < began or (own and self._written >= _MOST_WAITS):
                 break
             own.append((since, until))
+            self._written += 1
         return own[::-1]
 
     def has_come(self, future: Any) -> None:
@@ -95,7 +103,7 @@ class _Waits:
         return own[::-1]
 
     def _forget_claimed(self) -> None:
-        claimed, self._claimed = self._claimed, None
+        claimed, self._claimed, self._written = self._claimed, None, 0
         while claimed is not None and self._unclaimed and self._unclaimed[-1][0] >= claimed:
             self._unclaimed.pop()
 
@@ -108,7 +116,12 @@ def patch(module: Any) -> None:
 
 def patch_tasks(module: Any) -> None:
     """Know where tasks are made of what they await; ``module`` is ``asyncio.tasks``."""
-    _patches.wrap(module, "_wrap_awaitable", _wrap_awaitable, "lines of some awaits")
+    if hasattr(module, "_wrap_awaitable"):
+        _patches.wrap(module, "_wrap_awaitable", _wrap_awaitable, "lines of some awaits")
+    else:  # from Python 3.12 on it is made in there
+        _patches.wrap(
+            module, "ensure_future", lambda original: _ensure_future(original, module), "lines of some awaits"
+        )
 
 
 def begin_call() -> list[tuple[Moment, Moment]]:
@@ -156,6 +169,21 @@ def _wrap_awaitable(original: Function) -> Function:
         return original(awaitable)
 
     return wrap_awaitable
+
+
+def _ensure_future(original: Function, module: Any) -> Function:
+    def ensure_future(*args: Any, **kwargs: Any) -> Any:
+        if session.core is not None and CALLS_OF and args:
+            _patches.tried("lines of some awaits are not recorded", lambda: _await_of(args[0], module))
+        return original(*args, **kwargs)
+
+    return ensure_future
+
+
+def _await_of(awaited: Any, module: Any) -> None:
+    """A task is made of something, if it is none and no coroutine; ``module`` is ``asyncio.tasks``."""
+    if not module.futures.isfuture(awaited) and not module.coroutines.iscoroutine(awaited):
+        await_here(id(awaited))
 
 
 def _wrap_future(original: Function) -> Function:

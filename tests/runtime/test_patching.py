@@ -39,6 +39,12 @@ def test_a_wrapper_goes_by_the_name_of_what_it_wraps() -> None:
     assert library.load.__code__.co_name == "load"
 
 
+def test_what_nothing_is_put_around_stays_as_it_is() -> None:
+    library: Any = type("Loader", (Loader,), {"load": Loader.load})
+    Patches("library").wrap(library, "load", lambda inner: inner, "loads")
+    assert library.load is Loader.load and not hasattr(library.load, "__wrapped__")
+
+
 def test_so_does_one_in_a_table() -> None:
     table: dict[str, Any] = {"load": Loader.load}
     Patches("library").wrap_item(table, "load", "load", lambda inner: lambda *args: inner(*args), "loads")

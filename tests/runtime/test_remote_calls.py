@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from scalana.runtime import session
-from scalana.runtime.remote import calls, futures, pools, queues
+from scalana.runtime.remote import calls, event_loops, futures, pools, queues
 
 from . import jobs
 
@@ -33,6 +34,25 @@ def test_a_recorded_program_does_the_same(tmp_path: Path) -> None:
         assert {note for record in records for note in record.notes} == set()
         parts = {record.meta.get("part") for record in records}
         assert {"main process", "worker", "echo"} <= parts
+
+
+def test_where_python_makes_tasks_of_what_is_awaited_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 3.12 on; of futures and coroutines nothing is to be known."""
+    tasks = SimpleNamespace(
+        __name__="asyncio.tasks",
+        ensure_future=lambda awaited, loop=None: awaited,
+        futures=asyncio.futures,
+        coroutines=asyncio.coroutines,
+    )
+    event_loops.patch_tasks(tasks)
+    known: list[object] = []
+    monkeypatch.setattr(event_loops, "await_here", known.append)
+    monkeypatch.setattr(event_loops, "CALLS_OF", [lambda _: (0, 0)])
+    monkeypatch.setattr(session, "core", object())
+    awaited, future = object(), asyncio.Future(loop=asyncio.new_event_loop())
+    assert [tasks.ensure_future(one, loop=None) for one in (awaited, future)] == [awaited, future]
+    assert known == [id(awaited)]
+    future.get_loop().close()
 
 
 def test_what_a_loop_waits_for_is_told_at_the_line_that_awaits(tmp_path: Path) -> None:
