@@ -31,7 +31,7 @@
 namespace {
 
 constexpr size_t most_kinds = 20000;  // in a thread; what comes after them is left out
-constexpr int64_t most_list = 8;      // tensors of a list that are told one by one
+constexpr size_t most_list = 8;       // tensors of a list that are told one by one, before "+" and how many more
 
 struct Sum {
     int64_t calls = 0, ns = 0, cpu_ns = 0;
@@ -42,15 +42,19 @@ struct Counts {
     std::unordered_map<std::string, Sum> kinds;
 };
 
-std::atomic<bool> on{false};
-std::mutex all_lock;
-std::vector<std::shared_ptr<Counts>> all;
+struct Threads {
+    std::mutex lock;
+    std::vector<std::shared_ptr<Counts>> counts;  // of each
+};
 
-thread_local std::shared_ptr<Counts> own;
+std::atomic<bool> on{false};
+std::atomic<Threads *> all{new Threads};  // never freed: threads may count to the very end
+
+thread_local Threads *own_in = nullptr;
+thread_local std::shared_ptr<Counts> own;  // one of the counts in own_in
 thread_local int32_t context = 0;
 thread_local bool inside = false;  // of an operator that is counted
-thread_local at::CallbackHandle handle = 0;
-thread_local bool attached = false;
+thread_local at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 thread_local std::unordered_map<const void *, bool> known;  // whether an operator is counted, by the address of its name
 
 int64_t now()
@@ -129,8 +133,13 @@ void add_value(const c10::IValue &value, std::string *text)
     if (value.isTensor()) {
         add_tensor(value.toTensor(), text);
     } else if (value.isTensorList()) {
-        for (const at::Tensor &tensor : value.toTensorVector()) {
-            add_tensor(tensor, text);
+        const auto tensors = value.toTensorVector();
+        const size_t told = std::min(tensors.size(), most_list);
+        for (size_t number = 0; number < told; number++) {
+            add_tensor(tensors[number], text);
+        }
+        if (told < tensors.size()) {
+            *text += '+' + std::to_string(tensors.size() - told) + ';';
         }
     }
 }
@@ -215,10 +224,12 @@ void ends(const at::RecordFunction &function, at::ObserverContext *context_of)
             }
             add_value(value, &one->kind);
         }
-        if (!own) {
-            own = std::make_shared<Counts>();
-            const std::lock_guard<std::mutex> hold(all_lock);
-            all.push_back(own);
+        if (Threads *threads = all.load(); own_in != threads) {
+            auto fresh = std::make_shared<Counts>();
+            const std::lock_guard<std::mutex> hold(threads->lock);
+            threads->counts.push_back(fresh);
+            own = std::move(fresh);
+            own_in = threads;
         }
         const std::lock_guard<std::mutex> hold(own->lock);
         const auto found = own->kinds.find(one->kind);
@@ -233,18 +244,26 @@ void ends(const at::RecordFunction &function, at::ObserverContext *context_of)
     }
 }
 
+// Whether torch calls us in this thread. It says so itself: a backward has the callbacks of its thread as they were when
+// its graph was begun, and these are back as they were when it is over, whatever was added or removed meanwhile.
+bool is_attached()
+{
+    const auto &callbacks = at::get_record_function_tls_().sorted_tls_callbacks_;
+    return handle != at::INVALID_CALLBACK_HANDLE &&
+           std::any_of(callbacks.begin(), callbacks.end(), [](const auto &one) { return one.handle_ == handle; });
+}
+
 }  // namespace
 
 // Count what the calling thread runs from here on.
 PUBLIC int scalana_operators_start()
 {
     try {
-        if (!attached) {
+        if (!is_attached()) {
             handle = at::addThreadLocalCallback(at::RecordFunctionCallback(begins, ends)
                                                     .needsInputs(true)
                                                     .needsOutputs(true)
                                                     .scopes({at::RecordScope::FUNCTION}));
-            attached = true;
         }
         on.store(true);
         return 0;
@@ -253,18 +272,35 @@ PUBLIC int scalana_operators_start()
     }
 }
 
-// Count nothing more.
+// Count nothing more, in any thread: callbacks that are left find that it is so.
 PUBLIC void scalana_operators_stop()
 {
     on.store(false);
-    if (attached) {  // else another thread began, whose callback finds that nothing is to be counted
-        try {
-            at::removeCallback(handle);
-        } catch (...) {
-        }
-        attached = false;
-    }
     context = 0;
+}
+
+// Have torch call us no longer in the calling thread.
+PUBLIC void scalana_operators_detach()
+{
+    try {
+        if (is_attached()) {
+            at::removeCallback(handle);
+        }
+    } catch (...) {
+    }
+}
+
+// Whether it does.
+PUBLIC int scalana_operators_attached()
+{
+    return is_attached() ? 1 : 0;
+}
+
+// This is a forked child: leave alone what was counted before, and the locks that other threads held at the fork.
+PUBLIC void scalana_operators_forked()
+{
+    all.store(new Threads);  // the calling thread is the only one
+    inside = false;
 }
 
 // What the calling thread does belongs to this context from here on.
@@ -279,8 +315,9 @@ PUBLIC char *scalana_operators_take()
 {
     try {
         std::string text;
-        const std::lock_guard<std::mutex> hold(all_lock);
-        for (const auto &counts : all) {
+        Threads *threads = all.load();
+        const std::lock_guard<std::mutex> hold(threads->lock);
+        for (const auto &counts : threads->counts) {
             const std::lock_guard<std::mutex> hold_one(counts->lock);
             for (const auto &[kind, sum] : counts->kinds) {
                 text += kind;

@@ -85,6 +85,7 @@ class ModuleTimes:
 
     def marked(self, number: int) -> None:
         """A step begins."""
+        self.operators.detach()  # what a step left that ended in a backward, or failed
         if number == self._step or self._broken:
             return
         try:
@@ -92,7 +93,7 @@ class ModuleTimes:
             if self._handles:
                 self.off()
                 self.chosen.cost(self.spent_ns, session.core.now() - self._began)
-                self.operators.stop(timed)
+            self.operators.stop(timed)  # also where what runs compiled has taken the hooks away
             if number in self.chosen and not _is_pipeline():
                 self.on()
                 if self.operators.wants(number, self.chosen.one_of):
@@ -137,7 +138,7 @@ class ModuleTimes:
     def failed(self, failure: BaseException) -> None:
         """Say what went wrong, and leave modules alone for good."""
         self._broken = True
-        self.operators.stop()
+        self.operators.switch_off()
         session.note(f"torch: modules are not timed any more: {type(failure).__name__}: {failure}")
         self.off()
 
@@ -223,6 +224,15 @@ class ModuleTimes:
         except Exception as failure:
             self.failed(failure)
 
+    def raised(self, module: Any) -> None:
+        """A module that was called raises, and no hook tells of it."""
+        try:
+            entered = self._left(module)
+            if entered is not None and self.operators.is_on:
+                self.operators.leave(entered)
+        except Exception as failure:
+            self.failed(failure)
+
     def _compiles_backward(self) -> bool:
         """Whether backward passes are compiled, with all hooks in them."""
         if self._compiled_autograd is None:
@@ -291,7 +301,7 @@ def time_modules(module: Any) -> None:
     global _times
     _times = ModuleTimes(module)
     session.when_started(_times.new_record)
-    session.when_stopping(_times.operators.write)
+    session.when_stopping(_times.operators.end)
     steps.when_marked(_times.marked)
 
 
@@ -310,6 +320,9 @@ def watch_compiled(module: Any) -> None:
         try:
             output = original(self, *args, **named)
             times.leaving(self, args, named, output)
+        except BaseException:
+            times.raised(self)
+            raise
         finally:
             times.resume()
         return output

@@ -12,6 +12,7 @@ over, and when the record ends::
      "rows": [[row of steps, of modules, of kinds, calls, ns, of these on a CPU]]}
 
 A tensor is its type and its sizes, ``Float[8,4,];``, then ``~`` if it is not contiguous, ``@`` if it lies on a device.
+Of a list the first eight are told, and ``+92;`` how many more there are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from _thread import get_ident
+from _thread import allocate_lock, get_ident
 
 from scalana.runtime import chosen_steps, session
 from scalana.runtime.record import layout
@@ -47,17 +48,27 @@ class Operators:
     def __init__(self) -> None:
         self._library: Any = None
         self._tried = os.environ.get(SWITCH) == "0"
+        self._pid = os.getpid()
+        self._lock = allocate_lock()
+        """Of the numbers of modules."""
         self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._kinds: dict[tuple[str, str], int] = {}
         self._steps: list[int] = []
         self._rows: list[tuple[int, int, int, int, int, int]] = []
-        self._inside: dict[int, list[tuple[Any, int, Known]]] = {}
-        """Of every thread the calls of modules that are under way, with their numbers, from the outermost."""
+        self._inside: dict[int, list[tuple[Any, int, Known, bool]]] = {}
+        """Of every thread the calls of modules that are under way, with their numbers and whether they are backward
+        passes, from the outermost."""
+        self._attached: set[int] = set()
+        """The threads in which torch calls what counts."""
         self.is_on = False
         self._unwritten = False
 
     def new_record(self) -> None:
         """Another recording began, perhaps in a forked child."""
+        if self._pid != os.getpid():
+            self._pid, self._lock = os.getpid(), allocate_lock()
+            if self._library is not None:
+                self._library.scalana_operators_forked()
         self.stop()
         self._numbers.clear()
         self._kinds.clear()
@@ -74,19 +85,23 @@ class Operators:
         return step in FIRST or (step > FIRST[-1] and chosen_steps.is_chosen(step, max(one_of, ONE_OF)))
 
     def start(self) -> None:
-        """Count from here on, in this thread and in the backward passes that it begins."""
+        """Count from here on, in this thread and in the backward passes that it begins.
+
+        Not where one is under way, as in an optimizer that a hook calls: what is attached there is gone after it.
+        """
         library = self._found()
         self._unwritten = self._unwritten or not self._steps  # what machine it is, at least
-        if library is not None and library.scalana_operators_start() == 0:
+        if library is not None and not _is_backward() and library.scalana_operators_start() == 0:
             self._inside.clear()
+            self._attached.add(get_ident())
             self.is_on = True
 
     def stop(self, step: int = -1) -> None:
         """Count nothing more, and keep what was counted as of a step, if one is named."""
         if not self.is_on:
             return
-        self.is_on = False
-        self._library.scalana_operators_stop()
+        self.switch_off()
+        self.detach()
         counted = self._take()
         if step < 0 or session.core is None:
             return
@@ -98,6 +113,29 @@ class Operators:
             self._rows.append((here, int(context) - 1, kind, int(number), int(ns), int(cpu_ns)))
         if step == FIRST[-1]:
             self.write()
+
+    def switch_off(self) -> None:
+        """Count nothing more, in any thread, but stay attached; what was counted since the last step is not told."""
+        if self.is_on:
+            self.is_on = False
+            self._library.scalana_operators_stop()
+
+    def detach(self) -> None:
+        """Have torch call nothing of ours any more in this thread, once nothing is counted.
+
+        Later, if a backward is under way: what is detached there is back when it is over.
+        """
+        if not self.is_on and get_ident() in self._attached and not _is_backward():
+            self._library.scalana_operators_detach()
+            self._attached.discard(get_ident())
+
+    def end(self) -> None:
+        """The record ends, perhaps by the word of another thread than the one that counts."""
+        try:
+            self.write()
+        finally:
+            self.stop()
+            self.detach()
 
     def write(self) -> None:
         """Write all that was counted, if there is anything new."""
@@ -124,21 +162,24 @@ class Operators:
     def enter(self, call: Any, known: Known, direction: str) -> None:
         """A call of a module is under way in this thread, or its backward."""
         key = (known.root, known.name, known.kind, direction)
-        number = self._numbers.setdefault(key, len(self._numbers)) + 1
+        number = self._numbers.get(key)
+        if number is None:
+            with self._lock:
+                number = self._numbers.setdefault(key, len(self._numbers))
         there = self._inside.setdefault(get_ident(), [])
-        place = len(there)
+        place, is_backward = len(there), direction == "backward"
         # Where an inner module returns what the outer one does, its backward begins first.
-        while direction == "backward" and place and _holds(known, there[place - 1][2]):
+        while is_backward and place and _holds(known, there[place - 1][2]):
             place -= 1
-        there.insert(place, (call, number, known))
+        there.insert(place, (call, number + 1, known, is_backward))
         self._library.scalana_operators_context(there[-1][1])
 
     def leave(self, call: Any) -> None:
-        """It is over."""
+        """It is over; so is what a forward called and what has not returned, as it raised."""
         there = self._inside.get(get_ident(), [])
         for place in range(len(there) - 1, -1, -1):
             if there[place][0] is call:
-                del there[place]
+                del there[place : place + 1 if there[place][3] else None]
                 self._library.scalana_operators_context(there[-1][1] if there else 0)
                 break
 
@@ -158,6 +199,12 @@ class Operators:
             return ctypes.string_at(address).decode("utf-8", "replace")
         finally:
             self._library.scalana_operators_free(address)
+
+
+def _is_backward() -> bool:
+    """Whether this thread is in a backward."""
+    under_way: bool = sys.modules["torch"]._C._current_graph_task_id() >= 0
+    return under_way
 
 
 def _holds(known: Known, other: Known) -> bool:

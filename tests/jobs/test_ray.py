@@ -44,7 +44,12 @@ def recorded(folder: Path, *program: str | Path) -> Job:
     done = subprocess.run(
         [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--", *command],
         cwd=ROOT,
-        env=environment(PYTHONPATH=str(RAY), RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0"),
+        env=environment(
+            PYTHONPATH=str(RAY),
+            RAY_AUTH_MODE="disabled",
+            RAY_USAGE_STATS_ENABLED="0",
+            RAY_ADDRESS="local",  # where a program names none: not what is left of others on this machine
+        ),
         capture_output=True,
         text=True,
         timeout=180,

@@ -28,6 +28,7 @@ SETTINGS = {
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",  # whose engine trains on any device
     "RAY_AUTH_MODE": "disabled",
+    "RAY_ADDRESS": "local",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_prestart_worker_first_driver": "0",
     "HF_HUB_OFFLINE": "1",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from scalana.calibration.measure import measure
-from scalana.graphs.readers.operators import OperatorCounts, read_operators
+from scalana.graphs.readers.operators import OperatorCounts, operator_kind, read_operators
 from scalana.graphs.spans.operator_costs import flops_of
+from scalana.runtime.torch import native
+from scalana.runtime.torch.module_tree import Known
+from scalana.runtime.torch.operators import SWITCH, Operators
 from tests.runtime import jobs
 from tests.tools import torch_kernels
 
 torch = pytest.importorskip("torch")
+
+MOST_LIST = 8
+"""Tensors of a list that are told one by one: ``most_list`` of torch_operators.cpp."""
 
 PROGRAM = """
 import torch
@@ -50,7 +57,87 @@ for step in range(6):
 with FlopCounterMode(display=False) as counter:
     net(x).sum().backward()
 print(net(x).sum().item())
-print({str(name): sum(some.values()) for name, some in counter.get_flop_counts().items()})
+print(sorted((str(name), sum(some.values())) for name, some in counter.get_flop_counts().items()))
+"""
+
+BLOCKS = """
+import os, sys, torch, scalana
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.cat([self.inner(x)] * 10)
+
+net, x, folder = Net(), torch.randn(2, 4), sys.argv[1]
+
+def work(hook=None):
+    output = net(x)
+    if hook is not None:
+        output.register_hook(hook)
+    output.sum().backward()
+
+def steps(number):
+    for _ in range(number):
+        work()
+        scalana.step()
+
+def times():
+    return sys.modules["scalana.runtime.torch.modules"]._times
+
+def say(when):
+    operators = times().operators
+    print(when, int(operators.is_on), operators._library.scalana_operators_attached())
+
+with scalana.profile(folder):
+    steps(2)
+    work()
+    say("counted")
+say("ended")
+
+with scalana.profile(folder):
+    steps(2)
+    work(lambda _: scalana.step())
+    say("step in backward")
+    work(lambda _: scalana.step())
+    say("another")
+    work()
+    scalana.step()
+    say("step after it")
+say("ended")
+
+with scalana.profile(folder):
+    steps(4)
+    work()
+    times().off()
+    scalana.step()
+    say("without hooks")
+    print(times().operators._steps)
+    print({kind for name, kind in times().operators._kinds if name == "aten::cat"})
+
+with scalana.profile(folder):
+    steps(2)
+    work()
+    sys.stdout.flush()
+    if os.fork() == 0:
+        say("forked")
+        for _ in range(6):
+            net(x)
+            scalana.step()
+        print(times().operators._steps)
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+
+with scalana.profile(folder):
+    steps(2)
+    work(lambda _: times().failed(RuntimeError("a test")))
+    say("failed")
+    scalana.step()
+    say("step after it")
 """
 
 
@@ -105,6 +192,63 @@ def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: P
     (record,) = jobs.records(tmp_path)
     counts = read_operators({0: record.file})
     assert not len(counts) and counts.machines[0].threads == 1
+
+
+def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, cache: Path) -> None:
+    done = jobs.run([sys.executable, "-c", BLOCKS, tmp_path], extra={"SCALANA_CACHE": str(cache)})
+    assert (done.returncode, done.stderr) == (0, "")
+    cat = "Float[2,4,];" * MOST_LIST + "+2;>Float[20,4,];"
+    assert done.stdout.splitlines() == [
+        "counted 1 1",
+        "ended 0 0",
+        "step in backward 0 1",  # there it would be back after the backward
+        "another 0 1",
+        "step after it 0 0",
+        "ended 0 0",
+        "without hooks 0 0",
+        "[2, 3, 4]",
+        str({cat}),
+        "forked 0 0",
+        "[2, 3, 4]",
+        "failed 0 1",
+        "step after it 0 0",
+    ]
+    inputs = operator_kind("aten::cat", cat).inputs
+    assert len(inputs) == MOST_LIST
+
+
+class Library:
+    """Stands for what counts, and keeps the contexts that it is told."""
+
+    def __init__(self) -> None:
+        self.contexts: list[int] = []
+
+    def scalana_operators_start(self) -> int:
+        return 0
+
+    def scalana_operators_context(self, number: int) -> None:
+        self.contexts.append(number)
+
+
+def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    monkeypatch.setattr(native, "operators_library", lambda _: library)
+    monkeypatch.delenv(SWITCH, raising=False)
+    operators = Operators()
+    operators.start()
+    assert operators.is_on
+    module = torch.nn.ReLU()
+    root, outer, inner = (Known(module, name, "Net") for name in ("", "outer", "outer.inner"))
+    for known in (root, outer, inner):
+        operators.enter(known, known, "forward")
+    operators.leave(outer)  # what is inside raised
+    operators.leave(inner)
+    operators.enter(inner, inner, "backward")
+    operators.enter(outer, outer, "backward")
+    operators.leave(outer)  # which began after what is inside
+    operators.leave(inner)
+    operators.leave(root)
+    assert library.contexts == [1, 2, 3, 1, 4, 4, 4, 1, 0]
 
 
 @pytest.mark.gpu
