@@ -109,7 +109,7 @@ $(RAY)/.installed: constraints.txt | $(INSTALLED)
 	PYTHONPATH=$(@D)/site-packages $(BIN)/python -c 'import ray'
 	@touch $@
 
-# verl, beside Ray and with releases of its own. It takes 2 minutes, and its job as long: no part of `make test`.
+# verl, beside Ray and with releases of its own. It takes a minute or two, and so does its job: no part of `make test`.
 VERL := build/verl
 verl: ray
 	@$(call optional,$(VERL))
