@@ -30,9 +30,7 @@ class Patches:
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
             session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
             return
-        made = make(original)
-        if made is not original:
-            setattr(owner, name, in_place_of(original)(made))
+        setattr(owner, name, _made(original, make))
 
     def surround(self, owner: Any, name: str, enter: Enter, leave: Leave, recorded: str) -> None:
         """Do something before and after ``owner.name``, which has no frame of ours for that (:func:`surrounded`)."""
@@ -46,9 +44,7 @@ class Patches:
         if not callable(original):
             session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
             return
-        made = make(original)
-        if made is not original:
-            table[key] = in_place_of(original)(made)
+        table[key] = _made(original, make)
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
@@ -62,6 +58,12 @@ class Patches:
             function()
         except Exception as failure:
             self.failed(what, failure)
+
+
+def _made(original: Function, make: Callable[[Function], Function]) -> Function:
+    """What is to stand in the place of a function: itself, where nothing is put around it."""
+    wrapper = make(original)
+    return original if wrapper is original else in_place_of(original)(wrapper)
 
 
 def in_place_of(original: Function) -> Callable[[Function], Function]:

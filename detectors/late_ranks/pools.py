@@ -32,8 +32,8 @@ def describe_pool(
             continue
         run_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
         least_s = max(WORTH * run_s, LARGE_PART * saving_s)
-        first_s = pool.saved_s(timeline, lambda tasks: tasks.end_s - tasks.begin_s, longest_first=True)
-        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat((tasks.end_s - tasks.begin_s) / PIECES, PIECES))
+        first_s = pool.saved_s(timeline, lambda tasks: tasks.task_s, longest_first=True)
+        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat(tasks.task_s / PIECES, PIECES))
         if max(first_s, halves_s) < least_s:
             return None
         return {

@@ -9,6 +9,9 @@ import numpy as np
 from scalana.detectors.pipeline.between_messages import Events
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
+CAME, WENT = 0, 1
+"""The two sides of a place."""
+
 
 @dataclass(frozen=True)
 class MessageRows:
@@ -64,6 +67,25 @@ def occurrence(key: IntArray) -> IntArray:
     number = np.empty(len(key), np.int64)
     number[order] = np.arange(len(key)) - np.repeat(np.cumsum(size) - size, size)
     return number
+
+
+def has_its_ends(events: Events, places: int, count: int, around: int = 0) -> bool:
+    """Whether every place has both ends of ``count`` messages each way, to every neighbour that it has; ``around`` are
+    those that go between the last place and the first."""
+    found = np.bincount((events.place * 2 + events.backward) * 2 + events.is_send, minlength=4 * places)
+    wanted = np.full((places, 2, 2), count)
+    wanted[0, 0, CAME] = wanted[0, 1, WENT] = wanted[-1, 0, WENT] = wanted[-1, 1, CAME] = around
+    return bool((found.reshape(places, 2, 2) == wanted).all())
+
+
+def sides(events: Events, places: int, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Begin, end and bytes of messages at each place, forwards and backwards, as they come and go
+    ``[places, 2, 2, messages]``; 0 where there are none."""
+    begin, end = np.zeros((2, places, 2, 2, count))
+    size = np.zeros((places, 2, 2, count), np.int64)
+    at = events.place, events.backward.astype(int), events.is_send.astype(int), events.number
+    begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
+    return begin, end, size
 
 
 def find_chain(rows: MessageRows) -> Chain | None:

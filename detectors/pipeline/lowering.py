@@ -14,7 +14,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind, Program
 from scalana.detectors.pipeline.overlapped import each_message, emit_overlapped
-from scalana.detectors.pipeline.sequence import CodeArray, RowArray, Sequence, find_sequence
+from scalana.detectors.pipeline.sequence import CodeArray, Lowered, RowArray, Sequence, find_sequence
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
@@ -209,7 +209,7 @@ def lower(
     queue = sent[np.argsort(link[sent], kind="stable")].astype(np.int32)
     queue_first = np.concatenate([[0], np.cumsum(np.bincount(link, minlength=program.ranks**2))]).astype(np.int64)
     meetings = int(meet.max(initial=-1)) + 1
-    sequence = find_sequence(first, code, argument, link, queue, queue_first, engine.rendezvous, meetings)
+    lowered = Lowered(first, code, argument, link, queue, queue_first, engine.rendezvous, meetings)
     return Operations(
         program=program,
         engine=engine,
@@ -226,7 +226,7 @@ def lower(
         link=link,
         queue=queue,
         queue_first=queue_first,
-        sequence=sequence,
+        sequence=find_sequence(lowered),
         meetings=meetings,
     )
 

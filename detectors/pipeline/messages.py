@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.between_messages import AT_ONCE_S, NO_PAUSES, Events, PauseRows, Read, read_events
-from scalana.detectors.pipeline.chains import Chain, MessageRows, find_chain
+from scalana.detectors.pipeline.chains import CAME, WENT, Chain, MessageRows, find_chain, has_its_ends, sides
 from scalana.detectors.pipeline.rings import read_ring
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
@@ -112,7 +112,7 @@ def _line(chain: Chain, known: Known) -> HandWritten | None:
     if places == 2 and not _repeats(np.bincount(step), known.training):
         return None
     events = events.take(events.number < len(step))
-    if not _has_its_ends(events, places, len(step)) or not _is_passed_on(events, places, len(step)):
+    if not has_its_ends(events, places, len(step)) or not _is_passed_on(events, places, len(step)):
         return None
     return HandWritten(chain.ranks, step, events, beside, _between_ends(chain))
 
@@ -135,13 +135,20 @@ def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
     begin = _forwards_along(events, places, known)
     if begin is None:
         return None
-    met_s = known.met_s()
-    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
-    start = _start(begin)
+    step, start = _steps_of_forwards(begin, chain, known)
     kept = events.number >= start
-    left, step = events.take(~kept), step[start:] - step[start]
+    left = events.take(~kept)
     events = events.numbered(events.number - start).take(kept)
     return HandWritten(chain.ranks, step, events, left, _between_ends(chain), forwards_only=True)
+
+
+def _steps_of_forwards(begin_s: FloatArray, chain: Chain, known: Known) -> tuple[IntArray, int]:
+    """The step of every microbatch that is kept ``[microbatches]``, and which is the first of these; ``begin_s`` is as
+    :func:`_forwards_along` has it."""
+    met_s = known.met_s()
+    step = _between_meetings(begin_s, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
+    start = _start(begin_s)
+    return step[start:] - step[start], start
 
 
 def _start(begin_s: FloatArray) -> int:
@@ -203,13 +210,11 @@ def _decoding(chain: Chain, known: Known) -> HandWritten | None:
     told[around & events.is_send] = made[events.number[around & events.is_send]]
     labelled = events.numbered(told)
     nothing = events.take(np.zeros(len(events.place), bool))
-    met_s = known.met_s()
-    step = _between_meetings(begin, [met_s.get(rank, np.zeros(0)) for rank in chain.ranks])
-    start = _start(begin)
+    step, start = _steps_of_forwards(begin, chain, known)
     others = events.take(~needed)
     kept = needed & (labelled.number >= start)
     labelled = labelled.numbered(labelled.number - start).take(kept)
-    returned, step = returned[start:], step[start:] - step[start]
+    returned = returned[start:]
     returned = np.where(returned > np.arange(len(step)), 0, returned)  # for one that is left out
     ranks = chain.ranks
     return HandWritten(ranks, step, labelled, nothing, others, forwards_only=True, returned=returned)
@@ -282,28 +287,17 @@ def _alternates(events: Events) -> bool:
     return bool((is_send[1:] & ~is_send[:-1] & (under_way[:-1] > 0)).any())
 
 
-def _has_its_ends(events: Events, stages: int, microbatches: int) -> bool:
-    """Whether every stage has both ends of every microbatch, to every neighbour that it has."""
-    count = np.bincount((events.place * 2 + events.backward) * 2 + events.is_send, minlength=4 * stages)
-    wanted = np.full((stages, 2, 2), microbatches)
-    wanted[0, 0, 0] = wanted[0, 1, 1] = wanted[-1, 0, 1] = wanted[-1, 1, 0] = 0
-    return bool((count.reshape(stages, 2, 2) == wanted).all())
-
-
 def _is_passed_on(events: Events, stages: int, microbatches: int) -> bool:
     """Whether every stage sends on only what it has received, and what goes there comes back in its size."""
-    begin, end, size = (np.zeros((stages, 2, 2, microbatches)) for _ in range(3))
-    at = events.place, events.backward.astype(int), events.is_send.astype(int), events.number
-    begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
-    came, went = 0, 1
+    begin, end, size = sides(events, stages, microbatches)
     follows = [
-        ((slice(1, -1), 0, came), (slice(1, -1), 0, went)),
-        ((slice(1, -1), 1, came), (slice(1, -1), 1, went)),
-        ((slice(0, -1), 0, went), (slice(0, -1), 1, came)),
-        ((slice(-1, None), 0, came), (slice(-1, None), 1, went)),
+        ((slice(1, -1), 0, CAME), (slice(1, -1), 0, WENT)),
+        ((slice(1, -1), 1, CAME), (slice(1, -1), 1, WENT)),
+        ((slice(0, -1), 0, WENT), (slice(0, -1), 1, CAME)),
+        ((slice(-1, None), 0, CAME), (slice(-1, None), 1, WENT)),
     ]
     for earlier, later in follows:
         if (end[earlier] > end[later]).any() or (begin[earlier] > begin[later]).any():
             return False
-    there, back = np.sort(size[:-1, 0, went]), np.sort(size[:-1, 1, came])
-    return bool((there == back).all() and (np.sort(size[1:, 0, came]) == np.sort(size[1:, 1, went])).all())
+    there, back = np.sort(size[:-1, 0, WENT]), np.sort(size[:-1, 1, CAME])
+    return bool((there == back).all() and (np.sort(size[1:, 0, CAME]) == np.sort(size[1:, 1, WENT])).all())

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.between_messages import Events
+from scalana.detectors.pipeline.chains import CAME, WENT, has_its_ends, sides
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-_CAME, _WENT = 0, 1
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,15 @@ def read_ring(events: Events, places: int) -> Ring | None:
         return None
     # All of the last whole step that goes over the edge after the first place.
     count = len(step)
-    sides = [_side(events, 0, backward, went) for backward, went in ((False, _WENT), (False, _CAME))]
-    until_s = float(events.end_s[_side(events, 0, True, _CAME)][count - 1])
+    sides = [_side(events, 0, backward, went) for backward, went in ((False, WENT), (False, CAME))]
+    until_s = float(events.end_s[_side(events, 0, True, CAME)][count - 1])
     wrapped = int((events.begin_s[sides[1]] < until_s).sum())
     fresh = count - wrapped
     if wrapped <= 0 or fresh <= 0 or count % fresh or count // fresh < 2:
         return None
     chunks = count // fresh
     kept = events.take(events.number < np.where(_around(events, places), wrapped, count))
-    if not _has_its_ends(kept, places, count, wrapped) or not _is_passed_on(kept, places, count):
+    if not has_its_ends(kept, places, count, wrapped) or not _is_passed_on(kept, places, count):
         return None
     sent = np.bincount(step)
     if (sent % chunks).any():
@@ -88,24 +87,14 @@ def _steps(events: Events) -> IntArray | None:
     return np.asarray(np.searchsorted(ends, np.flatnonzero(is_send[: ends[-1] + 1])), np.int64)
 
 
-def _has_its_ends(events: Events, places: int, count: int, wrapped: int) -> bool:
-    """Whether every place has both ends of all messages."""
-    found = np.bincount((events.place * 2 + events.backward) * 2 + events.is_send, minlength=4 * places)
-    wanted = np.full((places, 2, 2), count)
-    wanted[0, 0, _CAME] = wanted[0, 1, _WENT] = wanted[-1, 0, _WENT] = wanted[-1, 1, _CAME] = wrapped
-    return bool((found.reshape(places, 2, 2) == wanted).all())
-
-
 def _is_passed_on(events: Events, places: int, count: int) -> bool:
     """Whether the places between the first and the last send on only what has come, and what goes to the next one comes
     back from it in its size."""
-    begin, end, size = (np.zeros((places, 2, 2, count)) for _ in range(3))
-    at = events.place, events.backward.astype(int), events.is_send.astype(int), events.number
-    begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
+    begin, end, size = sides(events, places, count)
     inner = slice(1, -1)
-    if (end[inner, :, _CAME] > end[inner, :, _WENT]).any() or (begin[inner, :, _CAME] > begin[inner, :, _WENT]).any():
+    if (end[inner, :, CAME] > end[inner, :, WENT]).any() or (begin[inner, :, CAME] > begin[inner, :, WENT]).any():
         return False
-    there, back = np.sort(size[:-1, 0, _WENT]), np.sort(size[:-1, 1, _CAME])
+    there, back = np.sort(size[:-1, 0, WENT]), np.sort(size[:-1, 1, CAME])
     return bool((there == back).all())
 
 
@@ -147,6 +136,6 @@ def _can_be(events: Events, places: int) -> bool:
     place = (events.place > 0).astype(int)
     at = place, events.backward.astype(int), events.is_send.astype(int), events.chunk, events.number
     moment[tuple(column[ends] for column in at)] = np.where(events.is_send, events.begin_s, events.end_s)[ends]
-    late = moment[:, :, _CAME] > moment[:, :, _WENT]
-    turned = moment[1, 0, _CAME] > moment[1, 1, _WENT]
+    late = moment[:, :, CAME] > moment[:, :, WENT]
+    turned = moment[1, 0, CAME] > moment[1, 1, WENT]
     return not bool(late.any() or turned.any())

@@ -7,6 +7,7 @@ operations (or where ranks wait for each other for ever), and a replay goes thro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -55,19 +56,25 @@ class Sequence:
     """The operation at which each rank stops ``[ranks]``; the end of its operations where nothing is in the way."""
 
 
-def find_sequence(
-    first: IntArray,
-    code: CodeArray,
-    argument: RowArray,
-    link: RowArray,
-    queue: RowArray,
-    queue_first: IntArray,
-    rendezvous: bool,
-    meetings: int,
-) -> Sequence:
-    """The sequence of some operations, which are given by their columns."""
-    stretch, codes, started, stopped = _find(first, code, argument, link, queue, queue_first, rendezvous, meetings)
-    until, operation, there, what, action, message, place = _arrange(stretch, codes, argument, len(link))
+class Lowered(NamedTuple):
+    """Operations of which a sequence is sought; columns are those of :class:`.lowering.Operations`."""
+
+    first: IntArray
+    code: CodeArray
+    argument: RowArray
+    link: RowArray
+    queue: RowArray
+    queue_first: IntArray
+    rendezvous: bool
+    """Whether a message travels only once its receive is posted."""
+    meetings: int
+
+
+def find_sequence(lowered: Lowered) -> Sequence:
+    """The sequence of some operations."""
+    stretch, codes, started, stopped = _find(*lowered)
+    link, queue = lowered.link, lowered.queue
+    until, operation, there, what, action, message, place = _arrange(stretch, codes, lowered.argument, len(link))
     return Sequence(
         stretch[:, 0].copy(),
         until,

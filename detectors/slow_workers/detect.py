@@ -60,7 +60,7 @@ def _saving_s(farm: TaskFarm, slow: np.ndarray, lost_s: float, timeline: Timelin
     factor = np.ones(timeline.ranks)
     factor[np.asarray(farm.ranks)[slow]] = farm.usual_s / farm.mean_s[slow]
     rank = timeline.locations.rank
-    return farm.pool.saved_s(timeline, lambda tasks: (tasks.end_s - tasks.begin_s) * factor[rank[tasks.worker]])
+    return farm.pool.saved_s(timeline, lambda tasks: tasks.task_s * factor[rank[tasks.worker]])
 
 
 def _place(

@@ -51,6 +51,11 @@ class Tasks:
     def __len__(self) -> int:
         return len(self.giver)
 
+    @property
+    def task_s(self) -> FloatArray:
+        """Seconds of each ``[tasks]``."""
+        return self.end_s - self.begin_s
+
     def some(self, rows: IntArray) -> Tasks:
         """Some of them."""
         return Tasks(*(getattr(self, name)[rows] for name in Tasks.__slots__))
@@ -78,7 +83,7 @@ class Round:
 
     def again_s(self, knows_ahead: bool) -> float:
         """When the last task is done, of those that were recorded."""
-        return self.done_s(self.tasks.end_s - self.tasks.begin_s, None if knows_ahead else self.tasks.given_s)
+        return self.done_s(self.tasks.task_s, None if knows_ahead else self.tasks.given_s)
 
     def error_s(self, knows_ahead: bool) -> float:
         """By how much that differs from what was recorded."""

@@ -7,6 +7,7 @@ that is known: a module is not slow because others have its core.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,9 +68,7 @@ class ModuleWork:
 
     def table(self, values: FloatArray) -> FloatArray:
         """A table of something that each row has ``[rows]``; modules' own, without what is inside."""
-        table = np.zeros(self.seconds.shape)
-        np.add.at(table, (self.module, self.way, self.rank), values)
-        return table * per_step(self.steps)
+        return _summed(values, (self.module, self.way, self.rank), self.seconds.shape) * per_step(self.steps)
 
     def with_inside(self, table: FloatArray) -> FloatArray:
         """The same with what is inside."""
@@ -120,16 +119,15 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
     lasted = lasted_s(calls, timed, ppg.spans, waiting_in(timeline, waits))
     on_cpu = np.fmin(lasted, ppg.spans.cpu_s(calls.row[timed]))  # a wait that spins is on a CPU, too
     seconds, stalled_s = (_seconds(calls, timed, values, ppg) * per_step(steps) for values in (on_cpu, lasted - on_cpu))
-    _on_devices(seconds, stalled_s, ppg, calls.modules, chosen)
+    _on_devices(seconds, stalled_s, ppg, number, chosen, steps)
     call_s = np.minimum(counts.seconds, counts.cpu_s)[kept]
     module, way, rank = module_of[counts.module[kept]], way_of[counts.module[kept]], counts.rank[kept]
     kind, repeated = counts.kind[kept], counts.calls[kept].astype(np.float64)
     launched = np.array([one.is_on_device for one in counts.kinds], np.bool_)
 
-    def summed(values: FloatArray) -> FloatArray:
-        table = np.zeros(seconds.shape)
-        np.add.at(table, (module, way, rank), values)
-        return with_inside(table * per_step(steps), calls.modules)
+    def table(values: FloatArray) -> FloatArray:
+        own = _summed(values, (module, way, rank), seconds.shape)
+        return with_inside(own * per_step(steps), calls.modules)
 
     return ModuleWork(
         modules=calls.modules,
@@ -138,10 +136,10 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
         seconds=seconds,
         stalled_s=stalled_s,
         own_s=np.maximum(seconds - _of_children(seconds, calls.modules), 0.0),
-        flops=summed(np.array([flops_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
-        bytes=summed(np.array([bytes_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
-        operators=summed(repeated),
-        operators_s=summed(np.where(launched[kind], np.nan, call_s)),
+        flops=table(np.array([flops_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
+        bytes=table(np.array([bytes_of(one) for one in counts.kinds], np.float64)[kind] * repeated),
+        operators=table(repeated),
+        operators_s=table(np.where(launched[kind], np.nan, call_s)),
         module=module,
         way=way,
         rank=rank,
@@ -185,23 +183,34 @@ def _seconds(calls: ModuleCalls, rows: IntArray, seconds: FloatArray, ppg: PPG) 
 
 
 def _on_devices(
-    seconds: FloatArray, stalled_s: FloatArray, ppg: PPG, modules: list[Module], chosen: set[tuple[int, int]]
+    seconds: FloatArray,
+    stalled_s: FloatArray,
+    ppg: PPG,
+    number: Mapping[tuple[str, str, str], int],
+    chosen: set[tuple[int, int]],
+    steps: FloatArray,
 ) -> None:
-    """On ranks whose devices run what modules only launch, put the seconds there in the place of the host's."""
+    """On ranks whose devices run what modules only launch, put the seconds there in the place of the host's; ``number``
+    is that of modules in the tables, ``steps`` how many of each rank are chosen."""
     calls = module_calls(ppg.spans, on_device=True)
     rows = np.flatnonzero(_in(calls.rank, calls.step, chosen))
     if not len(rows):
         return
-    number = {(one.root, one.name, one.kind): place for place, one in enumerate(modules)}
     module = np.array([number.get((one.root, one.name, one.kind), -1) for one in calls.modules], np.int64)
     rows = rows[module[calls.module[rows]] >= 0]
-    sums = np.zeros((len(modules), len(DIRECTIONS), ppg.timeline.ranks))
     span, place = calls.row[rows], (module[calls.module[rows]], calls.direction[rows], calls.rank[rows])
-    np.add.at(sums, place, ppg.spans.end_s(span) - ppg.spans.start_s(span))
-    steps = np.bincount([rank for rank, _ in chosen], minlength=ppg.timeline.ranks).astype(np.float64)
+    shape = len(seconds), len(DIRECTIONS), ppg.timeline.ranks
+    sums = _summed(ppg.spans.end_s(span) - ppg.spans.start_s(span), place, shape)
     there = np.unique(calls.rank[rows])
     seconds[:, :, there] = (sums[:, : len(WAYS)] * per_step(steps))[:, :, there]
     stalled_s[:, :, there] = 0.0
+
+
+def _summed(values: FloatArray, place: tuple[IntArray, IntArray, IntArray], shape: tuple[int, ...]) -> FloatArray:
+    """A table of what some rows have, each at its place ``[rows]``."""
+    table = np.zeros(shape)
+    np.add.at(table, place, values)
+    return table
 
 
 def with_inside(table: FloatArray, modules: list[Module]) -> FloatArray:

@@ -19,12 +19,7 @@ from scalana.detectors.pipeline.actions import Kind, spread_costs
 from scalana.detectors.pipeline.lowering import ENGINES, lower, variant
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.document import Written, stages_of
-from scalana.detectors.pipeline.plans.means import (
-    deepspeed_settings,
-    megatron_settings,
-    present_plan,
-    torchtitan_settings,
-)
+from scalana.detectors.pipeline.plans.means import present_plan, settings_of
 from scalana.detectors.pipeline.plans.plan import make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile
 from scalana.detectors.pipeline.schedules import BY_NAME
@@ -104,13 +99,7 @@ def present(written: Written) -> tuple[Written, str] | None:
     if plan is None:
         return None
     schedule = plan.text.removeprefix("uniform ").split(",")[0]
-    settings: tuple[str, ...] = ()
-    if written.engine == "megatron":
-        settings = megatron_settings(profile, plan)
-    elif written.engine == "deepspeed":
-        settings = deepspeed_settings(plan)
-    elif written.engine == "torchtitan":
-        settings = torchtitan_settings(profile, plan, "", schedule)
+    settings = settings_of(written.engine, profile, plan, schedule)
     return replace(written, plan=plan, settings=settings), schedule
 
 

@@ -157,6 +157,17 @@ def torchtitan_settings(profile: LayerProfile, plan: Plan, file: str, schedule: 
     return tuple(settings)
 
 
+def settings_of(engine: str, profile: LayerProfile, plan: Plan, schedule: str) -> tuple[str, ...]:
+    """What an engine, named as on the command line, is told to carry out a plan in the order of a standard schedule;
+    nothing for torch's runtime."""
+    told = {
+        "torchtitan": lambda: torchtitan_settings(profile, plan, "", schedule),
+        "megatron": lambda: megatron_settings(profile, plan),
+        "deepspeed": lambda: deepspeed_settings(plan),
+    }
+    return told[engine]() if engine in told else ()
+
+
 def megatron(profile: LayerProfile, effort: Effort) -> Means:
     """Any cut between blocks, in the order of 1F1B or interleaved 1F1B."""
     can = "any cut; 1F1B or interleaved 1F1B"

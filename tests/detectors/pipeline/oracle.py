@@ -5,7 +5,7 @@ A generator yields what it waits for and gets the time back. Nothing of the pack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,19 @@ def compute(world: World, action: Action, now: float) -> float:
     return world.end[key]
 
 
+def exchange(world: World, give: Key | None, need: Key | None, now: float) -> Generator[Any, float, float]:
+    """Send and ask for messages in one batch, and wait for both; when that is done."""
+    if give:
+        world.sent[give] = now
+    if need:
+        world.posted[need] = now
+    if give:
+        now = max(now, (yield ("taken", give)))
+    if need:
+        now = max(now, (yield ("receive", need)))
+    return now
+
+
 def ideal(world: World, rank: int) -> Iterator[Any]:
     """Sends are handed over and forgotten."""
     now = 0.0
@@ -109,30 +122,13 @@ def torch_1f1b(world: World, rank: int) -> Iterator[Any]:
             pending = give
         f += 1
     while True:
-        need = world.needs(backwards[b])
-        if pending:
-            world.sent[pending] = now
-        if need:
-            world.posted[need] = now
-        before = now
-        if pending:
-            now = max(now, (yield ("taken", pending)))
-        if need:
-            now = max(now, before, (yield ("receive", need)))
+        now = yield from exchange(world, pending, world.needs(backwards[b]), now)
         now = compute(world, backwards[b], now)
         pending = world.gives(backwards[b])
         b += 1
         if f == len(forwards):
             break
-        need = world.needs(forwards[f])
-        if pending:
-            world.sent[pending] = now
-        if need:
-            world.posted[need] = now
-        if pending:
-            now = max(now, (yield ("taken", pending)))
-        if need:
-            now = max(now, (yield ("receive", need)))
+        now = yield from exchange(world, pending, world.needs(forwards[f]), now)
         now = compute(world, forwards[f], now)
         pending = world.gives(forwards[f])
         f += 1
@@ -216,25 +212,13 @@ def megatron_overlap(world: World, rank: int) -> Iterator[Any]:
     left = len(forwards) - warm
     open_sends: dict[Kind, Key | None] = {Kind.F: None, Kind.B: None}
 
-    def batch(give: Key | None, need: Key | None) -> Iterator[Any]:
-        nonlocal now
-        if give:
-            world.sent[give] = now
-        if need:
-            world.posted[need] = now
-        began = now
-        if give:
-            now = max(now, (yield ("taken", give)))
-        if need:
-            now = max(now, began, (yield ("receive", need)))
-
     def at(actions: list[Action], index: int) -> Key | None:
         return world.needs(actions[index]) if index < len(actions) else None
 
-    yield from batch(None, at(forwards, 0))
+    now = yield from exchange(world, None, at(forwards, 0), now)
     for k in range(warm):
         now = compute(world, forwards[k], now)
-        yield from batch(world.gives(forwards[k]), at(forwards, k + 1))
+        now = yield from exchange(world, world.gives(forwards[k]), at(forwards, k + 1), now)
     if left and (need := at(backwards, 0)):
         world.posted[need] = now
     for k in range(left):
@@ -251,12 +235,12 @@ def megatron_overlap(world: World, rank: int) -> Iterator[Any]:
                 now = max(now, (yield ("taken", before)))
             open_sends[action.kind] = give
     if not left:
-        yield from batch(None, at(backwards, 0))
+        now = yield from exchange(world, None, at(backwards, 0), now)
     for k in range(left, len(backwards)):
         if k == left and k and (need := at(backwards, k)):
             now = max(now, (yield ("receive", need)))
         now = compute(world, backwards[k], now)
-        yield from batch(world.gives(backwards[k]), at(backwards, k + 1))
+        now = yield from exchange(world, world.gives(backwards[k]), at(backwards, k + 1), now)
     yield ("done", now)
 
 

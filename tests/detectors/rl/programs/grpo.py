@@ -11,41 +11,22 @@ import os
 import sys
 import time
 
+import tiny_llama
 import torch
 from datasets import Dataset
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tokenizers import pre_tokenizers
 from trl import GRPOConfig, GRPOTrainer
 
 STEPS, ROWS, MOST = 4, 4, 96
 SLOW_S = 0.4
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
-    words = ["<pad>", "<eos>", "<unk>", *(f"w{number}" for number in range(13))]
-    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
-
-
 def main(output: str, planted: str) -> None:
     rank = int(os.environ["RANK"])
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    words = tokenizer()
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(words),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            max_position_embeddings=256,
-            pad_token_id=words.pad_token_id,
-            eos_token_id=words.eos_token_id,
-            bos_token_id=None,
-        )
-    )
+    words = tiny_llama.tokenizer([f"w{number}" for number in range(13)], pre_tokenizers.Whitespace())
+    model = tiny_llama.model(words, 256)
 
     def short_is_good(completions: list[str], **_: object) -> list[float]:
         if planted == "verifier" and rank == 1:

@@ -21,30 +21,17 @@ WHOLE = "{param_dtype: fp32, reduce_dtype: fp32, buffer_dtype: fp32}"
 
 
 def make_model(folder: Path) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    import tiny_llama
+    from tokenizers import pre_tokenizers
 
-    words = ["<pad>", "<eos>", "<unk>", "user", "assistant", *(f"w{number}" for number in range(27))]
-    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
+    words = ["user", "assistant", *(f"w{number}" for number in range(27))]
+    tokenizer = tiny_llama.tokenizer(words, pre_tokenizers.WhitespaceSplit())
     tokenizer.chat_template = (
         "{% for message in messages %}{{ message['role'] }} {{ message['content'] }} <eos> {% endfor %}"
         "{% if add_generation_prompt %}assistant {% endif %}"
     )
     tokenizer.save_pretrained(folder)
-    configuration = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=512,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-    )
-    LlamaForCausalLM(configuration).save_pretrained(folder)
+    tiny_llama.model(tokenizer, 512).save_pretrained(folder)
 
 
 def make_data(file: Path, rows: int) -> None:
