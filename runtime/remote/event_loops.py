@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _SHORT_NS = 50_000
 """A loop that is less than this in its selector has something else to do."""
 _BETWEEN_NS = 5_000_000
-"""A loop that does less than this between two waits is woken for one thing in several steps."""
+"""A loop that computes for less than this between two waits is woken for one thing in several steps. On a busy machine
+these steps may be far apart, as it waits for a core as well."""
 _MOST_WAITS = 1000
 """Waits of a loop that are kept until a result comes; about as many are written for all that come at a time."""
 _MOST_LINES = 10_000
@@ -94,7 +95,7 @@ class _Waits:
         later = calls.moment()
         while later is not None and self._unclaimed:
             since, until, alone = self._unclaimed[-1]
-            if not alone or later[0] - until[0] > _BETWEEN_NS:
+            if not alone or later[1] - until[1] > _BETWEEN_NS:
                 break
             own.append((since, until))
             later = since

@@ -14,6 +14,7 @@ import pytest
 from scalana import api
 from scalana.detectors.facts import Facts
 from scalana.detectors.rl.account import RLAccount
+from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, ROOT, environment, line_of
 from tests.needs import torch_or_skip
 
@@ -124,9 +125,20 @@ def waits(tmp_path_factory: pytest.TempPathFactory) -> Job:
     return recorded(tmp_path_factory.mktemp("ray") / "run", WAITS, *CASES)
 
 
-def test_each_way_to_wait_is_walked_back_to_the_slow_line(waits: Job) -> None:
+def test_each_way_to_wait_is_walked_back_to_the_slow_line(waits: Job, tmp_path: Path) -> None:
     """Through async actors, items of generators, pools of actors, tasks of tasks, queues, and to a second node."""
-    ppg = api.analyze(os.fspath(waits[0])).ppg
+    problems: list[str] = []
+    for number in attempts(2):
+        folder, _ = recorded(tmp_path / "run", WAITS, *CASES) if number else waits
+        problems = not_walked_back(folder)
+        if not problems:
+            break
+    assert not problems
+
+
+def not_walked_back(folder: Path) -> list[str]:
+    """Seconds of one recording that are too few: by what is blamed, and by where it is waited."""
+    ppg = api.analyze(os.fspath(folder)).ppg
     facts, names = Facts(ppg), ppg.run.names
     activities, rank = facts.timeline.activities, facts.timeline.locations.rank
     blamed: dict[tuple[str, int], float] = defaultdict(float)
@@ -137,12 +149,14 @@ def test_each_way_to_wait_is_walked_back_to_the_slow_line(waits: Job) -> None:
             line = int(activities.line[target]) if here else 0
             blamed[names.role_of(int(rank[location])), line] += float(seconds)
     # So many others wait for each: the driver, and who is between, or idles meanwhile.
-    for comment, role, others in (
-        ("slow engine", "Engine", 2), ("slow source", "Source", 2), ("slow item", "Pooled", 1),
-        ("slow part", "worker", 2), ("slow producer", "Producer", 1), ("slow far away", "Far", 1),
-    ):  # fmt: skip
-        assert blamed[role, line_of(WAITS, comment)] > 0.75 * others * SLOW_S, comment
-    assert blamed["AsyncSource", 0] > 0.75 * SLOW_S  # nothing is seen of a coroutine that sleeps but its loop
+    expected = [
+        (comment, blamed[role, line_of(WAITS, comment)], others * SLOW_S)
+        for comment, role, others in (
+            ("slow engine", "Engine", 2), ("slow source", "Source", 2), ("slow item", "Pooled", 1),
+            ("slow part", "worker", 2), ("slow producer", "Producer", 1), ("slow far away", "Far", 1),
+        )
+    ]  # fmt: skip
+    expected.append(("async source", blamed["AsyncSource", 0], SLOW_S))  # of a coroutine that sleeps there is its loop
     waited: dict[tuple[str, int], float] = defaultdict(float)
     for vertex in ppg.psg.vertices:
         if vertex.place.file == str(WAITS):
@@ -150,7 +164,10 @@ def test_each_way_to_wait_is_walked_back_to_the_slow_line(waits: Job) -> None:
                 waited[names.role_of(process), vertex.place.line] += seconds
     for comment, role in (("awaits front", "driver"), ("starves", "Consumer"), ("awaits items", "driver"),
                           ("waits for parts", "worker"), ("polls", "driver")):  # fmt: skip
-        assert waited[role, line_of(WAITS, comment)] > 0.75 * SLOW_S, comment
+        expected.append((comment, waited[role, line_of(WAITS, comment)], SLOW_S))
+    return [
+        f"{comment}: {seconds:.2f} of {whole:.2f} s" for comment, seconds, whole in expected if seconds <= 0.75 * whole
+    ]
 
 
 def test_tracebacks_of_errors_have_no_line_of_ours(waits: Job) -> None:
