@@ -77,8 +77,12 @@ class Collectives:
     def number(self, posted: _Posted, process_group: Any, tensor: Any) -> None:
         """The host has launched it, and nothing else in its group since: how long it takes is known by its number."""
         pool = posted.pool
-        if pool.durations is not None:
+        if pool.durations is None:
+            return
+        try:
             pool.timed(posted.begin, posted.event, key_of(process_group, tensor))
+        except Exception as failure:
+            pool.untimed(failure)
 
     def launched(self, posted: _Posted, work: Any, waits: bool) -> None:
         """The host has launched it; ``work`` is what it gave back, if that is to be waited for."""

@@ -3,7 +3,7 @@
 NCCL runs on a stream of its own, onto which nobody else can put an event. With ``TORCH_NCCL_ENABLE_TIMING=1`` torch
 puts one before and one after each collective; a thread of torch's own reads the time between them once it is done, up
 to a tenth of a second later, and keeps it with the last operations. Nothing has to be kept alive for it, and no hook
-that the program may want itself is taken. Reading copies all that torch keeps, and so is done only as often as is cheap.
+that the program may want itself is taken. Reading copies all that torch keeps, and so is done as often as is cheap.
 """
 
 from __future__ import annotations

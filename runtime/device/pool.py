@@ -159,6 +159,11 @@ class Pool:
                 if epoch is not None and epoch.number == begin // MOST_MARKS:
                     epoch.keys[key] = event
 
+    def untimed(self, failure: Exception) -> None:
+        """How long collectives took cannot be read."""
+        self.durations = None
+        self._tell(f"how long collectives took is not recorded: {type(failure).__name__}: {failure}")
+
     def sites(self, step: int) -> list[tuple[int, int, int]]:
         """When the host was in what a step has marked so far: begin and end, and the call path of each."""
         with self._lock:
@@ -236,7 +241,7 @@ class Pool:
                 return
             self._read_durations(epoch, last)
             # torch learns a little later than we how long the last collectives took.
-            if epoch.keys and not last and len(self._waiting) < _MOST_WAITING:
+            if epoch.keys and self.durations is not None and not last and len(self._waiting) < _MOST_WAITING:
                 return
             del self._waiting[0]
             self._write(epoch)
@@ -249,9 +254,8 @@ class Pool:
             for key, took_ns in self.durations.read(epoch.keys, last).items():
                 epoch.took_ns[epoch.keys.pop(key)] = took_ns
         except Exception as failure:
-            self.durations = None
             epoch.keys.clear()
-            self._tell(f"how long collectives took is not recorded: {type(failure).__name__}: {failure}")
+            self.untimed(failure)
 
     def _write(self, epoch: Epoch) -> None:
         """All events of a step have come: read their times, and write its spans."""

@@ -1,4 +1,4 @@
-"""Collectives of ``torch.distributed`` on an emulated device, as of NCCL: gloo moves the data, the device takes the time.
+"""Collectives of torch on an emulated device, as NCCL has them: gloo moves the data, the device takes the time.
 
 The host launches a collective and does not wait for it. It runs on a stream of its own once the stream that launched it
 has come to it, ends when those of all members do, and holds up the stream that waits for its work. A flight recorder
