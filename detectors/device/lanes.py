@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.device.ends import Marks, end_together
 from scalana.detectors.device.marked import Marked, work_of
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
@@ -204,7 +205,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     posts = timeline.calls.posts.astype(np.int64)
     instance = np.where(call >= 0, posts[np.maximum(call, 0)] if len(posts) else -1, -1)
     start, end = doings.start_s.copy(), doings.end_s.copy()
-    _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, timeline)
+    _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
     of_rank, lanes = {}, []
     for number in np.unique(doings.rank[doings.on_device]).tolist():
         mine = doings.rank == number
@@ -280,29 +281,17 @@ def _text(psg: PSG, vertex: int) -> str:
 
 def _marked(spans: Spans) -> BoolArray:
     """Which spans of devices are what a job marked itself, rather than single kernels ``[spans]``."""
-    return (spans.texts("kind") >= 0) | (spans.integers("behind_ns") >= 0)
+    marked = (spans.texts("kind") >= 0) | (spans.integers("behind_ns") >= 0)
+    begins = (spans.texts("collective") >= 0) & (spans.table.end_ns == spans.table.start_ns)  # where C++ waits
+    return marked | (begins & marked.any())
 
 
-def _end_together(doings: _Doings, rows: IntArray, instance: IntArray, timeline: Timeline) -> None:
-    """Let the members of collectives end together, no earlier than the last begins, and those of a group follow each
-    other, as they do on its stream.
-
-    A mark behind a wait may come long after what it waits for, and where C++ waits there is none.
-    """
-    if not len(rows):
-        return
-    _, group = np.unique(instance[rows], return_inverse=True)
-    start, end = doings.start_s[rows], doings.end_s[rows]
-    last, first = np.full(group.max() + 1, -np.inf), np.full(group.max() + 1, np.inf)
-    np.maximum.at(last, group, start)
-    np.minimum.at(first, group, np.where(end > start, end, np.inf))
-    doings.end_s[rows] = np.where(np.isfinite(first), np.maximum(first, last), last)[group]
-    communicator = timeline.instances.communicator[instance[rows]]
-    for of in np.unique(np.stack((doings.rank[rows], communicator)), axis=1).T:
-        own = rows[(doings.rank[rows] == of[0]) & (communicator == of[1])]
-        own = own[np.argsort(doings.start_s[own], kind="stable")]
-        until = np.maximum.accumulate(np.append(-np.inf, doings.end_s[own][:-1]))
-        doings.start_s[own] = np.minimum(np.maximum(doings.start_s[own], until), doings.end_s[own])
+def _end_together(doings: _Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:
+    """Let the kernels of collectives begin and end when they did, rather than where the streams are marked."""
+    took_s = spans.integers("kernel_ns")[doings.span[rows]] * 1e-9
+    communicator = timeline.instances.communicator[instance[rows]].astype(np.int64)
+    marks = Marks(doings.rank[rows], instance[rows], communicator, doings.start_s[rows], doings.end_s[rows], took_s)
+    doings.start_s[rows], doings.end_s[rows] = end_together(marks)
 
 
 def _between(spans: Spans, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray) -> Marked:

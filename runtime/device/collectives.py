@@ -12,6 +12,7 @@ import os
 
 from scalana.runtime import chosen_steps
 from scalana.runtime.device import marks
+from scalana.runtime.device.durations import key_of
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.torch.groups import address
 
@@ -72,6 +73,16 @@ class Collectives:
             self._step = where[1]
         begin = pool.mark()
         return _Posted(pool, begin, event, operation, where) if begin >= 0 else None
+
+    def number(self, posted: _Posted, process_group: Any, tensor: Any) -> None:
+        """The host has launched it, and nothing else in its group since: how long it takes is known by its number."""
+        pool = posted.pool
+        if pool.durations is None:
+            return
+        try:
+            pool.timed(posted.begin, posted.event, key_of(process_group, tensor))
+        except Exception as failure:
+            pool.untimed(failure)
 
     def launched(self, posted: _Posted, work: Any, waits: bool) -> None:
         """The host has launched it; ``work`` is what it gave back, if that is to be waited for."""

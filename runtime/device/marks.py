@@ -10,6 +10,7 @@ import sys
 
 from scalana.runtime import chosen_steps, session
 from scalana.runtime.device.backend import Backend
+from scalana.runtime.device.durations import of_torch
 from scalana.runtime.device.pool import Pool
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from scalana.runtime.device.backend import DeviceModule
+    from scalana.runtime.device.durations import Durations
 
 SWITCH = "SCALANA_DEVICE"
 """Variable that forbids marks on devices with ``0``."""
@@ -47,12 +49,12 @@ def pool() -> Pool | None:
     return _pool
 
 
-def use(name: str, module: DeviceModule) -> None:
-    """Mark on the devices of a module like ``torch.cuda`` from now on."""
+def use(name: str, module: DeviceModule, durations: Durations | None = None) -> None:
+    """Mark on the devices of a module like ``torch.cuda`` from now on; ``durations`` in place of what torch says."""
     global _pool, _hooked
     if session.core is None or os.environ.get(SWITCH) == "0":
         return
-    _pool = Pool(Backend(name, module), session.core, session.note)
+    _pool = Pool(Backend(name, module), session.core, session.note, durations or of_torch(name))
     session.core.meta("device", name)
     if not _hooked:
         _hooked = True

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from scalana.runtime.device.backend import Backend, Event
+    from scalana.runtime.device.durations import Durations, Key
 
 MOST_MARKS = 1 << 12
 """Of one step. Later ones are not taken."""
@@ -60,13 +61,27 @@ class Epoch:
         self.seen_ns: dict[int, int] = {}
         """When marks were first seen to have come."""
         self.spans: list[_Span] = []
+        self.keys: dict[Key, int] = {}
+        """Events of collectives of which it is not known yet how long they took. Of several that torch launches as
+        one, and gives one number, only the last."""
+        self.took_ns: dict[int, int] = {}
+        """How long collectives took, by their events."""
 
 
 class Pool:
-    """The marks of one process on the devices of one kind."""
+    """The marks of one process on the devices of one kind.
 
-    def __init__(self, backend: Backend, core: Any, note: Callable[[str], None]) -> None:
-        self.backend, self.core, self._note = backend, core, note
+    Args:
+        backend: the devices.
+        core: what records.
+        note: takes what a reader of the record is to know.
+        durations: how long collectives took, where that is measured.
+    """
+
+    def __init__(
+        self, backend: Backend, core: Any, note: Callable[[str], None], durations: Durations | None = None
+    ) -> None:
+        self.backend, self.core, self._note, self.durations = backend, core, note, durations
         self._lock = threading.Lock()
         self._free: list[Event] = []
         self._epochs = 0
@@ -135,6 +150,20 @@ class Pool:
         except Exception as failure:
             self._tell(f"a span of the device is lost: {type(failure).__name__}: {failure}")
 
+    def timed(self, begin: int, event: int, key: Key) -> None:
+        """How long the collective took that began at a mark will be known by its group and number in it."""
+        if begin < 0:
+            return
+        with self._lock:
+            for epoch in (self._now, *self._waiting):
+                if epoch is not None and epoch.number == begin // MOST_MARKS:
+                    epoch.keys[key] = event
+
+    def untimed(self, failure: Exception) -> None:
+        """How long collectives took cannot be read."""
+        self.durations = None
+        self._tell(f"how long collectives took is not recorded: {type(failure).__name__}: {failure}")
+
     def sites(self, step: int) -> list[tuple[int, int, int]]:
         """When the host was in what a step has marked so far: begin and end, and the call path of each."""
         with self._lock:
@@ -153,7 +182,7 @@ class Pool:
                 if self._now is not None:
                     self._waiting.append(self._now)
                     self._now = None
-                self._look()
+                self._look(last=True)
                 left = sum(len(epoch.spans) for epoch in self._waiting)
                 self._waiting.clear()
             if left:
@@ -203,15 +232,30 @@ class Pool:
             if number not in epoch.seen_ns and epoch.events[number].query():
                 epoch.seen_ns[number] = self.core.now()
 
-    def _look(self) -> None:
+    def _look(self, last: bool = False) -> None:
+        """Write the steps that the device is done with; ``last`` if there is no other time to do so."""
         while self._waiting:
             epoch = self._waiting[0]
             self._look_at_last(epoch)
             if not all(number in epoch.seen_ns for number in epoch.last.values()):
                 return
+            self._read_durations(epoch, last)
+            # torch learns a little later than we how long the last collectives took.
+            if epoch.keys and self.durations is not None and not last and len(self._waiting) < _MOST_WAITING:
+                return
             del self._waiting[0]
             self._write(epoch)
             self._free += epoch.events
+
+    def _read_durations(self, epoch: Epoch, last: bool) -> None:
+        if self.durations is None or not epoch.keys:
+            return
+        try:
+            for key, took_ns in self.durations.read(epoch.keys, last).items():
+                epoch.took_ns[epoch.keys.pop(key)] = took_ns
+        except Exception as failure:
+            epoch.keys.clear()
+            self.untimed(failure)
 
     def _write(self, epoch: Epoch) -> None:
         """All events of a step have come: read their times, and write its spans."""
@@ -234,6 +278,8 @@ class Pool:
             told: list[object] = [self._name("queued_ns"), max(begin - epoch.host_ns[span.begin], 0)]
             if span.end != span.begin:
                 told += [self._name("behind_ns"), max(end - epoch.host_ns[span.end], 0)]
+            if span.event in epoch.took_ns:
+                told += [self._name("kernel_ns"), epoch.took_ns[span.event]]
             for place in range(0, len(span.attributes) - 1, 2):
                 told += [self._name(str(span.attributes[place])), span.attributes[place + 1]]
             self.core.span_at(

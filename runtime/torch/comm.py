@@ -205,6 +205,8 @@ def _kernel(torch: Any, operator: Any, name: str, code: int, places: dict[str, i
         try:
             work = (result[-1] if type(result) is tuple else result) if has_work else None
             if on_device is not None:
+                if not message:
+                    collectives.number(on_device, process_group, tensor)
                 unboxed = torch._C._distributed_c10d.Work.unbox(work) if work is not None else None
                 collectives.launched(on_device, unboxed, waits=bool(bits & _WAITS))
             if work is None or bits & _WAITS:

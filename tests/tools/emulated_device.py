@@ -54,8 +54,10 @@ class _Collective(Moment):
     def __init__(self, device: Device, number: int, launched_ns: int, after: list[Moment], length_ns: int) -> None:
         super().__init__(launched_ns, after, length_ns)
         self.device, self.number = device, number
+        self.begun_ns = 0
 
     def done(self, ready_ns: int) -> int | None:
+        self.begun_ns = ready_ns
         ready = self.device.tell(self.number, ready_ns)
         return max(ready) + self.length_ns if all(ready) else None
 

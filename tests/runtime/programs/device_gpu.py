@@ -1,5 +1,7 @@
 """One rank of NCCL that multiplies matrices on its GPU, marked as a module, and reduces the result."""
 
+import time
+
 import torch
 import torch.distributed as dist
 
@@ -18,4 +20,5 @@ for _ in range(6):
     dist.all_reduce(product)
     product.sum().item()
     scalana.step()
+time.sleep(0.5)  # torch looks at what is done ten times a second
 dist.destroy_process_group()
