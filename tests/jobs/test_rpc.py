@@ -9,11 +9,12 @@ import pytest
 
 from scalana import api
 from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 PROGRAM = PROGRAMS / "rpc_calls.py"
 ROUNDS = 3
