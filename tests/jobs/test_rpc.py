@@ -20,6 +20,7 @@ PROGRAM = PROGRAMS / "rpc_calls.py"
 ROUNDS = 3
 
 
+@pytest.mark.measured
 def test_each_way_to_wait_for_a_call_is_known(tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     done = jobs.run([*launcher, PROGRAM], tmp_path)
