@@ -1,7 +1,8 @@
 """Second attempts: what measures seconds of a busy machine may be measured anew, and each time that it is, is counted.
 
 A test that needs several attempts of a part goes over :func:`attempts`; one with the mark ``measured`` is run anew as a
-whole, once, with what its fixtures make for it alone. What needed more than one stands at the end of the output: a test
+whole, once, with what its fixtures make for it and for its module: a job that several tests look at is recorded anew.
+Tests that come later look at the new one. What needed more than one attempt stands at the end of the output: a test
 that does so each time has bounds that are too tight, or has found something.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from _pytest.runner import runtestprotocol
+from _pytest.runner import CallInfo, runtestprotocol
 
 PROPERTY = "attempts"
 """Of a test's report: how many attempts it made."""
@@ -51,7 +52,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     _running[:] = [item]
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    if item.get_closest_marker(MARK) and any(report.failed for report in reports):
+    if item.get_closest_marker(MARK) and any(report.failed for report in reports) and _forget_module(item):
         _count(2)
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
     for report in reports:
@@ -59,6 +60,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     _running.clear()
     return True
+
+
+def _forget_module(item: pytest.Item) -> bool:
+    """Ends what fixtures have made for a test's module, so that it is made anew; whether that went well."""
+    module = item.getparent(pytest.Module)
+    around = module.parent if module else None
+    end = item.session._setupstate.teardown_exact  # ends all that is not around the test that comes next
+    return CallInfo.from_call(lambda: end(around), when="teardown").excinfo is None  # type: ignore[arg-type]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

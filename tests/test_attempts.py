@@ -22,6 +22,33 @@ def test_is_spoilt_once(tmp_path):
     made.append(tmp_path)
     assert len(set(made)) == 2
 
+jobs = []
+
+@pytest.fixture(scope="module")
+def job():
+    jobs.append("recorded")
+    yield len(jobs)
+    jobs.append("ended")
+
+def test_looks_at_the_first_job(job):
+    assert job == 1
+
+@pytest.mark.measured
+def test_has_a_spoilt_job(job):
+    assert jobs == ["recorded", "ended", "recorded"]
+
+def test_looks_at_the_job_of_the_second_attempt(job):
+    assert job == 3 and len(jobs) == 3
+
+@pytest.fixture(scope="module")
+def failing_job():
+    jobs.append("failing")
+    assert jobs.count("failing") == 2
+
+@pytest.mark.measured
+def test_has_a_job_that_fails_once(failing_job):
+    pass
+
 @pytest.mark.measured
 def test_is_spoilt_always():
     assert False
@@ -57,9 +84,9 @@ def run(pytester: pytest.Pytester, *options: str) -> list[str]:
     pytester.makepyfile(TESTS)
     pytester.makeini("[pytest]\nmarkers = measured")
     done = pytester.runpytest_subprocess(*options)
-    done.assert_outcomes(passed=4, failed=3)
+    done.assert_outcomes(passed=8, failed=3)
     begin = next(number for number, line in enumerate(done.outlines) if "second attempt" in line)
-    return done.outlines[begin : begin + 5]
+    return done.outlines[begin : begin + 7]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +97,10 @@ def test_they_are_counted_and_said_at_the_end(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
     first, *others = run(pytester, *options)
-    assert first == "4 tests needed a second attempt:"
+    assert first == "6 tests needed a second attempt:"
     assert [line.rpartition("::")[2] for line in others] == [
+        "test_has_a_job_that_fails_once (2)",
+        "test_has_a_spoilt_job (2)",
         "test_is_spoilt_always (2)",
         "test_is_spoilt_once (2)",
         "test_needs_more_than_it_has (3)",

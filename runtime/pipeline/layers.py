@@ -2,8 +2,10 @@
 
 Hooks of modules see a layer's forward. Its backward is what lies between the moment when the gradients of its outputs
 are there and the moment when those of its inputs are, which hooks of these tensors see: that changes no graph, as
-hooks around the backward of modules would. The engine of autograd runs later parts of the graph first, so nothing of
-another layer lies in between in a chain of layers. All hooks of modules go when the run is over.
+hooks around the backward of modules would. The gradient between two layers ends one and begins the other, at one
+reading of the clock: with two, layers would overlap by what the thread waits for its core between them. The engine of
+autograd runs later parts of the graph first, so nothing of another layer lies in between in a chain of layers. All
+hooks of modules go when the run is over.
 
 Not timed are layers that are compiled (a hook would have them compiled anew), and the part W of a backward that is
 split, which goes through the graph by its parameters (but for stage 0, whose W is the whole backward).
@@ -12,6 +14,7 @@ split, which goes through the graph by its parameters (but for stage 0, whose W 
 from __future__ import annotations
 
 import sys
+import weakref
 
 from scalana.runtime import session
 
@@ -53,6 +56,8 @@ class Layers:
         """What the backward that runs now has met; ``None`` while there is none."""
         self.over: list[Pass] | None = None
         """The same of the one that has just ended."""
+        self.seen: tuple[Callable[[], Any], int] = (lambda: None, 0)
+        """The gradient that began a layer last, while it is there, and when it did."""
         self.handles: list[Any] = []
         try:
             for name, layer in layers:
@@ -119,15 +124,18 @@ class Layers:
     def _follow(self, one: Pass, inputs: Any, outputs: Any) -> None:
         """See the backward of one pass by the gradients around it."""
 
-        def begins(_: Any) -> None:
+        def begins(gradient: Any) -> None:
             met = self.backward
             if met is not None and not one.began:
                 one.began = self.core.now()
                 met.append(one)
+                if gradient is not None:
+                    self.seen = (weakref.ref(gradient), one.began)
 
-        def ends(_: Any) -> None:
+        def ends(gradient: Any) -> None:  # called after the other, which the layer before has set on the tensor
             if self.backward is not None and one.began:
-                one.ended = self.core.now()
+                before, when = self.seen
+                one.ended = when if gradient is not None and before() is gradient else self.core.now()
 
         for tensor in tensors_in(inputs):
             if tensor.requires_grad and not tensor.is_leaf:  # what is a leaf is kept, and would keep the hook

@@ -28,6 +28,7 @@ def first_finding(folder, *options):
     return report.findings[0]
 
 
+@pytest.mark.measured
 def test_with_stacks_the_line_is_named(tmp_path):
     finding = first_finding(tmp_path, "stacks")
     assert (finding.kind, finding.ranks, finding.function) == ("late-ranks", [2], "augment")
@@ -35,6 +36,7 @@ def test_with_stacks_the_line_is_named(tmp_path):
     assert finding.lost_share > 0.5
 
 
+@pytest.mark.measured
 def test_without_stacks_the_operator_is_named(tmp_path):
     finding = first_finding(tmp_path)
     assert finding.ranks == [2] and finding.function in ("aten::mm", "aten::matmul", "aten::tanh")

@@ -143,6 +143,7 @@ def command_line(pid: str) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
 
 
+@pytest.mark.measured
 def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
     job = start_one_that_hangs(tmp_path)
     os.kill(launcher_of(job), signal.SIGTERM)
@@ -154,6 +155,7 @@ def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
     assert finding["lost_s"] > 1.0
 
 
+@pytest.mark.measured
 def test_a_job_that_is_interrupted(tmp_path: Path) -> None:
     job = start_one_that_hangs(tmp_path)
     job.send_signal(signal.SIGINT)

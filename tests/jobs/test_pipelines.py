@@ -31,13 +31,19 @@ def report(tmp_path: Path, *options: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
     (pipeline,) = found["pipeline"]
     assert sum(pipeline["shares"].values()) == pytest.approx(1, abs=1e-4)
-    assert abs(pipeline["replay_s"] / pipeline["step_s"] - 1) < 0.05
     return found
+
+
+def replay_error(found: dict[str, Any]) -> float:
+    """By which part of a step its replay differs from it."""
+    (pipeline,) = found["pipeline"]
+    return abs(float(pipeline["replay_s"]) / pipeline["step_s"] - 1)
 
 
 @pytest.mark.measured
 def test_a_balanced_pipeline_blames_no_rank(tmp_path: Path) -> None:
     found = report(tmp_path, "--schedule", "1F1B")
+    assert replay_error(found) < 0.05
     assert [f for f in found["findings"] if f["ranks"] and f["lost_share"] > 0.1] == []
     assert found["pipeline"][0]["shares"]["schedule"] == pytest.approx(0.27, abs=0.05)
 
@@ -85,7 +91,7 @@ def test_a_slow_replica_is_told_to_be_what_the_other_waits_for(tmp_path: Path) -
 
 def wrong(found: dict[str, Any], kind: str, ranks: list[int], share: tuple[str, float] | None) -> list[str]:
     """What of a report is not as it was planted."""
-    told = []
+    told = [f"replay is off by {error:.1%}"] if (error := replay_error(found)) >= 0.05 else []
     causes = [f for f in found["findings"] if f["ranks"]]
     first = [(f["kind"], f["ranks"]) for f in causes[:1]]
     if first != [(kind, ranks)]:

@@ -80,6 +80,7 @@ def test_the_program_prints_what_it_would(job: Job) -> None:
     assert done.stdout.splitlines() == ["loop done"]
 
 
+@pytest.mark.measured
 def test_who_waits_in_the_driver_waits_for_actors(report: api.Report) -> None:
     ppg = report.ppg
     driver = NAMES.index("the driver")
@@ -92,6 +93,7 @@ def test_who_waits_in_the_driver_waits_for_actors(report: api.Report) -> None:
     assert lines[line_of(PROGRAM, "waits for rollouts")] > 0.25 * SYNCHRONOUS
 
 
+@pytest.mark.measured
 def test_actors_that_are_late_are_named_with_their_function(report: api.Report) -> None:
     late: dict[str, tuple[str, str]] = {}
     for finding in report.findings:  # the largest first; start-up apart
@@ -101,6 +103,7 @@ def test_actors_that_are_late_are_named_with_their_function(report: api.Report) 
     assert late["Trainer 0"] in [(str(PROGRAM), "Trainer.train"), (str(PROGRAM), "backward")]
 
 
+@pytest.mark.measured
 def test_process_time_of_the_loop_adds_up(report: api.Report) -> None:
     account = report.analysis.sections["rl"]
     assert isinstance(account, RLAccount)

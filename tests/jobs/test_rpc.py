@@ -9,16 +9,18 @@ import pytest
 
 from scalana import api
 from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 PROGRAM = PROGRAMS / "rpc_calls.py"
 ROUNDS = 3
 
 
+@pytest.mark.measured
 def test_each_way_to_wait_for_a_call_is_known(tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     done = jobs.run([*launcher, PROGRAM], tmp_path)

@@ -13,10 +13,11 @@ import pytest
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
 from tests.jobs.test_launching import ROOT, environment
+from tests.needs import torch_or_skip
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("torch")
+torch_or_skip()
 
 PACKAGES = [ROOT / "build" / name / "site-packages" for name in ("verl", "ray")]
 PROGRAMS = ROOT / "tests" / "detectors" / "rl" / "programs"

@@ -55,6 +55,7 @@ def stretches(tmp_path_factory: pytest.TempPathFactory) -> list[Stretch]:
     return result
 
 
+@pytest.mark.measured
 def test_a_coroutine_is_called_by_those_that_await_it(stretches: list[Stretch]) -> None:
     busy = [stretch for stretch in stretches if stretch.frames[-1][0] == "busy"]
     assert sum(stretch.seconds for stretch in busy) > 0.15  # of 0.3 s
@@ -64,6 +65,7 @@ def test_a_coroutine_is_called_by_those_that_await_it(stretches: list[Stretch]) 
         assert names[-3:] == ["rollout", "judge", "busy"]
 
 
+@pytest.mark.measured
 def test_while_all_coroutines_wait_the_thread_rests_in_the_event_loop(stretches: list[Stretch]) -> None:
     idle = [stretch for stretch in stretches if stretch.frames[-1][0].endswith("select") and stretch.rests]
     assert sum(stretch.seconds for stretch in idle) > 0.2  # of 0.4 s

@@ -400,6 +400,7 @@ def test_a_disk_without_room_for_a_last_line_ends_the_record_where_it_was(tmp_pa
     assert not record.ended and record.troubles == [] and len(record.events) == 0
 
 
+@pytest.mark.measured
 def test_a_killed_process_loses_no_more_than_its_last_flush(tmp_path: Path) -> None:
     program = """
         _core.start(RECORD, 200, 1 << 24, flush_s=0.1)

@@ -392,6 +392,7 @@ def test_plain_python_sampler(tmp_path: Path) -> None:
 
 
 @pytest.mark.measured
+@pytest.mark.measured
 @pytest.mark.slow
 def test_interpreters_without_a_known_layout(tmp_path: Path) -> None:
     """Built as for an interpreter that nobody has seen yet: paths by the public interface, samples by plain Python."""

@@ -55,6 +55,7 @@ def test_where_python_makes_tasks_of_what_is_awaited_inside(monkeypatch: pytest.
     future.get_loop().close()
 
 
+@pytest.mark.measured
 def test_what_a_loop_waits_for_is_told_at_the_line_that_awaits(tmp_path: Path) -> None:
     """Also where other coroutines wake it, and through what gathers; not where the result was there before."""
     done = jobs.run([sys.executable, AWAITS], tmp_path)

@@ -14,10 +14,12 @@ from scalana.graphs.spans.operator_costs import flops_of
 from scalana.runtime.torch import native
 from scalana.runtime.torch.module_tree import Known
 from scalana.runtime.torch.operators import SWITCH, Operators
+from tests.needs import Later, torch_or_skip
 from tests.runtime import jobs
 from tests.tools import torch_kernels
 
-torch = pytest.importorskip("torch")
+torch_or_skip()
+torch = Later("torch")
 
 MOST_LIST = 8
 """Tensors of a list that are told one by one: ``most_list`` of torch_operators.cpp."""
@@ -252,7 +254,7 @@ def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: py
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.skipif("not torch.cuda.is_available()", reason="needs a GPU")
 def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, cache: Path) -> None:
     program = PROGRAM.replace("net = Net()", "net = Net().cuda()").replace("16)\nfor", "16, device='cuda')\nfor")
     recorded = jobs.python(program, tmp_path, extra={"SCALANA_CACHE": str(cache)})

@@ -55,6 +55,7 @@ def check(path: Path, cases: tuple[str, ...], findings: list[Finding]) -> None:
 CASES = ("pause", "clock", "gate", "partial", "lambda"), ("log", "dot", "kernel", "alone", "slower")
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("cases", CASES, ids=" ".join)
 def test_in_python(cases: tuple[str, ...], tmp_path: Path) -> None:
     torch_or_skip()
@@ -65,6 +66,7 @@ def test_in_python(cases: tuple[str, ...], tmp_path: Path) -> None:
     check(path, cases, scalana.analyze(run).findings)
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("optimised", ["-O1", "-O2"])
 def test_in_cpp(optimised: str, tmp_path: Path) -> None:
     mpi = one_mpi(tmp_path)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,17 @@ from scalana.errors import ClusterError
 from scalana.graphs.readers import blocks
 from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.run_folder import RunFolder
+from tests.needs import Later
 from tests.scalana.recorded import write_run
 from tests.tools.generate_run import write_run as write_model
 from tests.tools.job_model import Model
 
 pytestmark = pytest.mark.slow
 
-distributed = pytest.importorskip("distributed")
+if find_spec("distributed") is None:
+    pytest.skip("needs distributed", allow_module_level=True)
+
+distributed = Later("distributed")
 
 CHILD_OF = 3
 """The rank whose record is turned into a helper's, in :func:`folder`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 
 from scalana.graphs.structure.contraction import contract
 from scalana.graphs.structure.psg import PSG, Place, VertexKind, Visitor
 from scalana.runtime.operations import BY_NAME
+from tests.needs import Later
+
+nx = Later("networkx")
 
 ALLREDUCE = BY_NAME["allreduce"].code
 KINDS = {kind.value: kind for kind in VertexKind}

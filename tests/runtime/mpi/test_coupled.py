@@ -25,6 +25,7 @@ def python_of(mpi: Mpi) -> Path:
     return python
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(("slow", "rank"), [("python", 3), ("c", 1)])
 def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
     python, program = python_of(mpi), mpi.compile("coupled.c")
@@ -51,6 +52,7 @@ def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
         assert "step" in around.place.name
 
 
+@pytest.mark.measured
 def test_a_script_around_a_program_does_not_hide_it(mpi: Mpi) -> None:
     python, program = python_of(mpi), mpi.compile("coupled.c")
     code = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], close_fds=False).returncode)"
@@ -58,6 +60,7 @@ def test_a_script_around_a_program_does_not_hide_it(mpi: Mpi) -> None:
     assert (finding.file, finding.function, finding.ranks) == (str(SOURCE), "advance", [1])
 
 
+@pytest.mark.measured
 def test_work_in_a_library_is_named_where_python_calls_it(mpi: Mpi) -> None:
     """Paths of Python processes end in Python: of a library of the user's there are no frames."""
     python, library = python_of(mpi), mpi.compile("coupled.c", "-shared", "-fPIC", name="libwork.so")

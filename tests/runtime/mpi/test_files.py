@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import scalana
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.run_folder import RunFolder
@@ -15,6 +17,7 @@ from .test_native import calls_by_operation, lines_of, pytestmark
 __all__ = ["pytestmark"]
 
 
+@pytest.mark.measured
 def test_who_is_late_for_collective_input_and_output(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("files.c"), str(mpi.work / "data"))
     for record in RunFolder(folder).processes():

@@ -27,6 +27,7 @@ def test_no_system_call_is_interrupted(mpi: Mpi) -> None:
     assert RunFolder(mpi.work / "run").processes()[0].meta["sampler"] in ("timers", "kernel")
 
 
+@pytest.mark.measured
 def test_samples_by_signals(mpi: Mpi) -> None:
     folder = mpi.record(4, mpi.compile("slow_rank.c"), SCALANA_NATIVE_SAMPLES="signal")
     assert {record.meta["sampler"] for record in RunFolder(folder).processes()} == {"timers"}
@@ -35,6 +36,7 @@ def test_samples_by_signals(mpi: Mpi) -> None:
     assert finding.ranks == [2]
 
 
+@pytest.mark.measured
 def test_threads_of_openmp(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("threads.c", "-fopenmp"), OMP_WAIT_POLICY="passive")
     finding = scalana.analyze(folder).findings[0]
@@ -76,6 +78,7 @@ def test_a_rank_that_never_begins_mpi_is_told(mpi: Mpi) -> None:
     assert (finding.evidence["operation"], finding.evidence["waiting_ranks"]) == ("init", [0, 2])
 
 
+@pytest.mark.measured
 def test_debug_information_in_a_file_of_its_own(mpi: Mpi) -> None:
     program = mpi.compile("slow_rank.c")
     for words in (

@@ -64,6 +64,7 @@ def test_pickled_messages_meet(pickled: Path) -> None:
     assert not np.isin(instances.operation[~instances.complete], [BY_NAME["recv"].code]).any()
 
 
+@pytest.mark.measured
 def test_the_slow_function_on_its_rank(pickled: Path) -> None:
     finding = scalana.analyze(pickled).findings[0]
     assert Path(finding.file) == PROGRAM

@@ -55,6 +55,7 @@ def told_by_referee(mpi: Mpi, rank: int) -> dict[str, tuple[int, float]]:
     return {operation: told for operation, told in found.items() if told[0]}
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("program", ["every_kind.c", "slow_rank.c"])
 def test_calls_and_seconds_agree_with_an_independent_count(mpi: Mpi, program: str) -> None:
     built = mpi.compile(program, str(PROGRAMS / "referee.c"))
@@ -154,6 +155,7 @@ def lines_of(source: str, text: str) -> set[int]:
     return {number for number, line in enumerate(lines, 1) if text in line}
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fomit-frame-pointer"), ("-O2", "-fno-omit-frame-pointer")])
 def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     import scalana
@@ -165,6 +167,7 @@ def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     assert first.ranks == [2]
 
 
+@pytest.mark.measured
 def test_without_debug_information_the_slow_function_is_told(mpi: Mpi) -> None:
     report = scalana.analyze(mpi.record(4, mpi.compile("slow_rank.c", "-g0", "-fno-inline")))
     first = report.findings[0]
@@ -172,6 +175,7 @@ def test_without_debug_information_the_slow_function_is_told(mpi: Mpi) -> None:
     assert any("compile with -g" in warning for warning in report.warnings)
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("how", ["program", "library"])
 def test_a_program_that_calls_the_profiling_interface_itself(mpi: Mpi, how: str) -> None:
     names = [f"-D{name}=P{name}" for name in ("MPI_Init", "MPI_Sendrecv", "MPI_Allreduce", "MPI_Finalize")]

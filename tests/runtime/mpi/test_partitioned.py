@@ -21,6 +21,7 @@ ROUNDS = 6
 DOUBLE = 8
 
 
+@pytest.mark.measured
 def test_parts_are_one_message_whose_sender_is_waited_for(mpi: Mpi) -> None:
     words = [f"{mpi.folder}/mpicc", "-E", "-P", "-x", "c", "-"]
     header = subprocess.run(words, input="#include <mpi.h>\n", capture_output=True, text=True, check=True).stdout

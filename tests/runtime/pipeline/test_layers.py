@@ -1,0 +1,64 @@
+"""The backward of layers in a chain, by a clock that goes on with every reading: as if it were held up."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from scalana.runtime import session
+from scalana.runtime.pipeline.layers import Layers, layers_in
+from tests.needs import torch_or_skip
+
+
+class Core:
+    """What is asked of the core."""
+
+    span_types = ("module",)
+
+    def __init__(self) -> None:
+        self.clock = count(1)
+        self.written: list[tuple[str, str, int, int]] = []
+
+    def now(self) -> int:
+        return next(self.clock)
+
+    def intern(self, text: str) -> str:
+        return text
+
+    def span(self, _: int, __: int, name: str, began: int, ended: int, *more: Any) -> None:
+        self.written.append((name, more[-1][-1], began, ended))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["B", "I"])
+def test_the_gradient_between_two_layers_ends_one_and_begins_the_other(
+    whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_or_skip()
+    import torch
+
+    core = Core()
+    monkeypatch.setattr(session, "core", core)
+    stage = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(3)))
+    timed = Layers(layers_in([stage]))
+    received = torch.ones(1, 2, requires_grad=True) * 1.0
+    timed.begin("F", 0, 0)
+    loss = stage(received).square().sum()
+    timed.end()
+    timed.write()
+    kind = "B" if whole else "I"
+    core.written.clear()
+    timed.begin(kind, 0, 0)
+    begin = core.now()
+    if whole:
+        loss.backward()
+    else:
+        torch.autograd.grad(loss, received)
+    timed.end()
+    end = core.now()
+    timed.write()
+    timed.detach()
+    assert [row[:2] for row in core.written] == [("2", kind), ("1", kind), ("0", kind)]
+    (_, _, first, met), (_, _, second, left), (_, _, third, last) = core.written
+    assert begin < first < met == second < left == third < last < end
