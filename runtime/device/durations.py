@@ -52,7 +52,7 @@ class Durations:
         if begun < self._not_before_ns and not at_any_price:
             return {}
         keys = set(wanted)
-        found = {}
+        found: dict[Key, int] = {}
         for entry in pickle.loads(self._dump()).get("entries", ()):  # noqa: S301 -- torch made it, just now
             took_ms = entry.get("duration_ms")
             key = entry["process_group"][0], entry["collective_seq_id"]
