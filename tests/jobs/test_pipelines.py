@@ -97,7 +97,7 @@ def wrong(found: dict[str, Any], kind: str, ranks: list[int], share: tuple[str, 
     if first != [(kind, ranks)]:
         return [f"{first} for {kind} of {ranks}: {found['pipeline'][0]['shares']}"]
     root = causes[0]["root"]
-    if not root["file"].endswith(("pipeline_job.py", "emulated.py")) or root["line"] <= 0:
+    if not root["file"].endswith(("pipeline_job.py", "emulated.py", "emulation.py")) or root["line"] <= 0:
         told.append(f"named is {root}")
     if kind == "pipeline-imbalance":
         if (root["stage"], root["module"]) != (3, "layers.lm_head"):

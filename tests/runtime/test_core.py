@@ -490,6 +490,7 @@ def test_a_forked_child_is_off_until_it_starts(tmp_path: Path) -> None:
         assert child.threads[child.samples.thread[0]].is_main
 
 
+@pytest.mark.slow
 def test_many_forks_under_load_do_not_deadlock(tmp_path: Path) -> None:
     record = recorded(
         """

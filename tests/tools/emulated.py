@@ -1,10 +1,8 @@
 """Stages of pipelines that take the time they are told to, for jobs of any engine.
 
 Every layer sleeps for its forward, its input gradient and its weight gradient, which are branches of their own in the
-graph of autograd: a split of the backward calls them separately. Sleeping is by deadline: the first number of an
-activation or a gradient carries when it was made, by a clock on which nothing is late; an operation sleeps until the
-later of its own and its producer's time plus its cost. So that few cores are enough, and what is left of scheduling
-noise is not added up; only lateness above ``--slack-ms`` is kept.
+graph of autograd: a split of the backward calls them separately. Sleeping is by deadline, on the clock of
+:mod:`scalana.verify.jobs.emulation`; only lateness above ``--slack-ms`` is kept.
 """
 
 from __future__ import annotations
@@ -15,11 +13,14 @@ from typing import Any
 
 import torch
 
+from scalana.verify.jobs.emulation import GARBAGE_S, Clock, sleep_until
+
+__all__ = ["GARBAGE_S"]
+"""Handed on to jobs."""
+
 WIDTH = 8
 TIME, MICROBATCH, SENT = 0, 1, 2
 """Columns of an activation; when it was sent is by the wall clock, and used where messages are to take time."""
-GARBAGE_S = 60.0
-"""Times that far away come from tensors that hold anything (inference of shapes)."""
 
 
 def add_costs(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +60,12 @@ def of_link(latencies: list[tuple[float, ...]], source: int, target: int) -> flo
     return sum(link[-1] for link in latencies if len(link) == 1 or link[:2] == (source, target)) / 1000
 
 
-class Costs:
+class Costs(Clock):
     """Seconds that things take on this rank."""
 
     def __init__(self, options: argparse.Namespace, rank: int) -> None:
+        super().__init__(options.slack_ms / 1000)
         self.options, self.rank = options, rank
-        self.slack_s = options.slack_ms / 1000
-        self.logical_s = 0.0
 
     def factor(self, stage: int, microbatch: int) -> float:
         """What the cost of a stage at a microbatch is multiplied by."""
@@ -79,34 +79,15 @@ class Costs:
             factor *= times if rank == self.rank and microbatch % int(every) == 0 else 1.0
         return factor * options.lengths[microbatch % len(options.lengths)]
 
-    def spend(self, cost_s: float, made_s: float) -> float:
-        """Sleep for a cost, from the later of the rank's own logical time and ``made_s``; the logical end."""
-        self.logical_s = self.now_s(made_s) + cost_s
-        sleep_until(self.logical_s)
-        return self.logical_s
-
-    def now_s(self, made_s: float = 0.0) -> float:
-        """The rank's own logical time, or ``made_s`` if that is later; what it is too late for is lost."""
-        now = time.monotonic()
-        start = max(self.logical_s, made_s if abs(made_s - now) < GARBAGE_S else 0.0)
-        return now if now - start > self.slack_s else start
-
     def rest(self, cost_s: float) -> None:
         """Sleep for a cost that lateness takes nothing off."""
         time.sleep(cost_s)
-        self.logical_s = time.monotonic()
+        self.at_s = time.monotonic()
 
     def wait_until(self, moment_s: float) -> None:
         """Sleep until what was waited for is there."""
         sleep_until(moment_s)
-        self.logical_s = max(self.logical_s, moment_s)
-
-
-def sleep_until(moment_s: float) -> None:
-    """Sleep until a moment of the monotonic clock."""
-    left = moment_s - time.monotonic()
-    if left > 0:
-        time.sleep(left)
+        self.at_s = max(self.at_s, moment_s)
 
 
 class SleepX(torch.autograd.Function):

@@ -43,16 +43,25 @@ class Clock:
 
     def spend(self, cost_s: float, made_s: float) -> float:
         """Sleep for a cost, from the later of the rank's own time and ``made_s``; the end."""
+        self.at_s = self.now_s(made_s) + cost_s
+        sleep_until(self.at_s)
+        return self.at_s
+
+    def now_s(self, made_s: float = 0.0) -> float:
+        """The rank's own time, or ``made_s`` if that is later; lateness above the slack is kept, and counted."""
         now = time.monotonic()
         start = max(self.at_s, made_s if abs(made_s - now) < GARBAGE_S else 0.0)
-        if now - start > self.slack_s:
-            self.late += now - start < GARBAGE_S
-            start = now
-        self.at_s = start + cost_s
-        left = self.at_s - time.monotonic()
-        if left > 0:
-            time.sleep(left)
-        return self.at_s
+        if now - start <= self.slack_s:
+            return start
+        self.late += now - start < GARBAGE_S
+        return now
+
+
+def sleep_until(moment_s: float) -> None:
+    """Sleep until a moment of the monotonic clock."""
+    left_s = moment_s - time.monotonic()
+    if left_s > 0:
+        time.sleep(left_s)
 
 
 def made_s(tensor: torch.Tensor) -> float:
@@ -148,7 +157,7 @@ class Job:
         there_s = made_s(tensor) + latency_s
         now = time.monotonic()
         if abs(there_s - now) < GARBAGE_S:
-            time.sleep(max(there_s - now, 0.0))
+            sleep_until(there_s)
             tensor.detach()[..., TIME] = there_s
 
     def batches(self) -> torch.Tensor:

@@ -73,6 +73,7 @@ policies = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), policies, st.sampled_from([1.0, 1.2, 2.0, np.inf]))
 def test_any_policy_comes_to_an_end_within_memory(seed: int, policy: Policy, room: float) -> None:

@@ -34,6 +34,7 @@ def test_exact_measurements_give_the_exact_model(name, sizes):
     assert expected.low <= expected.seconds <= expected.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_noisy_measurements_predict_twice_the_largest_size(name):
     shape, _ = SHAPES[name]
@@ -111,6 +112,7 @@ def test_models_read_well():
     assert str(Model(4.0, 0.05, 1.0, divided=True)) == "4 / p + 0.05 * p"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [-1.0, -2 / 3, -0.5, 0.5, 1.0, 1.5])
 def test_rounding_does_not_change_what_is_true(exponent):
     fits = [fit(FIVE, scale * FIVE**exponent) for scale in np.linspace(0.1, 3.0, 40)]

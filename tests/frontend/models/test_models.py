@@ -35,6 +35,7 @@ def line_of(thing: object, text: str) -> int:
     return first + next(number for number, line in enumerate(lines) if text in line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "decoder", "resnet"])
 def test_flops_are_those_of_torch_and_every_operator_has_a_line_in_a_module(name: str) -> None:
     from torch.nn.attention import SDPBackend, sdpa_kernel
