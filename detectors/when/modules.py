@@ -171,12 +171,13 @@ def _places(calls: ModuleCalls, vertex: IntArray) -> list[list[IntArray]]:
 def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
     """Add to every finding the module in which its ranks take longer than the others, where its place is one that the
     module's calls lead to."""
+    stand_for = _stand_for(times.steps, _steps(ppg))
     for finding in findings:
         if finding.vertex < 0 or "module" in finding.where:
             continue
         near = _near(finding.vertex, ppg.psg)
         there = times.where(near)
-        steps = _steps(ppg) * len(there.steps) / len(times.steps)
+        steps = float(stand_for[np.isin(times.steps, there.steps)].sum())
         found = _module_of(finding, there, steps, ppg)
         if found is not None:
             _tell(finding, there, *found)
@@ -257,6 +258,12 @@ def _below(vertex: int, times: ModuleTimes, psg: PSG) -> set[Way]:
 def _steps(ppg: PPG) -> int:
     """How many steps the run made, as far as they were marked."""
     return int(ppg.spans.table.step.max(initial=0)) + 1
+
+
+def _stand_for(timed: IntArray, steps: int) -> FloatArray:
+    """For how many of all steps each of those stands that were timed: for those that are nearest to it ``[timed]``."""
+    edges = np.concatenate(([0.0], (timed[1:] + timed[:-1]) / 2, [float(steps)]))
+    return np.asarray(np.diff(edges))
 
 
 def _expected_s(finding: Finding) -> float:
