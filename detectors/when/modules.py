@@ -30,6 +30,25 @@ Way = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class TimedCalls:
+    """The calls of modules that count; columns are ``[calls]``."""
+
+    module: IntArray
+    direction: IntArray
+    rank: IntArray
+    step: IntArray
+    elements: IntArray
+    """Of the first argument, -1 where that is no tensor."""
+    vertex: IntArray
+    seconds: FloatArray
+    """Without waiting for other ranks."""
+
+    def of(self, kept: BoolArray) -> TimedCalls:
+        """Some of them."""
+        return TimedCalls(*(getattr(self, name)[kept] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleTimes:
     """What modules took on the steps in which all ranks timed theirs; seconds are those of a step.
 
@@ -47,6 +66,19 @@ class ModuleTimes:
     """Numbers of the steps."""
     places: list[list[IntArray]]
     """Vertices that are calls of each module, by direction ``[modules][directions]``."""
+    timed: TimedCalls
+    """What all of this is made of."""
+
+    def where(self, vertices: IntArray) -> ModuleTimes:
+        """The same of the steps alone in which modules are called at some vertices; all, where they are in none.
+
+        A program may train several models of one class, one after the other.
+        """
+        steps = np.unique(self.timed.step[np.isin(self.timed.vertex, vertices)])
+        if len(steps) in (0, len(self.steps)):
+            return self
+        part = self.timed.of(np.isin(self.timed.step, steps))
+        return _times_of(part, self.modules, self.seconds.shape[2], self.places)
 
     def of_ranks(self) -> BoolArray:
         """Whether modules were timed on a rank ``[ranks]``."""
@@ -70,19 +102,27 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
     if (chosen & (calls.step >= first)).any():
         chosen &= calls.step >= first
     rows = np.flatnonzero(chosen)
-    module, rank = calls.module[chosen], calls.rank[chosen]
-    steps = np.unique(calls.step[chosen])
-    sums, times = summed_calls(calls, rows, lasted_s(calls, rows, spans, waiting_in(timeline, waits)), timeline.ranks)
-    absent = ~np.isin(np.arange(timeline.ranks), rank)
+    vertex = module_vertices(calls, spans, ppg.psg, ppg.models.forwards)
+    timed = TimedCalls(
+        *(column[rows] for column in (calls.module, calls.direction, calls.rank, calls.step, calls.elements, vertex)),
+        seconds=lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
+    )
+    return _times_of(timed, calls.modules, timeline.ranks, _places(calls, vertex))
+
+
+def _times_of(timed: TimedCalls, modules: list[Module], ranks: int, places: list[list[IntArray]]) -> ModuleTimes:
+    steps = np.unique(timed.step)
+    sums, times = summed_calls((timed.module, timed.direction, timed.rank), timed.seconds, len(modules), ranks)
+    absent = ~np.isin(np.arange(ranks), timed.rank)
     for table in (sums, times):
         table /= len(steps)
         table[:, :, absent] = np.nan
-    known = calls.elements[chosen] >= 0
-    elements, sized = np.zeros((2, len(calls.modules), timeline.ranks))
-    np.add.at(elements, (module[known], rank[known]), calls.elements[chosen][known].astype(np.float64))
-    np.add.at(sized, (module[known], rank[known]), 1.0)
+    known = timed.elements >= 0
+    elements, sized = np.zeros((2, len(modules), ranks))
+    np.add.at(elements, (timed.module[known], timed.rank[known]), timed.elements[known].astype(np.float64))
+    np.add.at(sized, (timed.module[known], timed.rank[known]), 1.0)
     elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
-    return ModuleTimes(calls.modules, sums, times, elements, steps, _places(calls, ppg))
+    return ModuleTimes(modules, sums, times, elements, steps, places, timed)
 
 
 def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
@@ -102,10 +142,11 @@ def lasted_s(calls: ModuleCalls, rows: IntArray, spans: Spans, waiting: Periods)
     return np.asarray(end - start - waiting.inside_s(calls.rank[rows], start, end))
 
 
-def summed_calls(calls: ModuleCalls, rows: IntArray, seconds: FloatArray, ranks: int) -> tuple[FloatArray, FloatArray]:
-    """Seconds of some calls, and how many there are ``[modules, directions, ranks]``."""
-    place = calls.module[rows], calls.direction[rows], calls.rank[rows]
-    sums, times = np.zeros((2, len(calls.modules), len(DIRECTIONS), ranks))
+def summed_calls(
+    place: tuple[IntArray, IntArray, IntArray], seconds: FloatArray, modules: int, ranks: int
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of calls, and how many there are ``[modules, directions, ranks]``; ``place`` is these three of each."""
+    sums, times = np.zeros((2, modules, len(DIRECTIONS), ranks))
     np.add.at(sums, place, seconds)
     np.add.at(times, place, 1.0)
     return sums, times
@@ -119,8 +160,7 @@ def waiting_in(timeline: Timeline, waits: WaitStates) -> Periods:
     return Periods.joined(rank, enter, enter + waits.wait_s[rows], timeline.ranks)
 
 
-def _places(calls: ModuleCalls, ppg: PPG) -> list[list[IntArray]]:
-    vertex = module_vertices(calls, ppg.spans, ppg.psg, ppg.models.forwards)
+def _places(calls: ModuleCalls, vertex: IntArray) -> list[list[IntArray]]:
     keys = np.unique(np.stack([calls.module, calls.direction, vertex], axis=1), axis=0)
     found = [[np.zeros(0, np.int64) for _ in DIRECTIONS] for _ in calls.modules]
     for module, direction in np.unique(keys[:, :2], axis=0).tolist():
@@ -131,21 +171,32 @@ def _places(calls: ModuleCalls, ppg: PPG) -> list[list[IntArray]]:
 def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
     """Add to every finding the module in which its ranks take longer than the others, where its place is one that the
     module's calls lead to."""
+    stand_for = _stand_for(times.steps, _steps(ppg))
     for finding in findings:
         if finding.vertex < 0 or "module" in finding.where:
             continue
-        found = _module_of(finding, times, ppg)
+        near = _near(finding.vertex, ppg.psg)
+        there = times.where(near)
+        steps = float(stand_for[np.isin(times.steps, there.steps)].sum())
+        found = _module_of(finding, there, steps, ppg)
         if found is not None:
-            _tell(finding, times, *found)
+            _tell(finding, there, *found)
 
 
-def _module_of(finding: Finding, times: ModuleTimes, ppg: PPG) -> Way | None:
-    """The innermost module that holds most of what the finding's ranks take longer, and in which direction."""
+def _near(vertex: int, psg: PSG) -> IntArray:
+    """A vertex, those around it and those below."""
+    around = [one.index for one in psg.ancestors(vertex)]
+    return np.array([*around, *(one.index for one in psg.walk(vertex))], np.int64)
+
+
+def _module_of(finding: Finding, times: ModuleTimes, steps: float, ppg: PPG) -> Way | None:
+    """The innermost module that holds most of what the finding's ranks take longer, and in which direction, in the
+    steps of ``times``, which stand for so many ``steps`` of the run."""
     here, others = _sides(finding, times)
     if not here.any() or not others.any():
         return None
     excess = times.seconds[:, :, here].mean(axis=2) - np.median(times.seconds[:, :, others], axis=2)
-    expected, run = _expected_s(finding), excess * _steps(ppg)
+    expected, run = _expected_s(finding), excess * steps
     around = _around(finding.vertex, times, ppg)
     inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= EXPLAINS[1] * expected}
     roots = [way for way in inside if (times.modules[way[0]].parent, way[1]) not in inside]
@@ -207,6 +258,12 @@ def _below(vertex: int, times: ModuleTimes, psg: PSG) -> set[Way]:
 def _steps(ppg: PPG) -> int:
     """How many steps the run made, as far as they were marked."""
     return int(ppg.spans.table.step.max(initial=0)) + 1
+
+
+def _stand_for(timed: IntArray, steps: int) -> FloatArray:
+    """For how many of all steps each of those stands that were timed: for those that are nearest to it ``[timed]``."""
+    edges = np.concatenate(([0.0], (timed[1:] + timed[:-1]) / 2, [float(steps)]))
+    return np.asarray(np.diff(edges))
 
 
 def _expected_s(finding: Finding) -> float:

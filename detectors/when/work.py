@@ -167,7 +167,8 @@ def _seconds(calls: ModuleCalls, rows: IntArray, seconds: FloatArray, ppg: PPG) 
     """Seconds of some calls, ``[rows]``, as ``[modules, ways, ranks]``; what is computed again within the backward of
     the same module counts once."""
     spans, ranks = ppg.spans, ppg.timeline.ranks
-    sums, times = summed_calls(calls, rows, seconds, ranks)
+    place = calls.module[rows], calls.direction[rows], calls.rank[rows]
+    sums, times = summed_calls(place, seconds, len(calls.modules), ranks)
     result = sums[:, : len(WAYS)].copy()
     for module in np.flatnonzero(times[:, _RECOMPUTE].any(axis=1)).tolist():
         own = np.flatnonzero(calls.module[rows] == module)

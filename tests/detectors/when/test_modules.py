@@ -157,3 +157,31 @@ def test_dear_steps_are_chosen_less_often_and_are_part_of_the_others_choice() ->
     usual, fewer = ({number for number in range(10_000) if number in choice} for choice in (cheap, dear))
     assert fewer < usual and len(usual) == pytest.approx(10_000 / 16, rel=0.1)
     assert len(fewer) == pytest.approx(10_000 / 64, rel=0.2)
+
+
+def test_models_of_one_class_that_come_one_after_the_other_are_told_apart(tmp_path: Path) -> None:
+    ranks = make_ranks(tmp_path, 2)
+    for number in range(6 * STEPS):
+        late, line = (0, 42) if number < 3 * STEPS else (1, 52)
+        path = [(FILE, "<module>", line), BACKWARD[1]]
+        for rank in ranks:
+            begin = rank.now
+            rank.work(NET, 10)
+            if is_chosen(number):
+                span(rank, "", "Net", NET, begin, number)
+            begin = rank.now
+            for layer in (1, 0):
+                inside = rank.now
+                rank.work(path, 60 if rank.rank and layer == late else 20)
+                if is_chosen(number):
+                    span(rank, f"layers.{layer}", "Layer", path, inside, number, direction="backward")
+            if is_chosen(number):
+                span(rank, "", "Net", path, begin, number, direction="backward")
+        until = max(rank.now for rank in ranks) + 1
+        for rank in ranks:
+            rank.call("allreduce", until, where="sum", seq=number + 1)
+    for rank in ranks:
+        rank.end()
+    found = {finding.line: finding.where for finding in analyze(build(tmp_path, command=["train"])).findings}
+    for line, late in ((42, 0), (52, 1)):
+        assert found[line] == {"module": f"layers.{late}", "module_class": "Layer", "direction": "backward"}
