@@ -33,6 +33,7 @@ class ReportCommand:
 examples:
   scalana report scalana-20250131-142233
   scalana report --format json -o report.json scalana-20250131-142233
+  scalana report --format html -o report.html scalana-20250131-142233
   scalana report --launch 2 scalana-20250131-142233
   scalana report --steps 20:29 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
@@ -42,7 +43,7 @@ examples:
         """Declare the arguments."""
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
         parser.add_argument(
-            "--format", choices=("text", "json", "sarif"), default="text", help="of the report (default: text)"
+            "--format", choices=("text", "json", "html", "sarif"), default="text", help="of the report (default: text)"
         )
         parser.add_argument(
             "--launch",
@@ -79,6 +80,8 @@ examples:
                 drawing = report.to_timeline() if args.timeline else None
                 if args.format == "json":
                     text = report.to_json()
+                elif args.format == "html":
+                    text = report.to_html()
                 elif args.format == "sarif":
                     text = report.to_sarif()
                 elif args.output:

@@ -56,7 +56,7 @@ def shown_time(analysis: Analysis) -> TimeSplit:
 
 
 def nothing(analysis: Analysis, table: bool) -> tuple[str, str]:
-    """No finding is a result too: say so, and why; "" and "" where no time was recorded. ``table``: places are listed."""
+    """That there is no finding, and why; "" and "" where no time was recorded. ``table``: places are listed."""
     time = shown_time(analysis)
     if time.total_s <= 0:
         return "", ""
