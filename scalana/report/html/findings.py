@@ -21,18 +21,22 @@ _OPEN = 3
 
 
 def verdict(finding: Finding, run: RunInfo) -> Markup:
-    """The most expensive cause: which line, on which rank, how much, and what comes back."""
-    said = finding_text.sentences(finding, run)
+    """The most expensive cause: which line, on which rank, how much, and what comes back; then what it rests on."""
+    said, *more = finding_text.sentences(finding, run)
     return element(
         "div",
         element("div", f"Root cause · {run.names.many(finding.ranks, run.ranks)}", class_="kicker"),
-        element("div", _place(finding, run), class_="place"),
-        element("p", said[0], class_="claim"),
+        element("h2", _place(finding, run), class_="place"),
+        element("p", said, class_="claim"),
         _figures(finding, run),
         _source(finding, run),
         _advice(finding),
+        _chain(finding, run),
+        *(element("p", sentence) for sentence in more),
+        _inside(finding, run),
+        _evidence(finding, run),
         class_="verdict",
-        id="verdict",
+        id="finding-1",
     )
 
 
@@ -43,13 +47,13 @@ def quiet(first: str, text: str) -> Markup:
         element("div", "No finding", class_="kicker"),
         element("p", element("b", first), text, class_="claim"),
         class_="verdict good",
-        id="verdict",
+        id="no-finding",
     )
 
 
-def cards(findings: list[Finding], run: RunInfo) -> Markup:
-    """All findings, the most expensive first."""
-    return lines(*(card(number, finding, run) for number, finding in enumerate(findings, 1)))
+def others(findings: list[Finding], run: RunInfo) -> Markup:
+    """All findings but the first, the most expensive first."""
+    return lines(*(card(number, finding, run) for number, finding in enumerate(findings[1:], 2)))
 
 
 def card(number: int, finding: Finding, run: RunInfo) -> Markup:
@@ -66,9 +70,9 @@ def card(number: int, finding: Finding, run: RunInfo) -> Markup:
         ),
         *(element("p", sentence) for sentence in said),
         _source(finding, run),
-        _inside(finding, run),
-        _chain(finding, run),
         _advice(finding),
+        _chain(finding, run),
+        _inside(finding, run),
         _evidence(finding, run),
         class_="finding",
         id=f"finding-{number}",
@@ -140,7 +144,7 @@ def _chain(finding: Finding, run: RunInfo) -> Markup | None:
         if last and len(shown) < len(hops):
             more = f"{len(hops) - len(shown)} more hops"
             items.append(element("li", element("div", more, class_="hop soft")))
-        amount = f" {names.seconds(hop.wait_s)}" if hop.wait_s > 0 else ""
+        amount = f": {names.seconds(hop.wait_s)}" if hop.wait_s > 0 else ""
         box = element(
             "div",
             element("b", f"{hop.who} {hop.what}{amount}"),

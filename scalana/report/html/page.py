@@ -33,10 +33,10 @@ def render(analysis: Analysis) -> str:
     body = lines(
         _warnings(warnings(analysis)),
         first,
+        element("h2", "Other root causes", id="findings") if len(faults) > 1 else None,
+        findings.others(faults, run),
         _section("Where the time of the ranks goes", "time", _time(analysis), ranks.section(analysis)),
         _section("Steps", "steps", stepping.section(analysis)),
-        element("h2", "Root causes", id="findings") if faults else None,
-        findings.cards(faults, run) if faults else None,
         *(accounts.section_of(one.name, analysis) for one in sections.SECTIONS if one.name in analysis.sections),
         _section("Regions", "regions", tables.named_regions(analysis)),
         _section("Modules", "modules", tables.of_modules(analysis)),
