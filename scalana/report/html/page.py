@@ -31,8 +31,8 @@ def render(analysis: Analysis) -> str:
         nothing = overview.nothing(analysis, places is not None)
         first = findings.quiet(*nothing) if nothing[1] else None
     body = lines(
-        _warnings(warnings(analysis)),
         first,
+        _warnings(warnings(analysis)),
         element("h2", "Other root causes", id="findings") if len(faults) > 1 else None,
         findings.others(faults, run),
         _section("Where the time of the ranks goes", "time", _time(analysis), ranks.section(analysis)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from scalana.detectors.delays.time_split import split_by_rank
 from scalana.report import names
 from scalana.report.html.bars import PALETTE, Part, bar
@@ -13,6 +15,7 @@ from scalana.report.overview import PARTS
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
+    from scalana.graphs.arrays.types import FloatArray
 
 MOST_ROWS = 48
 """Ranks that are shown one by one; of more, neighbours are put together."""
@@ -30,7 +33,10 @@ def section(analysis: Analysis) -> Markup | None:
     run = analysis.ppg.run
     if run.ranks < 2 or not len(analysis.ppg.timeline.locations):
         return None
-    split = split_by_rank(analysis.ppg.timeline, analysis.waits, run.ranks, run.seconds)
+    split = _in_steps(analysis)
+    of = "Seconds in the steps" if split is not None else "Seconds of the whole run"
+    if split is None:
+        split = split_by_rank(analysis.ppg.timeline, analysis.waits, run.ranks, run.seconds)
     guilty = [rank for finding in analysis.findings for rank in sorted(finding.ranks)]
     late, rows = set(guilty), []
     whole = float(split.sum(axis=0).max())
@@ -39,15 +45,33 @@ def section(analysis: Analysis) -> Markup | None:
         label = run.names.one(ranks[0]) if len(ranks) == 1 else run.names.many(ranks)
         mean = split[:, ranks].mean(axis=1).tolist()
         marked = not late.isdisjoint(ranks) and len(ranks) == 1
-        rows += [
-            element("span", f"{'▸ ' if marked else ''}{label}", class_="late" if marked else None),
+        row = (
+            element("span", f"{'▸ ' if marked else ''}{label}", class_="who late" if marked else "who"),
             bar(parts_of(mean), whole, label),
             element("span", f"waiting {names.seconds(mean[2])}", class_="num"),
-        ]
-    text = "Seconds of the whole run, by what the main thread of a rank did. ▸ marks ranks that a finding names."
+        )
+        rows.append(element("div", *row, class_="rank"))
+    text = f"{of}, by what the main thread of a rank did."
+    if late:
+        text += " ▸ marks ranks that a finding names."
     if len(bins) < run.ranks:
         text += f" Of {run.ranks} ranks, neighbours are put together (their mean); the ranks of findings are apart."
     return lines(element("p", text, class_="soft"), element("div", lines(*rows), class_="ranks"))
+
+
+def _in_steps(analysis: Analysis) -> FloatArray | None:
+    """The same of the steady state alone; None without one, and where other threads than the main ones communicate,
+    as only the sum over threads is known then."""
+    steady, metrics = analysis.steady, analysis.ppg.metrics
+    if steady is None or not analysis.ppg.timeline.locations.is_main.all():
+        return None
+    time, stall, core, comm, wait = (
+        np.maximum((metrics[name] - steady.outside[name]).sum(axis=0), 0.0)
+        for name in ("time_s", "stall_s", "core_wait_s", "comm_s", "wait_s")
+    )
+    wait = np.minimum(wait, comm)
+    work = np.maximum(time - comm - stall - core, 0.0)
+    return np.stack((work, stall + core, wait, comm - wait, np.zeros_like(time)))
 
 
 def binned(ranks: int, apart: Collection[int]) -> list[list[int]]:

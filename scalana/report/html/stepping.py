@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.report import names, steps
-from scalana.report.html.markup import Markup, element, join, lines
+from scalana.report.html.markup import Markup, element, lines
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -29,6 +29,7 @@ def section(analysis: Analysis) -> Markup | None:
     slow = {step.number for step in analysis.slow_steps}
     size = -(-len(known) // MOST_COLUMNS)
     columns, most = [], float(known.max())
+    starts = bool((known[: found.warm_up] > 0).any())
     width = (_WIDTH - _LEFT) / -(-len(known) // size)
     for column, begin in enumerate(range(0, len(known), size)):
         rows = range(begin, min(begin + size, len(known)))
@@ -55,13 +56,14 @@ def section(analysis: Analysis) -> Markup | None:
         role="img",
         aria_label=f"length of every step: {said}",
     )
-    keys = "▼ slow; gray: start-up" if slow else "gray: start-up" if found.warm_up else ""
-    more = f" A column is {size} steps, as high as the longest of them." if size > 1 else ""
+    keys = [*(["▼ slow"] if slow else []), *(["gray: start-up"] if starts else [])]
+    if size > 1:
+        keys.append(f"a column is {size} steps, as high as the longest of them")
     return lines(
         element("p", said),
         element("p", steps.slow_in_words(analysis)) if slow else None,
         element("div", picture, class_="columns"),
-        element("p", join(keys, more), class_="soft") if keys or more else None,
+        element("p", " · ".join(keys), class_="soft") if keys else None,
     )
 
 

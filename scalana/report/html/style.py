@@ -71,6 +71,7 @@ overflow-wrap:anywhere}
 .pink{background:repeating-linear-gradient(-45deg,var(--pink) 0 6px,#b14d82 6px 9px)}
 .olive{background:repeating-linear-gradient(0deg,var(--olive) 0 3px,#707d2c 3px 5px)}
 .ranks{display:grid;grid-template-columns:max-content 1fr max-content;gap:4px 12px;align-items:center;margin-top:12px}
+.ranks .rank{display:contents}
 .ranks .bar{height:16px}
 .ranks .late{font-weight:700;color:var(--accent)}
 .ranks .num{font-variant-numeric:tabular-nums;text-align:right;color:var(--soft);font-size:13px}
@@ -80,10 +81,11 @@ th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--line);font
 white-space:nowrap}
 th{color:var(--soft);font-weight:600}
 .text{text-align:left}
-td.text{white-space:normal;overflow-wrap:anywhere;min-width:180px}
+td.text{white-space:normal}td code{white-space:nowrap}
 .picture{overflow-x:auto;margin-top:12px}
 .picture svg{min-width:720px;width:100%;height:auto;border-radius:8px}
-.columns svg{width:100%;height:auto;min-width:0;filter:none}
+.columns{overflow-x:auto}
+.columns svg{width:100%;height:auto;min-width:620px}
 .columns .step{fill:var(--blue)}.columns .first{fill:var(--gray)}.columns .slow{fill:var(--red)}
 .columns text{fill:var(--soft);font-size:11px}.columns line{stroke:var(--line)}
 pre.plain{overflow-x:auto;background:var(--code);border:1px solid var(--line);border-radius:8px;padding:10px 14px;
@@ -94,8 +96,8 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:560px){main,header.top,footer{padding-left:10px;padding-right:10px}
 section,details.finding,.verdict{padding:14px 12px}.verdict .place{font-size:19px}.figures{gap:10px 24px}
 .chain{display:block}.chain li{display:block}.chain li+li::before{content:"\\2193";display:block;padding:0 0 0 14px}
-.ranks{grid-template-columns:1fr max-content;gap:2px 10px}.ranks .bar{grid-column:1/3;margin-bottom:5px}
-.ranks>.bar{order:0}dl{grid-template-columns:1fr}dt{margin-top:6px}}
+.ranks{display:block}.ranks .rank{display:grid;grid-template-columns:1fr max-content;margin-bottom:7px}
+.ranks .bar{grid-row:2;grid-column:1/3}dl{grid-template-columns:1fr}dt{margin-top:6px}}
 @media print{body{background:#fff;font-size:11pt}section,details.finding,.verdict{break-inside:avoid;margin:8px 0}
 .part,.key,.source .here{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
