@@ -87,6 +87,12 @@ class Report:
 
         return sarif.render(self.analysis)
 
+    def to_html(self) -> str:
+        """The report as one page of HTML that needs no script and no network."""
+        from scalana.report.html import page
+
+        return page.render(self.analysis)
+
     def to_timeline(self) -> str | None:
         """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
         from scalana.report.pipeline_timeline import timeline

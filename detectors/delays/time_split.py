@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
@@ -39,3 +40,24 @@ def split_time(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float
         transfer_s=inside - wait,
         other_s=ranks * seconds - outside - inside,
     )
+
+
+def split_by_rank(timeline: Timeline, waits: WaitStates, ranks: int, seconds: float) -> FloatArray:
+    """The same of every rank, in the order of the fields of :class:`TimeSplit` ``[5, ranks]``."""
+    calls, own, locations = timeline.calls, timeline.own, timeline.locations
+    weight = locations.is_main.astype(np.float64)
+
+    def of_rank(location: IntArray, amount: FloatArray) -> FloatArray:
+        of_location = np.bincount(location, amount, len(locations)) * weight
+        return np.bincount(locations.rank, of_location, ranks)
+
+    burst_location = burst_locations(timeline)
+    of_work = burst_location[own.burst]
+    work = of_rank(of_work, np.minimum(own.cpu_s, own.seconds))
+    out = of_rank(of_work, own.seconds)
+    wait = of_rank(calls.location, waits.all_s(timeline))
+    inside = of_rank(calls.location, calls.exit_s - calls.enter_s)
+    if timeline.unwritten is not None:
+        inside += of_rank(burst_location, timeline.unwritten.burst_s)
+        wait = np.minimum(wait, inside)  # it is estimated
+    return np.stack((work, out - work, wait, inside - wait, seconds - out - inside))

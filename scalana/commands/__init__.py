@@ -38,6 +38,7 @@ COMMANDS = {
     "psg": "PsgCommand",
     "calibrate": "CalibrateCommand",
     "import": "ImportCommand",
+    "export": "ExportCommand",
     "rl": "RlCommand",
     "pipeline": "PipelineCommand",
 }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from scalana import console
+from scalana.commands.analysing import told
 from scalana.commands.compare import add_scheduler
-from scalana.errors import ClusterError, CommandError, RunDataError
+from scalana.errors import CommandError
 
 
 def step_range(text: str) -> tuple[int, int]:
@@ -33,6 +33,7 @@ class ReportCommand:
 examples:
   scalana report scalana-20250131-142233
   scalana report --format json -o report.json scalana-20250131-142233
+  scalana report --format html -o report.html scalana-20250131-142233
   scalana report --launch 2 scalana-20250131-142233
   scalana report --steps 20:29 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
@@ -42,7 +43,7 @@ examples:
         """Declare the arguments."""
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
         parser.add_argument(
-            "--format", choices=("text", "json", "sarif"), default="text", help="of the report (default: text)"
+            "--format", choices=("text", "json", "html", "sarif"), default="text", help="of the report (default: text)"
         )
         parser.add_argument(
             "--launch",
@@ -67,30 +68,25 @@ examples:
         from scalana.progress import Progress
 
         memory.keep_freed()
-        try:
-            with Progress(sys.stderr) as progress:
-                report = api.analyze(
-                    args.folder,
-                    launch=args.launch,
-                    steps=args.steps if args.step is None else (args.step, args.step),
-                    scheduler=args.scheduler,
-                    progress=progress,
-                )
-                drawing = report.to_timeline() if args.timeline else None
-                if args.format == "json":
-                    text = report.to_json()
-                elif args.format == "sarif":
-                    text = report.to_sarif()
-                elif args.output:
-                    text = report.to_text()
-                else:
-                    text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
-        except (RunDataError, ClusterError) as error:
-            raise CommandError(str(error)) from error
-        except Exception as error:
-            if os.environ.get("SCALANA_DEBUG"):
-                raise
-            raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
+        with told(args.folder), Progress(sys.stderr) as progress:
+            report = api.analyze(
+                args.folder,
+                launch=args.launch,
+                steps=args.steps if args.step is None else (args.step, args.step),
+                scheduler=args.scheduler,
+                progress=progress,
+            )
+            drawing = report.to_timeline() if args.timeline else None
+            if args.format == "json":
+                text = report.to_json()
+            elif args.format == "html":
+                text = report.to_html()
+            elif args.format == "sarif":
+                text = report.to_sarif()
+            elif args.output:
+                text = report.to_text()
+            else:
+                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
         if args.timeline:
             if drawing is None:
                 raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline of its steps")

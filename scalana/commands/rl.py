@@ -8,7 +8,8 @@ import os
 import sys
 
 from scalana import console
-from scalana.errors import CommandError, RunDataError
+from scalana.commands.analysing import told
+from scalana.errors import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,14 +47,8 @@ examples:
         from scalana.detectors.rl.detector import SECTION
         from scalana.report import rl, rl_svg
 
-        try:
+        with told(args.folder):
             analysis = api.analyze(args.folder).analysis
-        except RunDataError as error:
-            raise CommandError(str(error)) from error
-        except Exception as error:
-            if os.environ.get("SCALANA_DEBUG"):
-                raise
-            raise CommandError(f"could not analyse {args.folder}: {str(error) or type(error).__name__}") from error
         account = analysis.sections.get(SECTION)
         if not isinstance(account, RLAccount):
             raise CommandError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
@@ -32,7 +33,14 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
     """The lines of one finding."""
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
     lines = [headline(number, finding, right, run.cwd, width, paint)]
-    for sentence in (
+    for sentence in sentences(finding, run):
+        lines += wrap(sentence, width, "  ")
+    return [*lines, *context(finding, run, width, paint)]
+
+
+def sentences(finding: Finding, run: RunInfo) -> list[str]:
+    """What is said of a finding, a sentence or a few in each: the claim first."""
+    said = (
         claim(finding, run.ranks, run.names),
         modules.inside(finding),
         roofline.compared(finding),
@@ -43,9 +51,8 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
         slowed(finding, run),
         behind(finding, run),
         beside(finding),
-    ):
-        lines += wrap(sentence, width, "  ")
-    return [*lines, *context(finding, run, width, paint)]
+    )
+    return [sentence for sentence in said if sentence]
 
 
 def headline(number: int, finding: Finding, right: str, cwd: str, width: int, paint: Paint) -> str:
@@ -71,7 +78,7 @@ def context(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
             *_leaf(finding, run.cwd, width, paint),
             *_library(finding, run.cwd, width, paint),
         ],
-        _callers(finding.evidence.get("callers"), run.cwd, width, paint),
+        _callers(finding, run.cwd, width, paint),
         _path(finding, run, width, paint),
         _advice(finding.advice, width, paint),
     ):
@@ -167,66 +174,107 @@ def _source(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[st
             lines.append("    " + paint("▸", "bold", "red") + paint(f" {row.number:>{digits}} │ {text}", "bold"))
         else:
             lines.append(paint(f"      {row.number:>{digits}} │ {text}", "dim"))
-    if lines and run.start_unix_s is not None and changed_since(finding.file, run.start_unix_s + run.seconds):
+    if lines and source_changed(finding, run):
         lines.append(paint("      (the file has changed since the run)", "yellow"))
     return lines
 
 
+def source_changed(finding: Finding, run: RunInfo) -> bool:
+    """Whether the lines of a finding may not be those that ran."""
+    return run.start_unix_s is not None and changed_since(finding.file, run.start_unix_s + run.seconds)
+
+
 def _leaf(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
+    label, text = "  inside it    ", leaf(finding, cwd)
+    return [paint(label, "dim") + clip(text, width - len(label))] if text else []
+
+
+def leaf(finding: Finding, cwd: str) -> str:
     """The function below the place in which the time is spent, if most of it is in one."""
-    leaf = finding.evidence.get("leaf")
-    if not isinstance(leaf, Mapping):
-        return []
-    label = "  inside it    "
-    line, function = int(leaf["line"]), str(leaf["function"])
-    where = f"line {line}" if leaf["file"] == finding.file else names.place(names.near(str(leaf["file"]), cwd), line)
-    calls = f", which {int(leaf['calls'])} lines call" if int(leaf["calls"]) > 1 else ""
-    return [paint(label, "dim") + clip(f"in {function}, {where}{calls}", width - len(label))]
+    found = finding.evidence.get("leaf")
+    if not isinstance(found, Mapping):
+        return ""
+    line, function = int(found["line"]), str(found["function"])
+    where = f"line {line}" if found["file"] == finding.file else names.place(names.near(str(found["file"]), cwd), line)
+    calls = f", which {int(found['calls'])} lines call" if int(found["calls"]) > 1 else ""
+    return f"in {function}, {where}{calls}"
 
 
 def _library(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
-    """Where it happens inside the call of a library's that the place is."""
-    inside = finding.evidence.get("library")
-    if not isinstance(inside, Mapping):
+    where, tail = library(finding, cwd)
+    if not where:
         return []
     label = "  inside it    "
-    tail = f" {inside['function']}" + (f" calls {inside['calls']}" if inside["calls"] else "")
-    room = max(width - len(label) - len(tail), 30)
-    where = clip_left(names.place(names.near(str(inside["file"]), cwd), int(inside["line"])), room)
+    where = clip_left(where, max(width - len(label) - len(tail), 30))
     return [paint(label, "dim") + paint(where, "cyan") + clip(tail, max(0, width - len(label) - len(where)))]
 
 
-def _callers(callers: object, cwd: str, width: int, paint: Paint) -> list[str]:
-    """The call sites that lead to the place, innermost first."""
-    if not isinstance(callers, (list, tuple)):
-        return []
-    callers = [str(caller) for caller in callers]
-    callers = [caller for caller in callers if not caller.endswith(" <module>")] or callers  # main() says nothing
-    lines = []
-    for depth, caller in enumerate(callers[:_MOST_CALLERS]):
+def library(finding: Finding, cwd: str) -> tuple[str, str]:
+    """Where it happens inside the call of a library's that the place is, and in which function; "" if it is none."""
+    inside = finding.evidence.get("library")
+    if not isinstance(inside, Mapping):
+        return "", ""
+    tail = f" {inside['function']}" + (f" calls {inside['calls']}" if inside["calls"] else "")
+    return names.place(names.near(str(inside["file"]), cwd), int(inside["line"])), tail
+
+
+def _callers(finding: Finding, cwd: str, width: int, paint: Paint) -> list[str]:
+    found, lines = callers(finding, cwd), []
+    for depth, caller in enumerate(found[:_MOST_CALLERS]):
         label = "  called from  " if depth == 0 else "               " + "  " * (depth - 1) + "└ "
-        lines.append(paint(label, "dim") + clip_left(names.near(caller, cwd), width - len(label)))
-    if len(callers) > _MOST_CALLERS:
-        lines.append(paint(f"               and {len(callers) - _MOST_CALLERS} more above", "dim"))
+        lines.append(paint(label, "dim") + clip_left(caller, width - len(label)))
+    if len(found) > _MOST_CALLERS:
+        lines.append(paint(f"               and {len(found) - _MOST_CALLERS} more above", "dim"))
     return lines
+
+
+def callers(finding: Finding, cwd: str) -> list[str]:
+    """The call sites that lead to the place, innermost first."""
+    told = finding.evidence.get("callers")
+    found = [str(caller) for caller in told] if isinstance(told, (list, tuple)) else []
+    found = [caller for caller in found if not caller.endswith(" <module>")] or found  # main() says nothing
+    return [names.near(caller, cwd) for caller in found]
+
+
+@dataclass(frozen=True, slots=True)
+class HopText:
+    """One hop of the way from the symptom to the cause, in words."""
+
+    who: str
+    what: str
+    wait_s: float
+    """0 where nothing is waited for."""
+    place: str
+    function: str
+
+
+def chain(finding: Finding, run: RunInfo) -> list[HopText]:
+    """The way from the symptom to the cause, symptom first."""
+    arrival, hops = kind_of(finding.kind).arrival, []
+    for hop in finding.path:
+        who, wait = names.waiters(hop.rank, hop.ranks, run.names)
+        what = _waits(wait, hop) if hop.operation or hop is not finding.path[-1] else arrival
+        place = names.place(names.near(hop.file, run.cwd), hop.line)
+        hops.append(HopText(who, what, max(hop.wait_s, 0.0), place, hop.function))
+    return hops
+
+
+def shortened(hops: list[HopText]) -> list[HopText]:
+    """The hops that are shown of a long way: its beginning and its end."""
+    return [*hops[: _MOST_HOPS - 1], hops[-1]] if len(hops) > _MOST_HOPS else hops
 
 
 def _path(finding: Finding, run: RunInfo, width: int, paint: Paint) -> list[str]:
     """One line per hop, symptom first: rank, what it waits in and how long, place."""
-    path = finding.path
+    path = chain(finding, run)
     if not path:
         return []
-    shown = [*path[: _MOST_HOPS - 1], path[-1]] if len(path) > _MOST_HOPS else list(path)
+    shown = shortened(path)
     rows = []
-    arrival = kind_of(finding.kind).arrival
     for depth, hop in enumerate(shown):
-        last = depth == len(shown) - 1
-        waiter, wait = names.waiters(hop.rank, hop.ranks, run.names)
-        who = ("  " * depth + ("└ " if depth else "")) + waiter
-        what = _waits(wait, hop) if hop.operation or not last else arrival
+        who = ("  " * depth + ("└ " if depth else "")) + hop.who
         amount = names.seconds(hop.wait_s) if hop.wait_s > 0 and width >= NARROW else ""
-        place = names.place(names.near(hop.file, run.cwd), hop.line)
-        rows.append((who, what, amount, place, hop.function))
+        rows.append((who, hop.what, amount, hop.place, hop.function))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     room = width - 4 - widths[0] - widths[1] - widths[2] - 6
     widths[3] = min(widths[3], max(room, 1))

@@ -76,9 +76,15 @@ def summary(analysis: Analysis) -> Summary | None:
 
 def head(analysis: Analysis, width: int) -> list[str]:
     """One line: start-up, so many steps of so long each, the end."""
+    text = in_words(analysis)
+    return wrap(text, width, "  ") if text else []
+
+
+def in_words(analysis: Analysis) -> str:
+    """Start-up, so many steps of so long each, the end; "" where there are no steps."""
     told = summary(analysis)
     if told is None:
-        return []
+        return ""
     steady = told.count - told.warm_up
     word = "step" if steady == 1 else "steps"
     if told.warm_up:
@@ -99,13 +105,19 @@ def head(analysis: Analysis, width: int) -> list[str]:
         parts.append(f"end {names.seconds(told.end_s)}")
     if told.source in _INFERRED:
         parts.append(_INFERRED[told.source])
-    return wrap(" · ".join(parts), width, "  ")
+    return " · ".join(parts)
 
 
 def slow(analysis: Analysis, width: int) -> list[str]:
     """One line: which steps were slow, and who made them so."""
+    text = slow_in_words(analysis)
+    return wrap(text, width, "    ", "  ") if text else []
+
+
+def slow_in_words(analysis: Analysis) -> str:
+    """Which steps were slow, and who made them so; "" where none was."""
     if not analysis.slow_steps:
-        return []
+        return ""
     shown = analysis.slow_steps[:_MOST_SLOW]
     causes: dict[str, list[SlowStep]] = {}
     for step in shown:
@@ -118,7 +130,7 @@ def slow(analysis: Analysis, width: int) -> list[str]:
     if more:
         texts.append(f"and {more} more")
     word = "slow step: " if len(analysis.slow_steps) == 1 else "slow steps: "
-    return wrap(word + "; ".join(texts), width, "    ", "  ")
+    return word + "; ".join(texts)
 
 
 def _cause(step: SlowStep, analysis: Analysis) -> str:

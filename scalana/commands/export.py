@@ -1,0 +1,50 @@
+"""``scalana export``: a recorded run for the viewers of others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scalana.commands.analysing import told
+
+NAMES = ("chrome", "speedscope")
+"""Of the formats; a test compares them with :data:`scalana.export.registry.FORMATS`, which takes long to import."""
+
+
+class ExportCommand:
+    """Write a recorded run for another tool's viewer."""
+
+    example = """\
+examples:
+  scalana export scalana-20250131-142233 --to chrome -o run.json.gz          open it in ui.perfetto.dev
+  scalana export scalana-20250131-142233 --to speedscope -o run.speedscope.json
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument(
+            "--to",
+            choices=NAMES,
+            required=True,
+            help="chrome: timeline for Perfetto; speedscope: flame graphs of ranks, and of who is to blame",
+        )
+        parser.add_argument("--launch", metavar="N", type=int, help="which launch, as for scalana report")
+        parser.add_argument(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="write to FILE (compressed if it ends in .gz), not the standard output",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Analyse the run, and write it."""
+        from scalana import api
+        from scalana.export import files
+        from scalana.export.registry import FORMATS
+        from scalana.progress import Progress
+
+        with told(args.folder), Progress(sys.stderr) as progress:
+            analysis = api.analyze(args.folder, launch=args.launch, progress=progress).analysis
+        files.write(FORMATS[args.to].pieces(analysis), args.output)
+        return 0

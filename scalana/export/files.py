@@ -1,0 +1,37 @@
+"""Where exports are written to: a file, compressed where its name ends in ``.gz``, or the standard output."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterable
+
+from scalana import console
+from scalana.errors import CommandError
+
+
+def write(pieces: Iterable[str], path: str | None) -> None:
+    """Write text piece by piece. The same pieces give the same bytes, compressed too.
+
+    Raises:
+        CommandError: the file cannot be written.
+    """
+    if path is None:
+        for piece in pieces:
+            console.write(piece, sys.stdout)
+        return
+    try:
+        with open(path, "wb") as file:
+            if path.endswith(".gz"):
+                with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+                    _all(pieces, packed)
+            else:
+                _all(pieces, file)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _all(pieces: Iterable[str], binary: io.BufferedIOBase) -> None:
+    with io.TextIOWrapper(binary, encoding="utf-8", write_through=False) as text:
+        text.writelines(pieces)
