@@ -69,14 +69,16 @@ class ModuleTimes:
     timed: TimedCalls
     """What all of this is made of."""
 
-    def where(self, vertices: IntArray) -> ModuleTimes:
-        """The same of the steps alone in which modules are called at some vertices; all, where they are in none.
+    def where(self, vertices: IntArray) -> ModuleTimes | None:
+        """The same of the steps alone in which modules are called at some vertices; None where none of these was timed.
 
         A program may train several models of one class, one after the other.
         """
         steps = np.unique(self.timed.step[np.isin(self.timed.vertex, vertices)])
-        if len(steps) in (0, len(self.steps)):
+        if len(steps) == len(self.steps):
             return self
+        if not len(steps):
+            return None
         part = self.timed.of(np.isin(self.timed.step, steps))
         return _times_of(part, self.modules, self.seconds.shape[2], self.places)
 
@@ -175,8 +177,9 @@ def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
     for finding in findings:
         if finding.vertex < 0 or "module" in finding.where:
             continue
-        near = _near(finding.vertex, ppg.psg)
-        there = times.where(near)
+        there = times.where(_near(finding.vertex, ppg.psg))
+        if there is None:
+            continue
         steps = float(stand_for[np.isin(times.steps, there.steps)].sum())
         found = _module_of(finding, there, steps, ppg)
         if found is not None:
