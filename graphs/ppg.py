@@ -36,6 +36,7 @@ from scalana.graphs.calls.thinning import Sums, ThinnedCalls, add_unwritten, put
 from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
 from scalana.graphs.dependences import SIGNALLING, add_progress, add_signals
 from scalana.graphs.dependences.matching import Matching, match
+from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.readers.gather import Gathered, gather
@@ -214,6 +215,7 @@ def build_ppg(
     spans = place_spans(data.spans, places, call_of_event)
     signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
     signals, call_of_event = widened(take(data.events, signalling)), call_of_event[signalling].astype(np.int64)
+    unseen = untaken(signals)
     data.events = emptied(data.events)  # from here on the calls tell it all
     calls, instances, mixed = _calls(located, vertex, matching.of_event), matching.instances, matching.mixed
     del matching
@@ -250,6 +252,11 @@ def build_ppg(
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
+    if unseen and not run.thinned_ranks:
+        run.warnings.append(
+            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes that left no record here: those of "
+            "other hosts do where the run folder, at the same path, is shared by all, or records are copied together"
+        )
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
     return PPG(psg, timeline, metrics, run, spans, models, host)

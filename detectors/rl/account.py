@@ -27,6 +27,11 @@ class Prediction:
     """How far off the model behind it is on the steps that were recorded, relative to a step, on average; and the
     replay of the run as it was, relative to the run."""
 
+    @property
+    def trusted(self) -> bool:
+        """Whether advice may use it."""
+        return self.error <= TRUSTED
+
 
 @dataclass(slots=True)
 class Bar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.finding import Finding
-from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
+from scalana.detectors.rl.account import Prediction, RLAccount
 from scalana.detectors.rl.causes import Cause
 
 
@@ -13,7 +13,7 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
 
     def bring(change: str) -> str:
         prediction = predicted.get(change)
-        if prediction is None or prediction.error > TRUSTED or prediction.step_s <= 0.0:
+        if prediction is None or not prediction.trusted or prediction.step_s <= 0.0:
             return ""
         return f" ({now_s:.3g} -> {prediction.step_s:.3g} s a step)"
 
@@ -72,6 +72,8 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
 
 
 def _step(predicted: dict[str, Prediction], change: str, now_s: float) -> str:
-    """The step with a change."""
+    """The step with a change, where that can be relied on."""
     prediction = predicted.get(change)
-    return f"{now_s:.3g} -> {prediction.step_s:.3g} s a step" if prediction else "not predicted"
+    if prediction is None or not prediction.trusted:
+        return "not predicted"
+    return f"{now_s:.3g} -> {prediction.step_s:.3g} s a step"

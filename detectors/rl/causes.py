@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.rl.charges import GENERATES, TRAINS, Charges
 from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
+from scalana.detectors.rl.excess import in_all
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -130,7 +131,7 @@ class Split:
     waited_s: FloatArray
     """Of these waiting, by who made it ``[causes, ranks, steps]``."""
     excess_s: FloatArray
-    """By how much that process did more than the one that waited longest for it ``[causes, ranks, steps]``."""
+    """By how much that process did more than who waited for it, see :func:`in_all` ``[causes, ranks, steps]``."""
     doing: IntArray
     """In what it did most of that, -1 for nothing ``[causes, ranks, steps]``."""
     part: FloatArray
@@ -229,7 +230,10 @@ def split(
     where = cause, charges.culprit[row], charges.step[row]
     amount = charges.seconds[row] * part[row, cause]
     np.add.at(waited, where, amount)
-    np.maximum.at(excess, where, charges.excess_s[row] * part[row, cause])
+    key = np.ravel_multi_index(where, waited.shape)
+    told, key = np.unique(key, return_inverse=True)
+    amounts = charges.excess_s[row] * part[row, cause]
+    excess.reshape(-1)[told] = in_all(key, charges.begin_s[row], charges.end_s[row], amounts, len(told))
     by_doing = np.zeros((*waited.shape, DOINGS + 1))
     np.add.at(by_doing, (*where, charges.doing[row]), amount)
     some = waited > 0.0

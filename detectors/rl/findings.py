@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.finding import Finding, Hop
-from scalana.detectors.rl.account import Prediction, RLAccount
+from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
 from scalana.detectors.rl.advice import advice_of
 from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
 from scalana.detectors.rl.charges import Charges
@@ -60,12 +60,15 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
     ]
     saved = known.replayer.saved_s([_excess(known, number) for number in told])
     predicted, now_s = _predictions(known.account), float(known.account.step_s.mean())
-    found = []
+    found, off = [], known.replayer.error()
     for number, saving in zip(told, saved, strict=True):
         mended = predicted.get(CAUSES[number].change)
-        if mended is not None:
+        if mended is not None and mended.trusted:
             saving = (now_s - mended.step_s) * known.loop.steps
-        found.append((CAUSES[number], _finding(known, number, float(lost[number]), max(saving, 0.0))))
+        finding = _finding(known, number, float(lost[number]), max(saving, 0.0) if off <= TRUSTED else 0.0)
+        if off > TRUSTED:
+            finding.evidence["replay_off"] = off
+        found.append((CAUSES[number], finding))
     return found
 
 
@@ -89,6 +92,12 @@ def _excess(known: Known, number: int) -> FloatArray:
     less = np.zeros((*parts.excess_s.shape[1:], DOINGS))
     rank, step = np.nonzero((parts.doing[number] >= 0) & (parts.doing[number] < DOINGS))
     less[rank, step, parts.doing[number][rank, step]] = parts.excess_s[number][rank, step]
+    # More than one that never does it itself is all of it: what the least of the others takes stays.
+    for doing, those in ((Doing.GENERATION, known.loop.that_generate()), (Doing.TRAINING, known.loop.that_train())):
+        if len(those):
+            own_s = known.loop.own_s[:, :, doing]
+            more_s = np.maximum(own_s - own_s[those].min(axis=0), 0.0)
+            less[:, :, doing] = np.minimum(less[:, :, doing], more_s)
     return less
 
 

@@ -23,10 +23,11 @@ from scalana.detectors.delays.wait_states import Dependencies, Rule, find_depend
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
-from scalana.runtime.operations import TAKING
+from scalana.runtime.operations import BY_NAME, TAKING
 
 _AT_ONCE = 4
 """Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
+_REPLY = BY_NAME["reply"].code
 _IN_CACHE = 1 << 14
 """Calls that are put into a table at a time."""
 
@@ -99,11 +100,14 @@ class Replay:
         return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
-        """Return when the run ends as it was, and with each of some changes."""
+        """Return when the run ends as it was, and with each of some changes: when the last location does that is not
+        merely there until it is ended by others."""
+        some = _that_end(self.timeline)
         if self.waiting_s is None:  # a replay gives back what was measured
-            return float(self.timeline.locations.end_s.max()), [float(end.max()) for end in self.ends_s(changes)]
-        measured, *mended = (float(end.max()) for end in self.ends_s([None, *changes]))
-        return measured, mended
+            measured_s = float(self.timeline.locations.end_s[some].max())
+            return measured_s, [float(end[some].max()) for end in self.ends_s(changes)]
+        measured_s, *mended = (float(end[some].max()) for end in self.ends_s([None, *changes]))
+        return measured_s, mended
 
     def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
         """Return when each location ends ``[locations]``, with what :meth:`Change.of` takes taken out."""
@@ -184,6 +188,16 @@ class Replay:
         table = np.empty(len(self.last_s), MEETING)
         table["last_s"], table["lacking"], table["waiting"] = self.last_s, np.diff(self.timeline.instances.first), -1
         return table
+
+
+def _that_end(timeline: Timeline) -> IntArray:
+    """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
+    workers of Ray are; all where there is no other ``[some locations]``."""
+    last = timeline.calls.first[1:] - 1
+    made = np.flatnonzero(np.diff(timeline.calls.first) > 0)
+    idle = made[timeline.calls.operation[last[made]] == _REPLY]
+    some = np.setdiff1d(np.arange(len(timeline.locations)), idle)
+    return some if len(some) else np.arange(len(timeline.locations))
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:

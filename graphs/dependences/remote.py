@@ -10,7 +10,7 @@ from scalana.graphs.dependences.rows import Signals
 from scalana.graphs.readers.records import Events
 from scalana.runtime.operations import BY_NAME, GIVING, TAKING
 
-SUBMIT, RESULT = BY_NAME["submit"].code, BY_NAME["result"].code
+SUBMIT, TAKE, REPLY, RESULT = (BY_NAME[name].code for name in ("submit", "take", "reply", "result"))
 
 
 def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
@@ -33,6 +33,13 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
         ],
         Signals,
     )
+
+
+def untaken(events: Events) -> int:
+    """Calls whose result was waited for, but which no recorded process took: who did them has left no record."""
+    of = {code: events.seq[(events.operation == code) & (events.seq > 0)] for code in (SUBMIT, TAKE, REPLY, RESULT)}
+    awaited = np.intersect1d(of[SUBMIT], of[RESULT])
+    return len(np.setdiff1d(awaited, np.concatenate((of[TAKE], of[REPLY]))))
 
 
 def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -> Signals:

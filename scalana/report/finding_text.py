@@ -95,6 +95,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
     lost = f"This costs {names.rank_seconds(finding.lost_s)} {kind.unit}"
     if finding.saving_s <= 0 and not kind.predicts:
         return f"{lost}."
+    if off := number(finding.evidence, "replay_off"):
+        return f"{lost}. What mending it would bring cannot be told: a replay of this run is {names.percent(off)} off."
     if finding.saving_s <= 0:
         return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""

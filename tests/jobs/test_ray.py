@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -14,6 +15,7 @@ import pytest
 from scalana import api
 from scalana.detectors.facts import Facts
 from scalana.detectors.rl.account import RLAccount
+from scalana.runtime.record import layout
 from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, ROOT, environment, line_of
 from tests.needs import torch_or_skip
@@ -40,7 +42,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
     return recorded(tmp_path_factory.mktemp("ray") / "run", PROGRAM, str(SYNCHRONOUS), str(AHEAD))
 
 
-def recorded(folder: Path, *program: str | Path) -> Job:
+def recorded(folder: Path, *program: str | Path, **variables: str) -> Job:
     command = [sys.executable, *map(str, program)]
     done = subprocess.run(
         [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--", *command],
@@ -50,6 +52,7 @@ def recorded(folder: Path, *program: str | Path) -> Job:
             RAY_AUTH_MODE="disabled",
             RAY_USAGE_STATS_ENABLED="0",
             RAY_ADDRESS="local",  # where a program names none: not what is left of others on this machine
+            **variables,
         ),
         capture_output=True,
         text=True,
@@ -178,3 +181,18 @@ def test_tracebacks_of_errors_have_no_line_of_ours(waits: Job) -> None:
     assert [line.split()[0] for line in lines if line.split()[0] in CASES] == list(CASES)
     assert lines.count(str(WAITS)) == 4, "where two errors are raised, and where they are caught"
     assert not [line for line in lines if "runtime" in line or "scalana" in line]
+
+
+def test_records_that_stayed_on_another_host(tmp_path: Path) -> None:
+    """A worker that finds no run folder at its place makes one there: the report says that something is lacking, and is
+    whole when the records are copied together."""
+    folder, far = tmp_path / "run", tmp_path / "far"
+    variables = json.dumps({layout.RUN_VARIABLE: str(far)})
+    recorded(folder, WAITS, "elsewhere", FAR_VARIABLES=variables)
+    lacking = api.analyze(os.fspath(folder)).ppg.run
+    assert "Far" not in "".join(map(lacking.names.one, range(lacking.ranks)))
+    assert [text for text in lacking.warnings if "the run folder, at the same path" in text], lacking.warnings
+    shutil.copytree(far / layout.RECORDS, folder / layout.RECORDS, dirs_exist_ok=True)
+    whole = api.analyze(os.fspath(folder)).ppg.run
+    assert "Far" in "".join(map(whole.names.one, range(whole.ranks)))
+    assert not [text for text in whole.warnings if "the run folder" in text], whole.warnings

@@ -100,6 +100,7 @@ def cases(ranks: int = RANKS) -> dict[str, Case]:
         heavy, "rl-assignment", [1], others * STEPS * gone, "rank 1", "balance", dealt, "assignment"
     )
     found["groups"] = replace(found["assignment"], change="spread-groups")
+    found["expected-first"] = _by_prompt(loop, ranks)
     verifier = loop(verifier_s=lambda step, rank: 0.33 if rank == 2 else 0.03)
     halved = loop(verifier_s=lambda step, rank: 0.165 if rank == 2 else 0.015)
     found["verifier"] = Case(
@@ -155,6 +156,61 @@ def cases(ranks: int = RANKS) -> dict[str, Case]:
         {"times": "1.50"},
     )
     return found
+
+
+PER_PROMPT = 4
+"""Answers to each prompt of :func:`_by_prompt`; every process has those to two."""
+
+
+def _by_prompt(loop: Callable[..., Plan], ranks: int) -> Case:
+    """Rank 1 has the two prompts with long answers. One answer of rank 0 is long as well, but no other to its prompt:
+    no guess tells it beforehand."""
+
+    def lengths(step: int, rank: int) -> list[int]:
+        long = [62, 70, 80, 90, 66, 74, 84, 94]
+        return long if rank == 1 else [16, 24, 34, 44, 18, 28, 36, 72 if rank == 0 else 46]
+
+    def groups(step: int, rank: int) -> list[int]:
+        return [2 * (step * ranks + rank) + number // PER_PROMPT for number in range(2 * PER_PROMPT)]
+
+    held = loop(lengths=lengths, groups=groups, sequence_s=0.001)
+    dealt = [_guessed_first(held.lengths[step], (held.groups or [])[step]) for step in range(STEPS)]
+    known = replace(held, lengths=[_longest_first(row) for row in held.lengths], groups=None)
+    gone = sum(_avoided_s(held, known, step) for step in range(STEPS))
+    mended = replace(held, lengths=dealt, groups=None)
+    return Case(held, "rl-assignment", [1], gone, "rank 1", "expected-first", mended, "assignment")
+
+
+def _avoided_s(held: Plan, known: Plan, step: int) -> float:
+    """Rank-seconds of waiting of a step that are gone with another assignment: of these at most what the rollout ends
+    sooner by, for every process."""
+    ends = [[max(each.finish_s(step, rank)) for rank in range(each.ranks)] for each in (held, known)]
+    idle = [sum(max(row) - end for end in row) for row in ends]
+    return min(idle[0] - idle[1], held.ranks * (max(ends[0]) - max(ends[1])))
+
+
+def _longest_first(answers: list[list[int]], guess: list[float] | None = None) -> list[list[int]]:
+    """Answers of all processes given out again, those with the largest guess first, each to the process with the least
+    so far; by their lengths where there is no guess."""
+    every = [tokens for part in answers for tokens in part]
+    expected = guess or [float(tokens) for tokens in every]
+    given: list[list[int]] = [[] for _ in answers]
+    load = [0.0] * len(answers)
+    for number in sorted(range(len(every)), key=lambda number: -expected[number]):
+        least = load.index(min(load))
+        given[least].append(every[number])
+        load[least] += expected[number]
+    return given
+
+
+def _guessed_first(answers: list[list[int]], groups: list[list[int]]) -> list[list[int]]:
+    """The same where an answer is expected to be as long as the others to its prompt."""
+    prompts: dict[int, list[int]] = {}
+    every = [(tokens, group) for each in zip(answers, groups, strict=True) for tokens, group in zip(*each, strict=True)]
+    for tokens, group in every:
+        prompts.setdefault(group, []).append(tokens)
+    guess = [(sum(prompts[group]) - tokens) / (len(prompts[group]) - 1) for tokens, group in every]
+    return _longest_first(answers, guess)
 
 
 class Recorded:

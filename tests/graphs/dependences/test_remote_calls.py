@@ -167,3 +167,21 @@ def test_a_result_may_have_the_id_of_its_call_and_be_there_before_it_is_said_to_
     main.end()
     worker.end()
     assert waits(build(tmp_path)) == pytest.approx([0.2, 0.03], abs=1e-6)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_results_of_processes_without_a_record_are_told(tmp_path: Path, recorded: bool) -> None:
+    """As on Ray, where a call and its result have one id: another host has its records in a folder of its own."""
+    ranks = processes(tmp_path, 2)
+    main, *workers = ranks
+    give(main, "submit", 1, 2)
+    for call, worker in enumerate(workers, 1):
+        if call == 1 or recorded:
+            take(worker, "take", 1040, call)
+            worker.work("step", 100)
+            give(worker, "reply", call)
+    for call in (1, 2):
+        take(main, "result", 1140 + call, call, where="wait")
+    told = [text for text in close(ranks, 1640).run.warnings if "left no record" in text]
+    assert len(told) == (0 if recorded else 1)
+    assert recorded or told[0].startswith("the results of 1 call came from")
