@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 MOST_CHUNKS = 4
 """Stages a rank that are looked for where there are two ranks."""
+MOST_WAYS = 8
+"""Ways to be ahead that are looked at for the same stages and rounds, the tightest first."""
 EVEN = 0.1
 """How much actions of a kind and stage usually differ: where they do not differ more, nothing else is looked for."""
 
@@ -141,8 +144,7 @@ def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Place
     if sends % each or microbatches < 2:
         return
     for size in (size for size in range(1, microbatches + 1) if microbatches % size == 0):
-        told = _told(events, _Guess(stages, microbatches, size), steps)
-        if told is not None:
+        for told in _told(events, _Guess(stages, microbatches, size), steps):
             yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
 
 
@@ -161,29 +163,30 @@ def _steps(events: Events) -> list[int]:
     return [steps for steps in (most, most // 2) if steps > 1 and most % steps == 0]
 
 
-def _told(events: Events, guess: _Guess, steps: int) -> Events | None:
-    """Events by their stages and microbatches; None where the guess cannot be."""
-    places, most = len(guess.stages), 2 * guess.microbatches * guess.stages.shape[1]
+def _told(events: Events, guess: _Guess, steps: int) -> Iterator[Events]:
+    """Events by their stages and microbatches, in each way that can be."""
+    places, size = len(guess.stages), len(guess.forwards[0])
     sides = [_Side.of(events, place) for place in range(places)]
     if any(side.steps(guess.hands(place, 1)) != steps for place, side in enumerate(sides)):
-        return None
-    # The first step says how far each rank is ahead; all the others have to be like it.
+        return
+    # The first step says how far each rank may be ahead; all the others have to be like it.
     able = []
     for place, side in enumerate(sides):
-        tried = [guess.hands(place, ahead) for ahead in range(1, most // 2 + 1)]
+        tried = [guess.hands(place, ahead) for ahead in range(1, size + 1)]
         loose = [side.looseness(hands, 1) for hands in tried]
         able.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
-    chosen = _agreeing(able)
-    if chosen is None or any(side.looseness(hands, steps) < 0 for side, hands in zip(sides, chosen, strict=True)):
-        return None
-    number, chunk = np.zeros(len(events.place), np.int64), np.zeros(len(events.place), np.int64)
-    backward = np.zeros(len(events.place), bool)
-    for side, hands in zip(sides, chosen, strict=True):
-        step, at = np.divmod(side.actions(hands, steps), most)
-        backward[side.row], chunk[side.row] = hands.backward[at], hands.chunk[at]
-        number[side.row] = step * guess.microbatches + hands.number[at]
-    told = replace(events, backward=backward, number=number, chunk=chunk)
-    return told if _comes_back(told, guess.stages) else None
+    for chosen in islice(_agreeing(able), MOST_WAYS):
+        if any(side.looseness(hands, steps) < 0 for side, hands in zip(sides, chosen, strict=True)):
+            continue
+        number, chunk = np.zeros(len(events.place), np.int64), np.zeros(len(events.place), np.int64)
+        backward = np.zeros(len(events.place), bool)
+        for side, hands in zip(sides, chosen, strict=True):
+            step, at = np.divmod(side.actions(hands, steps), 2 * size)
+            backward[side.row], chunk[side.row] = hands.backward[at], hands.chunk[at]
+            number[side.row] = step * guess.microbatches + hands.number[at]
+        told = replace(events, backward=backward, number=number, chunk=chunk)
+        if _comes_back(told, guess.stages):
+            yield told
 
 
 def _comes_back(events: Events, stages: IntArray) -> bool:
@@ -253,20 +256,14 @@ def _key(is_send: BoolArray, way: IntArray) -> IntArray:
     return np.asarray(is_send * 2 + (way > 0), np.int64)
 
 
-def _agreeing(able: list[list[_Hands]]) -> list[_Hands] | None:
-    """What each rank does, of what it may do: neighbours agree on what goes between them; the first such ones."""
-
-    def further(chosen: list[_Hands]) -> list[_Hands] | None:
-        if len(chosen) == len(able):
-            return chosen
-        for one in able[len(chosen)]:
-            if not chosen or (chosen[-1].sent(1) == one.came(-1) and one.sent(-1) == chosen[-1].came(1)):
-                whole = further([*chosen, one])
-                if whole is not None:
-                    return whole
-        return None
-
-    return further([])
+def _agreeing(able: list[list[_Hands]], chosen: tuple[_Hands, ...] = ()) -> Iterator[tuple[_Hands, ...]]:
+    """What each rank does, of what it may do, so that neighbours agree on what goes between them."""
+    if len(chosen) == len(able):
+        yield chosen
+        return
+    for one in able[len(chosen)]:
+        if not chosen or (chosen[-1].sent(1) == one.came(-1) and one.sent(-1) == chosen[-1].came(1)):
+            yield from _agreeing(able, (*chosen, one))
 
 
 def unevenness(rows: ActionRows) -> float:
