@@ -121,12 +121,17 @@ class Read:
 
 
 def read_events(
-    events: Events, places: int, step: IntArray, pauses: PauseRows, returned: IntArray | None = None
+    events: Events,
+    places: int,
+    step: IntArray,
+    pauses: PauseRows,
+    returned: IntArray | None = None,
+    stages: IntArray | None = None,
 ) -> Read:
     """The actions of all stages.
 
     ``step`` is that of every microbatch, ``returned`` as in :class:`ActionRows` of the first stage's forward of it
-    ``[microbatches]``.
+    ``[microbatches]``. ``stages`` are those of every place ``[places, chunks]``; round and round if None.
     """
     found = [_Rank(events.take(events.place == p), pauses, p, p in (0, places - 1), step) for p in range(places)]
     begins = np.searchsorted(step, np.arange(int(step[-1]) + 1))
@@ -137,7 +142,8 @@ def read_events(
     rows = np.concatenate([one.table() for one in found])
     place = np.repeat(np.arange(places), [len(one.actions) for one in found])
     number = rows[:, 1].astype(np.int64)
-    stage = rows[:, 9].astype(np.int64) * places + place
+    chunk = rows[:, 9].astype(np.int64)
+    stage = chunk * places + place if stages is None else stages[place, chunk]
     of_step = step[number]
     actions = ActionRows.of(
         of_step, place, rows[:, 0].astype(np.int64), stage, number - begins[of_step], rows[:, 2], rows[:, 3]

@@ -11,9 +11,9 @@ import numpy as np
 from scalana.detectors.pipeline.between_messages import Events, PauseRows
 from scalana.detectors.pipeline.lowering import SendWait
 from scalana.detectors.pipeline.measured import Between
-from scalana.detectors.pipeline.messages import HandWritten, Known, recognise_messages
+from scalana.detectors.pipeline.messages import HandWritten, Known, evenest, recognise_messages
 from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, lie_inside, loading_windows
-from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending
+from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending, whole
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.timed_modules import find_layers
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -35,17 +35,28 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
     run = timeline.whole or timeline
     found = []
     optimizes = set(np.unique(spans.rank[spans.rows("optimizer")]).tolist())
-    for messages in groups(run):
-        ranks = set(np.unique(np.concatenate((messages.source, messages.target))).tolist())
+    for parts in groups(run):
+        ranks = set(np.unique(np.concatenate((parts.source, parts.target))).tolist())
         if ranks & known:
             continue
-        beside = partial(pauses, messages, run, spans)
+        beside = partial(pauses, whole(parts), run, spans)
         evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside))
-        pipeline = recognise_messages(messages.ends(), evidence)
+        pipeline, messages = _recognised(parts, evidence)
         recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
             found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
+
+
+def _recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
+    """The pipeline that messages in parts are, and these as it has them."""
+    able = [whole(parts)]
+    if evidence.training:
+        apart = whole(parts, alike=False)
+        able += [apart] if len(apart.source) > len(able[0].source) else []
+    found = [recognise_messages(messages.ends(), evidence) for messages in able]
+    best = evenest(found)
+    return best, able[next((at for at, one in enumerate(found) if one is best), 0)]
 
 
 def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:

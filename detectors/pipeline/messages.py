@@ -12,18 +12,21 @@ a grid of MPI does the same, and is told as the chain of ranks that it is. Rings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.pipeline.between_messages import AT_ONCE_S, NO_PAUSES, Events, PauseRows, Read, read_events
 from scalana.detectors.pipeline.chains import CAME, WENT, Chain, MessageRows, find_chain, has_its_ends, sides
+from scalana.detectors.pipeline.placed import EVEN, Placed, read_placed, unevenness
 from scalana.detectors.pipeline.rings import read_ring
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 USUAL = 0.5
 """Part of all steps from which a number of microbatches is the usual one."""
+ALIKE = 0.5
+"""What is more complicated has to leave less than this of the differences between actions that should be alike."""
 REPEATS = 3
 """Steps that two ranks have to make alike, where nothing else shows training."""
 FEWEST_FORWARDS = 8
@@ -63,6 +66,8 @@ class HandWritten:
     returned: IntArray | None = None
     """How many microbatches before was the one that the first rank waited for to come back ``[microbatches]``; 0 for
     none."""
+    stages: IntArray | None = None
+    """Those of every place ``[places, chunks]``; None where they go round and round."""
 
     @property
     def microbatches(self) -> IntArray:
@@ -79,7 +84,7 @@ class HandWritten:
         place[list(self.ranks)] = np.arange(len(self.ranks))
         beside = self.beside if self.between_ends is None else self.beside.with_others(self.between_ends)
         pauses = pauses.on(place).with_others(beside.place, beside.begin_s, beside.end_s)
-        return read_events(self.events, len(self.ranks), self.step, pauses, self.returned)
+        return read_events(self.events, len(self.ranks), self.step, pauses, self.returned, self.stages)
 
 
 def recognise_messages(rows: MessageRows, known: Known | None = None) -> HandWritten | None:
@@ -98,10 +103,34 @@ def recognise_messages(rows: MessageRows, known: Known | None = None) -> HandWri
 
 def _line(chain: Chain, known: Known) -> HandWritten | None:
     """The pipeline that a line of ranks is."""
-    places = len(chain.ranks)
     events = chain.events()
     if not events.backward.any():
         return _forwards(chain, events, known)
+    simplest = _one_stage_a_rank(chain, events, known)
+    if not known.training or (simplest is not None and unevenness(simplest.read().rows) <= EVEN):
+        return simplest
+    return evenest([simplest, *(_placed(chain, one) for one in read_placed(events, len(chain.ranks)))])
+
+
+def evenest(found: Iterable[HandWritten | None]) -> HandWritten | None:
+    """Of what some messages may be, the simplest first, the first one; but another if actions of a kind and stage are
+    far more alike in it."""
+    able = [one for one in found if one is not None]
+    if len(able) < 2:
+        return able[0] if able else None
+    uneven = [unevenness(one.read().rows) for one in able]
+    best = int(np.argmin(uneven))
+    return able[best] if uneven[best] < ALIKE * uneven[0] else able[0]
+
+
+def _placed(chain: Chain, placed: Placed) -> HandWritten:
+    nothing = placed.events.take(np.zeros(len(placed.events.place), bool))
+    return HandWritten(chain.ranks, placed.step, placed.events, nothing, _between_ends(chain), stages=placed.stages)
+
+
+def _one_stage_a_rank(chain: Chain, events: Events, known: Known) -> HandWritten | None:
+    """The pipeline of training that a line of ranks with one stage each is."""
+    places = len(chain.ranks)
     trained = _trained(events)
     if trained is None or not (known.training or bool(trained.all())):
         return None

@@ -89,7 +89,7 @@ def groups(timeline: Timeline) -> list[Messages]:
     messages, known = _read(timeline, sent[rows], received[rows], source[rows], target[rows])
     bounds = np.flatnonzero(np.diff(group[rows])) + 1
     parts = np.split(np.arange(len(rows)), bounds)
-    return [_whole(messages.take(part)) for part in parts if known[part].all()]
+    return [messages.take(part) for part in parts if known[part].all()]
 
 
 def _pairs(timeline: Timeline) -> tuple[IntArray, IntArray, IntArray, IntArray] | None:
@@ -158,11 +158,12 @@ def _read(
     return messages, asked >= 0
 
 
-def _whole(messages: Messages) -> Messages:
+def whole(messages: Messages, alike: bool = True) -> Messages:
     """Messages, the parts of one taken together, in the order of their sending.
 
     Those of which one follows the other in their channel far faster than messages do are parts of one, which is as
-    large as the largest, and there with the last.
+    large as the largest, and there with the last. With ``alike``, messages of one size may be parts as well; without,
+    they are none: a forward and a gradient that go together.
     """
     channel = distinct(messages.source * (int(messages.target.max()) + 1) + messages.target)[2]
     order = np.lexsort((messages.sent_s, channel))
@@ -174,6 +175,8 @@ def _whole(messages: Messages) -> Messages:
     limit[number] = np.minimum(AT_ONCE_S, SAME * usual)
     begins = np.ones(len(channel), bool)
     begins[follows + 1] = pause >= limit[channel[follows]]
+    if not alike:
+        begins[follows + 1] |= rows.bytes[follows + 1] == rows.bytes[follows]
     # A message like the one before that seldom comes so soon is one that was late, and no part of that.
     alike = follows[~begins[follows + 1] & (rows.bytes[follows + 1] == rows.bytes[follows])] + 1
     seldom = np.bincount(channel[alike], minlength=len(limit)) < SAME * np.bincount(channel)

@@ -1,6 +1,6 @@
 """Causes planted in pipelines of Megatron-core and DeepSpeed, beside what is said of them; new splits, predicted, run.
 
-Run: python tests/benchmarks/pipeline_engines.py causes megatron [--chunks 2] [--ranks 4]
+Run: python tests/benchmarks/pipeline_engines.py causes megatron [--chunks 2] [--ranks 4] [--job=OPTIONS]
      python tests/benchmarks/pipeline_engines.py splits deepspeed
 
 Each records one job of `tests/tools/engine_job.py`, which trains one model after the other, and prints a table. With
@@ -246,6 +246,7 @@ def main() -> None:
     parser.add_argument(
         "--overlap", action="store_true", help="messages overlap with computing (Megatron-core, chunks)"
     )
+    parser.add_argument("--job", default="", help="more options of the job: --job=--variable-seq-lengths")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--case", action="append", help="options of the job instead of the usual cases")
@@ -255,6 +256,7 @@ def main() -> None:
     cost = 20 if options.chunks == 1 else 15
     options.common = f"--nmb 8 --layers {4 // options.chunks} --f-ms {cost} --i-ms {cost} --w-ms {cost}"
     options.common += " --overlap-p2p-comm" if options.overlap else ""
+    options.common += " " + options.job
     if options.what == "splits":
         options.common += f" --head 3 --per-stage {4 // options.chunks}"
     {"causes": causes, "splits": splits}[options.what](options)

@@ -197,7 +197,9 @@ class Megatron:
             deallocate_pipeline_outputs=not options.overlap_p2p_comm,  # on gloo not both
             batch_p2p_comm=options.batch_p2p_comm,
             overlap_p2p_comm=options.overlap_p2p_comm,
+            overlap_p2p_comm_warmup_flush=options.overlap_p2p_comm_warmup_flush,
             variable_seq_lengths=options.variable_seq_lengths,
+            moe_token_dispatcher_type="alltoall",  # there are no experts, but the default wants equal lengths
             finalize_model_grads_func=finalize_model_grads,
         )
 
@@ -363,6 +365,7 @@ def parser() -> argparse.ArgumentParser:
     megatron = options.add_argument_group("Megatron-core")
     megatron.add_argument("--batch-p2p-comm", action="store_true", help="messages by batch_isend_irecv")
     megatron.add_argument("--overlap-p2p-comm", action="store_true", help="messages overlap with computing")
+    megatron.add_argument("--overlap-p2p-comm-warmup-flush", action="store_true", help="and at both ends of a step")
     megatron.add_argument("--variable-seq-lengths", action="store_true", help="shapes are sent before each message")
     megatron.add_argument("--num-layers", type=int, help="of the decoder; split as the following say")
     megatron.add_argument("--decoder-first-pipeline-num-layers", type=int)

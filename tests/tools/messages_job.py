@@ -118,12 +118,17 @@ class Pipe:
             from pipeline_job import Costs  # which imports much
 
             kind, clock = Modules, Costs(options, stage)
-        self.works = [kind(options, chunk * len(ranks) + stage, clock) for chunk in range(options.chunks)]
+        self.works = [kind(options, self.stage_of(chunk), clock) for chunk in range(options.chunks)]
         self.work = self.works[0]
         self.kept: list[Any] = []
 
-    def receive(self, peer: int) -> torch.Tensor:
-        x = torch.zeros(WIDTH, dtype=torch.float64)
+    def stage_of(self, chunk: int) -> int:
+        """Which stage the rank's chunk is: round and round, or there and back in a V."""
+        turned = self.options.order == "v" and chunk % 2
+        return chunk * len(self.ranks) + (len(self.ranks) - 1 - self.stage if turned else self.stage)
+
+    def receive(self, peer: int, size: int = WIDTH) -> torch.Tensor:
+        x = torch.zeros(size, dtype=torch.float64)
         if peer >= 0:
             if self.options.shapes:
                 dist.recv(torch.zeros(3, dtype=torch.int64), peer)
@@ -214,6 +219,31 @@ class Pipe:
             ]
             came = self.batch(made, following)
 
+    def in_a_v(self) -> None:
+        """Two stages a rank in a V, in rounds of as many microbatches as there are ranks: one action after the other,
+        the same on all ranks."""
+        ranks, count = len(self.ranks), self.options.nmb
+        rounds = [range(first, first + ranks) for first in range(0, count, ranks)]
+        forwards = [(False, chunk, m) for one in rounds for chunk in (0, 1) for m in one]
+        backwards = [(True, chunk, m) for one in rounds for chunk in (1, 0) for m in one]
+        ahead = min(3 * ranks - 2, len(forwards))
+        turns = [one for pair in zip(forwards[ahead:], backwards, strict=False) for one in pair]
+        here: dict[tuple[bool, int, int], torch.Tensor] = {}
+        for backward, chunk, m in [*forwards[:ahead], *turns, *backwards[len(forwards) - ahead :]]:
+            up = backward == bool(chunk)  # on to the next rank, or there from the one before
+            source, target = (self.before, self.after) if up else (self.after, self.before)
+            x = here.pop((backward, chunk, m), None)
+            x = self.receive(source) if x is None else x
+            work = self.works[chunk]
+            made = work.backward(x, m) if backward else work.forward(x, m)
+            if target >= 0:
+                self.send(made, target)
+            elif self.stage:  # the V turns here
+                here[backward, 1 - chunk, m] = made
+            elif chunk and not backward:
+                here[True, 1, m] = made
+        self.finish()
+
     def batch(self, made: list[Any], needed: list[tuple[bool, int, int]]) -> list[torch.Tensor]:
         """Send what was made, and receive what is needed."""
         stages, ops, came = self.options.chunks * len(self.ranks), [], []
@@ -250,8 +280,12 @@ class Pipe:
         for token in range(self.options.tokens):
             for m in range(self.options.nmb):
                 before = (self.ranks[-1] if token else -1) if first else self.before
-                made = self.work.forward(self.receive(before), m)
-                self.send(made, (self.ranks[0] if token + 1 < self.options.tokens else -1) if last else self.after)
+                x = self.receive(before, 1 if first else WIDTH)
+                made = self.work.forward(x if len(x) == WIDTH else x.repeat(WIDTH), m)
+                if not last:
+                    self.send(made, self.after)
+                elif token + 1 < self.options.tokens:
+                    self.send(made[:1].clone(), self.ranks[0])
         self.finish()
 
 
@@ -264,7 +298,7 @@ def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "forward", "decode"], default="1f1b"
+        "--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "v", "forward", "decode"], default="1f1b"
     )
     parser.add_argument("--nmb", type=int, default=8, help="microbatches")
     parser.add_argument("--steps", type=int, default=5, help="steps after the first")
@@ -309,6 +343,7 @@ def main() -> None:
         "gpipe": pipe.gpipe,
         "prefetch": pipe.prefetching,
         "interleaved": pipe.interleaved,
+        "v": pipe.in_a_v,
         "forward": pipe.evaluate,
         "decode": pipe.decode,
     }
