@@ -17,14 +17,25 @@ _DIGITS = 6
 
 def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
     """Lines for people."""
-    left, line, right = rule("On the devices", _where(account), width)
-    parts = (
+    left, line, right = rule("On the devices", where(account), width)
+    told, *busiest = in_words(account, analysis)
+    lines = [*wrap(told, width, "  "), *(clip(f"  {streams}", width) for streams in busiest)]
+    return [paint(left, "bold") + paint(line + right, "dim"), *lines]
+
+
+def parts(account: DeviceAccount) -> tuple[tuple[str, float], ...]:
+    """What adds up to the seconds of the devices."""
+    return (
         ("busy", account.busy_s),
         ("waiting for other ranks", account.waiting_s),
         ("in communication", account.transfer_s),
         ("nothing to do", account.gap_s),
     )
-    shares = [f"{name} {names.percent(account.share(seconds))}" for name, seconds in parts]
+
+
+def in_words(account: DeviceAccount, analysis: Analysis) -> list[str]:
+    """How many devices, and where their time went; then which streams are busiest, if there are any."""
+    shares = [f"{name} {names.percent(account.share(seconds))}" for name, seconds in parts(account)]
     count = len(account.ranks)
     told = f"{count} device{'s' * (count != 1)}, {names.seconds(account.total_s)} in all: {', '.join(shares)}"
     whole = account.hidden_s + account.waiting_s + account.transfer_s
@@ -34,13 +45,11 @@ def text(account: DeviceAccount, analysis: Analysis, width: int, paint: Paint) -
     streams = [
         f"{name} of {processes.one(rank)} {names.seconds(busy)}" for rank, name, busy, _ in _busiest(account)[:3]
     ]
-    lines = wrap(told + ".", width, "  ")
-    if streams:
-        lines.append(clip("  busiest: " + ", ".join(streams), width))
-    return [paint(left, "bold") + paint(line + right, "dim"), *lines]
+    return [f"{told}.", *(["busiest: " + ", ".join(streams)] if streams else [])]
 
 
-def _where(account: DeviceAccount) -> str:
+def where(account: DeviceAccount) -> str:
+    """Of which time the shares are."""
     return "in the steps that were marked on them" if account.marked else "from their first kernel to their last"
 
 

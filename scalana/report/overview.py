@@ -11,6 +11,7 @@ from scalana.report.hot import HotPlace, hot_places, seconds_by_place
 if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding
 
 _MOST_PLACES = 8
 _LEAST_SHARE = 0.005
@@ -80,6 +81,15 @@ def nothing(analysis: Analysis, table: bool) -> tuple[str, str]:
             text += " But not all was recorded, as the warnings say: a cause may lie in what was not."
     text += " The table shows where the time goes." if table else ""
     return first, text
+
+
+def rest(findings: list[Finding]) -> str:
+    """How many findings are not shown, and what they cost; "" where all are."""
+    if not findings:
+        return ""
+    causes = "one smaller cause" if len(findings) == 1 else f"{len(findings)} smaller causes"
+    lost_s = sum(finding.lost_s for finding in findings)
+    return f"And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."
 
 
 @dataclass(frozen=True, slots=True)

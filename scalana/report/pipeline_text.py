@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
@@ -58,29 +59,49 @@ def document(pipelines: Sequence[Pipeline], analysis: Analysis) -> list[dict[str
 
 
 def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str]:
+    left, line, right = rule("Pipeline", title(pipeline), width)
+    lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(" · ".join(facts(pipeline, run)), width, "  ")]
+    for said in notes(pipeline):
+        lines += wrap(said, width, "  ")
+    lines += ["", *_shares(pipeline, run.names, width, paint), *wrap(avoidable(pipeline), width, "  "), ""]
+    return lines + tables(pipeline, width, paint)
+
+
+def title(pipeline: Pipeline) -> str:
+    """Engine and schedule."""
+    recorded = pipeline.recorded
+    name = pipeline.diagnosis.schedule or recorded.schedule or "an order of its own"
+    engine = "hand-written" if recorded.inferred else recorded.engine
+    return (f"{engine} {name}" if _trains(pipeline) else f"{engine}, {name}").strip()
+
+
+def facts(pipeline: Pipeline, run: RunInfo) -> list[str]:
+    """Ranks and stages, microbatches, steps, and how well they are replayed."""
     recorded, diagnosis = pipeline.recorded, pipeline.diagnosis
     found, program = diagnosis.attribution, diagnosis.measured.program
-    name = diagnosis.schedule or recorded.schedule or "an order of its own"
-    engine = "hand-written" if recorded.inferred else recorded.engine
-    title = f"{engine} {name}" if _trains(pipeline) else f"{engine}, {name}"
-    left, line, right = rule("Pipeline", title.strip(), width)
     held = program.stages // max(program.ranks, 1)
     counts = sorted(set(diagnosis.measured.microbatches.tolist()))
     microbatches = " to ".join(str(count) for count in (counts if len(counts) == 1 else [counts[0], counts[-1]]))
     steps = len(diagnosis.measured.steps)
-    facts = [
+    return [
         f"{run.names.many(recorded.ranks, run.ranks)} x {held} {'stage' if held == 1 else 'stages'}",
         f"{microbatches} microbatch" + ("" if microbatches == "1" else "es"),
         f"{steps} {'step' if steps == 1 else 'steps'} of {names.seconds(found.step_s)}",
         f"replayed {names.seconds(found.replay_s)} ({found.replay_error:+.1%})".replace("%", " %"),
     ]
-    lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(" · ".join(facts), width, "  ")]
-    if recorded.inferred:
-        lines += wrap("Stages and microbatches are inferred from the messages between the ranks.", width, "  ")
-    for note in diagnosis.measured.notes:
-        lines += wrap(f"{note[:1].upper()}{note[1:]}.", width, "  ")
-    lines += ["", *_shares(pipeline, run.names, width, paint), *_avoidable(pipeline, width), ""]
-    lines += _stages(pipeline, width, paint)
+
+
+def notes(pipeline: Pipeline) -> list[str]:
+    """What to know about how it was recorded, a sentence each."""
+    inferred = ["Stages and microbatches are inferred from the messages between the ranks."]
+    said = [f"{note[:1].upper()}{note[1:]}." for note in pipeline.diagnosis.measured.notes]
+    return [*(inferred if pipeline.recorded.inferred else []), *said]
+
+
+def tables(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
+    """The stages, and what changes would bring."""
+    found = pipeline.diagnosis.attribution
+    lines = _stages(pipeline, width, paint)
     if not found.trusted:
         says = "The replay is too far from what was measured for advice: nothing is predicted."
         return [*lines, "", *wrap(says, width, "  ")]
@@ -88,7 +109,20 @@ def _one(pipeline: Pipeline, run: RunInfo, width: int, paint: Paint) -> list[str
     return lines + (["", *changes] if changes else [])
 
 
-def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a step, in words."""
+
+    name: str
+    part: float
+    """Of the step."""
+    told: str
+    """Who or what is behind it, or what it means."""
+    blamed: bool
+    """Whether somebody is."""
+
+
+def shares(pipeline: Pipeline, processes: ProcessNames) -> list[Share]:
     """Where a step goes; all rows add up to it."""
     found = pipeline.diagnosis.attribution
     blamed = {culprit.cause: _blamed(pipeline, culprit.cause, processes) for culprit in pipeline.culprits}
@@ -103,31 +137,34 @@ def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Pain
         meanings["compute"] = "forwards, average rank"
     if pipeline.diagnosis.measured.goes_back:
         meanings["schedule"] = "fill, drain, tokens on their way back"
-    lines = []
-    for name, share in shown.items():
-        seconds = names.seconds(share * found.step_s)
-        fixed = f"  {name:<12}{names.percent(share):>7}{seconds:>9}  "
-        bar = "█" * round(max(share, 0.0) * _BAR)
+    return [
+        Share(name, part, blamed.get(name) or meanings.get(name, ""), name in blamed) for name, part in shown.items()
+    ]
+
+
+def _shares(pipeline: Pipeline, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
+    step_s, lines = pipeline.diagnosis.attribution.step_s, []
+    for share in shares(pipeline, processes):
+        fixed = f"  {share.name:<12}{names.percent(share.part):>7}{names.seconds(share.part * step_s):>9}  "
+        bar = "█" * round(max(share.part, 0.0) * _BAR)
         room = width - len(fixed) - _BAR - 2
-        told = blamed.get(name) or meanings.get(name, "")
-        style = "red" if name in blamed else "dim"
+        style = "red" if share.blamed else "dim"
         cells = fixed + (paint(f"{bar:<{_BAR}}", "blue") + "  " if width >= NARROW else "")
         room = room if width >= NARROW else room + _BAR + 2
-        lines.append((cells + paint(clip(("← " if name in blamed else "") + told, room), style)).rstrip())
+        lines.append((cells + paint(clip(("← " if share.blamed else "") + share.told, room), style)).rstrip())
     return lines
 
 
-def _avoidable(pipeline: Pipeline, width: int) -> list[str]:
-    """How much of the schedule's own idling another one avoids."""
+def avoidable(pipeline: Pipeline) -> str:
+    """How much of the schedule's own idling another one avoids; "" where that is little."""
     found = pipeline.diagnosis.attribution
     saving, other = pipeline.diagnosis.avoidable
     if other is None or saving < _WORTH * found.step_s:
-        return []
-    says = (
+        return ""
+    return (
         f"Fill and drain belong to the schedule: no rank is to blame. {other.text} would avoid {names.seconds(saving)} "
         "of each step, with no more activations in memory."
     )
-    return wrap(says, width, "  ")
 
 
 def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:

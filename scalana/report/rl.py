@@ -27,8 +27,12 @@ _CAUSES = 3
 
 def text(account: RLAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
     """The section for people."""
-    lines = _table(account, analysis.ppg.run.names, width, paint)
-    lines += [""] + _steps(account, width, paint)
+    return [*_table(account, analysis.ppg.run.names, width, paint), "", *tables(account, width, paint)]
+
+
+def tables(account: RLAccount, width: int, paint: Paint) -> list[str]:
+    """Step by step, the model of generation, and what changes would bring."""
+    lines = _steps(account, width, paint)
     if math.isfinite(account.floor_s):
         lines += [""] + wrap(_decoding(account), width, "  ")
     if account.what_if:
@@ -36,18 +40,28 @@ def text(account: RLAccount, analysis: Analysis, width: int, paint: Paint) -> li
     return lines
 
 
-def _table(account: RLAccount, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
-    """Process time by cause, over all steps."""
+def title(account: RLAccount) -> str:
+    """Whose steps, how many, and how long."""
     steps, trainer = len(account.step_s), f"{account.framework} " if account.framework else ""
     mean_s = float(np.mean(account.step_s))
-    right = f"{trainer}{steps} steps of {names.seconds(mean_s)}" if steps != 1 else f"{trainer}one step"
-    left, line, right = rule("Reinforcement learning", right, width)
+    return f"{trainer}{steps} steps of {names.seconds(mean_s)}" if steps != 1 else f"{trainer}one step"
+
+
+def awaited(account: RLAccount, processes: ProcessNames) -> list[str]:
+    """Who is waited for most, by cause; "" for nobody."""
+    return [_SPECIAL[worst] if worst in _SPECIAL else processes.one(worst) for worst in account.worst.tolist()]
+
+
+def _table(account: RLAccount, processes: ProcessNames, width: int, paint: Paint) -> list[str]:
+    """Process time by cause, over all steps."""
+    steps = len(account.step_s)
+    left, line, right = rule("Reinforcement learning", title(account), width)
     lines = [paint(left, "bold") + paint(line + right, "dim")]
-    awaited = [_SPECIAL.get(worst) if worst in _SPECIAL else processes.one(worst) for worst in account.worst.tolist()]
-    wide = max(8, *(len(str(who)) for who in awaited))
+    told = awaited(account, processes)
+    wide = max(8, *(len(str(who)) for who in told))
     head = f"  {'share':>6} {'a step':>10}  {'awaited':>{wide}}  where the time of all processes goes"
     lines.append(paint(head, "dim"))
-    for key, who, share, cause in zip(account.keys, awaited, account.shares.values(), account.texts, strict=True):
+    for key, who, share, cause in zip(account.keys, told, account.shares.values(), account.texts, strict=True):
         if share < _LEAST_SHARE:
             continue
         seconds = names.seconds(account.total_s * share / max(steps, 1))

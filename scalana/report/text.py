@@ -44,7 +44,8 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
             finding_block(number, finding, analysis.ppg.run, width, paint)
             for number, finding in enumerate(findings[:MOST_FINDINGS], 1)
         ]
-        blocks.append(_rest(len(findings) - MOST_FINDINGS, sum(f.lost_s for f in findings[MOST_FINDINGS:])))
+        rest = overview.rest(findings[MOST_FINDINGS:])
+        blocks.append([f"  {rest}"] if rest else [])
     else:
         blocks.append(_nothing(analysis, bool(hot), width, paint))
     tables = [regions.table(analysis, width, paint), modules.table(analysis, width, paint)]
@@ -102,13 +103,6 @@ def _warnings(messages: list[str], width: int, paint: Paint) -> list[str]:
         first, *more = wrap(message, width, "           ", "  warning: ") or [""]
         lines += [paint("  warning:", "yellow") + first[len("  warning:") :], *more]
     return lines
-
-
-def _rest(count: int, lost_s: float) -> list[str]:
-    if count <= 0:
-        return []
-    causes = "one smaller cause" if count == 1 else f"{count} smaller causes"
-    return [f"  And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."]
 
 
 def _nothing(analysis: Analysis, table: bool, width: int, paint: Paint) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import finding_text, names
+from scalana.report import finding_text, names, overview
 from scalana.report.document import finding_entry
 from scalana.report.html.markup import Content, Markup, element, join, lines
 from scalana.report.source import excerpt
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 12
 """Of a list in the evidence; the JSON report has all."""
+MOST_FINDINGS = 40
+"""That are shown; what comes after them stands in the JSON report."""
 _OPEN = 3
-"""Findings that are shown in full at first."""
+"""Findings that are unfolded at first."""
 
 
 def verdict(finding: Finding, run: RunInfo) -> Markup:
@@ -52,23 +54,29 @@ def quiet(first: str, text: str) -> Markup:
 
 
 def others(findings: list[Finding], run: RunInfo) -> Markup:
-    """All findings but the first, the most expensive first."""
-    return lines(*(card(number, finding, run) for number, finding in enumerate(findings[1:], 2)))
+    """All findings but the first, the most expensive first; of very many, the smallest are counted."""
+    shown = findings[1:MOST_FINDINGS]
+    rest = overview.rest(findings[MOST_FINDINGS:])
+    return lines(
+        *(card(number, finding, run) for number, finding in enumerate(shown, 2)),
+        element("p", rest, class_="soft") if rest else None,
+    )
 
 
 def card(number: int, finding: Finding, run: RunInfo) -> Markup:
     """One finding, which unfolds."""
     right = f"{names.percent(finding.lost_share)} of all waiting" if finding.lost_share > 0 else finding.kind
-    said = finding_text.sentences(finding, run)
+    said, *more = finding_text.sentences(finding, run)
+    name = element("span", f"{number}  ", _place(finding, run), class_="name")
+    ranks = element("span", f" · {run.names.many(finding.ranks, run.ranks)}", class_="soft")
     return element(
         "details",
         element(
             "summary",
-            element("span", f"{number}  ", _place(finding, run), class_="name"),
-            element("span", run.names.many(finding.ranks, run.ranks), class_="soft"),
+            element("span", name, ranks, element("span", said, class_="said")),
             element("span", right, class_="right"),
         ),
-        *(element("p", sentence) for sentence in said),
+        *(element("p", sentence) for sentence in more),
         _source(finding, run),
         _advice(finding),
         _chain(finding, run),

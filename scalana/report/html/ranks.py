@@ -37,10 +37,12 @@ def section(analysis: Analysis) -> Markup | None:
     of = "Seconds in the steps" if split is not None else "Seconds of the whole run"
     if split is None:
         split = split_by_rank(analysis.ppg.timeline, analysis.waits, run.ranks, run.seconds)
-    guilty = [rank for finding in analysis.findings for rank in sorted(finding.ranks)]
+    # What drifts from rank to rank is of no rank in particular.
+    few = [finding.ranks for finding in analysis.findings if len(finding.ranks) <= _MOST_NAMED]
+    guilty = list(dict.fromkeys(rank for named in few for rank in sorted(named)))
     late, rows = set(guilty), []
     whole = float(split.sum(axis=0).max())
-    bins = binned(run.ranks, list(dict.fromkeys(guilty))[:_MOST_NAMED])
+    bins = binned(run.ranks, guilty[:_MOST_NAMED])
     for ranks in bins:
         label = run.names.one(ranks[0]) if len(ranks) == 1 else run.names.many(ranks)
         mean = split[:, ranks].mean(axis=1).tolist()

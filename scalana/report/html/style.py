@@ -39,12 +39,13 @@ padding:8px 0;line-height:1.55}
 .source span{display:block;white-space:pre;padding:0 14px;color:var(--soft);min-width:max-content}
 .source .here{background:var(--mark);color:var(--ink);font-weight:600}
 .advice{border-left:3px solid var(--good);padding:2px 0 2px 12px;margin:12px 0 0}
-details.finding>summary{display:flex;flex-wrap:wrap;gap:2px 14px;align-items:baseline;cursor:pointer;list-style:none}
+details.finding>summary{display:grid;grid-template-columns:16px 1fr max-content;cursor:pointer;list-style:none}
 details.finding>summary::-webkit-details-marker{display:none}
 details.finding>summary::before{content:"\\25B8";color:var(--soft)}
 details.finding[open]>summary::before{content:"\\25BE"}
 details.finding>summary .name{font-weight:700;overflow-wrap:anywhere}
-details.finding>summary .right{margin-left:auto;color:var(--accent);font-weight:600}
+details.finding>summary .said{display:block}
+details.finding>summary .right{padding-left:14px;color:var(--accent);font-weight:600}
 summary{cursor:pointer}
 summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--link);outline-offset:2px;border-radius:4px}
 details.more{margin-top:12px}
@@ -90,12 +91,14 @@ td.text{white-space:normal}td code{white-space:nowrap}
 .columns text{fill:var(--soft);font-size:11px}.columns line{stroke:var(--line)}
 pre.plain{overflow-x:auto;background:var(--code);border:1px solid var(--line);border-radius:8px;padding:10px 14px;
 margin:8px 0 0}
-.warnings{border-left:6px solid var(--amber)}
+.warnings{border-left:6px solid var(--amber);padding-top:10px;padding-bottom:10px}
+.warnings ul{margin:6px 0 0;padding-left:22px}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 18px;margin:8px 0 0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:560px){main,header.top,footer{padding-left:10px;padding-right:10px}
 section,details.finding,.verdict{padding:14px 12px}.verdict .place{font-size:19px}.figures{gap:10px 24px}
 .chain{display:block}.chain li{display:block}.chain li+li::before{content:"\\2193";display:block;padding:0 0 0 14px}
+details.finding>summary{grid-template-columns:16px 1fr}details.finding>summary .right{grid-column:2;padding:0}
 .ranks{display:block}.ranks .rank{display:grid;grid-template-columns:1fr max-content;margin-bottom:7px}
 .ranks .bar{grid-row:2;grid-column:1/3}dl{grid-template-columns:1fr}dt{margin-top:6px}}
 @media print{body{background:#fff;font-size:11pt}section,details.finding,.verdict{break-inside:avoid;margin:8px 0}
