@@ -14,6 +14,7 @@ from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
 from scalana.detectors.when.compared import tell_work
+from scalana.detectors.when.compiling import tell_compiling
 from scalana.detectors.when.marks import steps_of
 from scalana.detectors.when.modules import module_times, tell_modules
 from scalana.detectors.when.regions import Named, region_times
@@ -63,12 +64,13 @@ def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
 
 
 def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
-    """Add what regions, modules, loaders of data and steps tell."""
+    """Add what regions, modules, loaders of data, compilers and steps tell."""
     ppg, waits, table = analysis.ppg, analysis.waits, analysis.blame
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
     tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
+    tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline)
     steady = int(steps.number[steps.warm_up]) if steps is not None and steps.warm_up < len(steps) else 0
     analysis.modules = module_times(ppg, waits, steady)
     if analysis.modules is not None:

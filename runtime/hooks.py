@@ -24,6 +24,7 @@ HOOKS = (
     ("torch._dynamo.eval_frame", "scalana.runtime.torch.modules", "watch_compiled"),
     ("torch._dynamo.output_graph", "scalana.runtime.torch.compiled_graphs", "watch_graphs"),
     ("torch._dynamo.callback", "scalana.runtime.torch.modules", "watch_compilation"),
+    ("torch._dynamo.callback", "scalana.runtime.torch.compiling", "record_compilation"),
     ("torch.distributed.pipelining.stage", "scalana.runtime.pipeline.torch_pipelining", "patch_stage"),
     ("torch.distributed.pipelining.schedules", "scalana.runtime.pipeline.torch_pipelining", "patch_schedules"),
     ("megatron.core.pipeline_parallel.schedules", "scalana.runtime.pipeline.megatron", "patch_schedules"),

@@ -3,19 +3,16 @@ data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
-from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
@@ -27,8 +24,6 @@ FEW = 5
 """Steps that are named one by one, if nearly all is lost in them."""
 NEARLY_ALL = 0.9
 """Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
-CERTAIN = 0.5
-"""Part of the work at a place that must lie in a region, or in waiting for data, for certain."""
 
 
 def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline) -> None:
@@ -111,7 +106,7 @@ def tell_loading(findings: list[Finding], table: BlameTable, spans: Spans, timel
     for finding in findings:
         if finding.entries is None:
             continue
-        work = _Work.of(finding, table, timeline, edges)
+        work = BurstWork.of(finding, table, timeline, edges)
         if not work.lies_in(loading):
             continue
         here = np.isin(spans.rank[rows], finding.ranks)
@@ -148,44 +143,5 @@ def _certain(
     edges: tuple[FloatArray, FloatArray],
 ) -> list[RegionTime]:
     """The regions in which most of a finding's work lies for certain."""
-    work = _Work.of(finding, table, timeline, edges)
+    work = BurstWork.of(finding, table, timeline, edges)
     return [region for region in regions if work.lies_in(region.periods)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What is worked at the place of a finding between two calls."""
-
-    rank: IntArray
-    """``[bursts]``"""
-    seconds: FloatArray
-    """At the place ``[bursts]``."""
-    since_s: FloatArray
-    """When the burst begins ``[bursts]``."""
-    until_s: FloatArray
-    """When it ends ``[bursts]``."""
-
-    @classmethod
-    def of(cls, finding: Finding, table: BlameTable, timeline: Timeline, edges: tuple[FloatArray, FloatArray]) -> _Work:
-        """That of the ranks of a finding; ``edges`` are begin and end of all bursts."""
-        own = timeline.own
-        activities = [
-            row
-            for kind, row in map(table.numbering.describe, np.unique(table.target[finding.entries]).tolist())
-            if kind == TargetKind.OWN
-        ]
-        rows = np.flatnonzero(np.isin(own.activity, activities))
-        location = burst_locations(timeline)[own.burst[rows]]
-        rank = timeline.locations.rank[location]
-        kept = np.isin(rank, finding.ranks)
-        rows, rank = rows[kept], rank[kept]
-        burst, number = np.unique(own.burst[rows], return_inverse=True)
-        of = np.zeros(len(burst), np.int64)
-        of[number] = rank
-        return cls(of, weighted_count(number, own.seconds[rows], len(burst)), edges[0][burst], edges[1][burst])
-
-    def lies_in(self, periods: Periods) -> bool:
-        """Whether most of it must lie in some periods, however it is arranged between the calls."""
-        free = (self.until_s - self.since_s) - periods.inside_s(self.rank, self.since_s, self.until_s)
-        total_s = float(self.seconds.sum())
-        return total_s > 0.0 and float(np.maximum(self.seconds - free, 0.0).sum()) >= CERTAIN * total_s

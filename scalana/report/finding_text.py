@@ -38,6 +38,7 @@ def finding_block(number: int, finding: Finding, run: RunInfo, width: int, paint
         roofline.compared(finding),
         when(finding),
         loading(finding),
+        compiling(finding),
         cost(finding, run),
         slowed(finding, run),
         behind(finding, run),
@@ -115,6 +116,18 @@ def loading(finding: Finding) -> str:
     some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
     who = some.get(workers, f", which has {workers} worker processes")
     return f"It lies in waiting for data from a loader{of}{who}."
+
+
+def compiling(finding: Finding) -> str:
+    """That it lies in compiling, if it does: for how long, and how often."""
+    known = finding.evidence.get("compiling")
+    if not isinstance(known, Mapping):
+        return ""
+    times = round(known["compilations"])
+    count = "1 compilation" if times == 1 else f"{times} compilations"
+    others = f", {round(known['compilations_others'])} on other ranks" if "compilations_others" in known else ""
+    again = f", {round(known['again'])} of what was compiled before" if known["again"] else ""
+    return f"It lies in compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
 
 
 def slowed(finding: Finding, run: RunInfo) -> str:

@@ -1,0 +1,77 @@
+"""Which findings lie in compiling, and how often their ranks compile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.finding import Finding
+from scalana.detectors.when.burst_work import BurstWork
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.spans.columns import Spans
+from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.timeline import Timeline
+
+KIND = "compile"
+"""Of spans, as the recorder calls them."""
+ADVICE = (
+    "Inputs whose sizes change are compiled anew: mark these sizes as dynamic (torch._dynamo.mark_dynamic, or "
+    "dynamic=True), or pad inputs to few sizes. TORCH_LOGS=recompiles says why each time; past "
+    "torch._dynamo.config.recompile_limit code runs uncompiled."
+)
+
+
+def tell_compiling(findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline) -> None:
+    """Add to the evidence of every finding whose work lies in compiling that it does.
+
+    ``evidence.compiling`` has ``seconds`` and ``compilations`` of a rank of the finding (mean), ``again``: how many of
+    these compile what was compiled before, and ``compilations_others`` of the other ranks (median), if there are any.
+    They are those that begin in the finding's lines; all, where none is known to.
+    """
+    rows = _rows(spans, timeline.ranks)
+    if not len(rows):
+        return
+    rank, line = spans.rank[rows], spans.line[rows]
+    compiling = Periods.joined(rank, spans.start_s(rows), spans.end_s(rows), timeline.ranks)
+    edges = gap_edges(timeline)
+    for finding in findings:
+        if finding.entries is None or not BurstWork.of(finding, table, timeline, edges).lies_in(compiling):
+            continue
+        there = (finding.line <= line) & (line <= max(finding.line, finding.end_line))
+        told = _told(rows[there] if np.isin(rank[there], finding.ranks).any() else rows, finding.ranks, spans, timeline)
+        finding.evidence["compiling"] = told
+        if told["again"]:
+            finding.advice = " ".join(filter(None, (finding.advice, ADVICE)))
+
+
+def _told(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timeline) -> dict[str, float]:
+    """How often some ranks and the others compile, and for how long."""
+    here = np.isin(np.arange(timeline.ranks), ranks)
+    rank, lasted_s = spans.rank[rows], spans.end_s(rows) - spans.start_s(rows)
+    # What one compilation leaves for later, such as its backward, has the same number.
+    made = np.unique(np.stack((rank, spans.texts("id")[rows])), axis=1)
+    compilations = np.bincount(made[0], minlength=timeline.ranks)
+    again = np.array([_number(spans.names[at]) > 0 if at >= 0 else False for at in made[1].tolist()], np.bool_)
+    told = {
+        "seconds": float(lasted_s[here[rank]].sum()) / len(ranks),
+        "compilations": float(compilations[here].mean()),
+        "again": float((here[made[0]] & again).sum()) / len(ranks),
+    }
+    if not here.all():
+        told["compilations_others"] = float(np.median(compilations[~here]))
+    return told
+
+
+def _rows(spans: Spans, ranks: int) -> IntArray:
+    """The compilations of ranks."""
+    rows = spans.rows("other")
+    rows = rows[(spans.texts("kind")[rows] == spans.number(KIND)) & (spans.number(KIND) >= 0)]
+    rank = spans.rank[rows]
+    return np.asarray(rows[(rank >= 0) & (rank < ranks)])
+
+
+def _number(name: str) -> int:
+    """How often torch compiled the same code before, of its number for a compilation, "frame/number"."""
+    number = name.rpartition("/")[2].partition("_")[0]
+    return int(number) if number.isdigit() else 0

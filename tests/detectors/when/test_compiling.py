@@ -1,0 +1,94 @@
+"""A finding whose work lies in compiling says so, how often its ranks compile, and for how long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors import analyze
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.columns import Spans
+from scalana.report.finding_text import compiling
+from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+RANKS, STEPS, LATE, COMPILED_S = 4, 20, 2, 0.06
+NAMES = ["torch.compile", "kind", "id", "compile", *(f"0/{number}" for number in range(STEPS))]
+
+
+def spans_of(worked):
+    """A compilation in each piece of work of the late rank, and in the first of others; the last in two parts."""
+    rows, made = [], [0] * RANKS
+    for what, rank, start, end in (row[:4] for row in worked):
+        if what == "run" and (rank == LATE or not made[rank]):
+            rows.append((rank, made[rank], start, end))
+            made[rank] += 1
+    rank, number, start, end = rows[-1]
+    middle = (start + end) / 2
+    rows[-1:] = [(rank, number, start, middle), (rank, number, middle, end)]
+    count = len(rows)
+    table = SpanTable(
+        lane=np.array([rank for rank, *_ in rows]),
+        type=np.full(count, SPAN_TYPE["other"]),
+        name=np.zeros(count, np.int64),
+        start_ns=np.array([round(start * 1e9) for *_, start, _ in rows]),
+        end_ns=np.array([round(end * 1e9) for *_, end in rows]),
+        first=2 * np.arange(count + 1),
+        key=np.tile([1, 2], count),
+        tag=np.full(2 * count, ATTRIBUTE_TEXT),
+        value=np.array([[3, 4 + number] for _, number, *_ in rows]).reshape(-1),
+        step=np.full(count, -1),
+        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
+        names=NAMES,
+    )
+    return Spans(table, np.zeros(count, np.int64), np.full(count, -1), np.zeros(count, np.int64))
+
+
+def first_finding(late):
+    """Of a job whose rank 2 takes longer for one of two things."""
+    everyone = ("coll", "allreduce", list(range(RANKS)), -1)
+    program = [
+        [
+            action
+            for _ in range(STEPS)
+            for action in (
+                ("work", "run", 1e3 * COMPILED_S if rank == LATE and late == "run" else 5.0),
+                ("work", "other", 60.0 if rank == LATE and late == "other" else 10.0),
+                everyone,
+            )
+        ]
+        for rank in range(RANKS)
+    ]
+    worked = []
+    timeline, names = simulate(program, worked=worked)
+    psg = structure(names)
+    seconds = float(timeline.locations.end_s.max())
+    run = RunInfo(seconds=seconds, ranks=RANKS, calls_of_rank=[0] * RANKS, comm_s_of_rank=[0.0] * RANKS)
+    found = analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans_of(worked))).findings[0]
+    assert (found.ranks, names[found.vertex]) == ([LATE], late)
+    return found
+
+
+def test_compiling_is_told_with_how_often_and_how_long() -> None:
+    found = first_finding("run")
+    seconds = pytest.approx(STEPS * COMPILED_S, rel=1e-6)
+    assert found.evidence["compiling"] == {
+        "seconds": seconds,
+        "compilations": STEPS,
+        "again": STEPS - 1,
+        "compilations_others": 1,
+    }
+    assert "mark_dynamic" in found.advice
+    assert compiling(found) == (
+        f"It lies in compiling (torch.compile): 1.20 s in {STEPS} compilations, "
+        f"{STEPS - 1} of what was compiled before, 1 on other ranks."
+    )
+
+
+def test_computing_beside_compiling_is_not_compiling() -> None:
+    found = first_finding("other")
+    assert "compiling" not in found.evidence and compiling(found) == "" and "mark_dynamic" not in found.advice
