@@ -14,6 +14,7 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.runtime.record import layout
 
 _TENSOR = re.compile(r"([A-Za-z0-9_]+)\[([^\]]*)\](~?)(@?)|(-)")
+_MORE = re.compile(r"\+\d+:(\d+);")
 _TYPES = {
     "Byte": ("uint8", 1),
     "Char": ("int8", 1),
@@ -74,6 +75,8 @@ class OperatorKind:
     """In order; numbers and the like are left out."""
     outputs: tuple[Tensor | None, ...]
     """Those that it makes, and not what it writes in place; None for one that was not asked for."""
+    more_bytes: int = 0
+    """Of the tensors of long lists that are in neither of these."""
 
     @property
     def is_on_device(self) -> bool:
@@ -161,7 +164,8 @@ def operator_kind(name: str, text: str) -> OperatorKind:
     'aten::mm(float32[8, 4], float32[4, 2])'
     """
     inputs, _, outputs = text.partition(">")
-    return OperatorKind(name, _tensors(inputs), _tensors(outputs))
+    more_bytes = sum(int(found.group(1)) for found in _MORE.finditer(text))
+    return OperatorKind(name, _tensors(inputs), _tensors(outputs), more_bytes)
 
 
 def _tensors(text: str) -> tuple[Tensor | None, ...]:

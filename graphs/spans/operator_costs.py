@@ -40,7 +40,7 @@ def bytes_of(kind: OperatorKind) -> int:
         return sum(read) - max(read) + min(max(read), made) + made
     if name in _WRITTEN_AT and read:
         return 2 * min(read[0], sum(read[1:])) + sum(read[1:])
-    return sum(read) + made
+    return sum(read) + made + kind.more_bytes
 
 
 def is_communication(kind: OperatorKind) -> bool:

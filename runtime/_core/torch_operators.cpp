@@ -31,7 +31,7 @@
 namespace {
 
 constexpr size_t most_kinds = 20000;  // in a thread; what comes after them is left out
-constexpr size_t most_list = 8;       // tensors of a list that are told one by one, before "+" and how many more
+constexpr size_t most_list = 8;       // tensors of a list that are told one by one, before what the others are together
 
 struct Sum {
     int64_t calls = 0, ns = 0, cpu_ns = 0;
@@ -101,6 +101,11 @@ bool is_counted(const at::RecordFunction &function)
     return true;
 }
 
+bool has_sizes(const at::Tensor &tensor)
+{
+    return !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !tensor.is_nested() && !tensor.is_sparse();
+}
+
 void add_tensor(const at::Tensor &tensor, std::string *text)
 {
     if (!tensor.defined()) {
@@ -109,8 +114,7 @@ void add_tensor(const at::Tensor &tensor, std::string *text)
     }
     *text += c10::toString(tensor.scalar_type());
     *text += '[';
-    const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
-    if (!impl->has_symbolic_sizes_strides() && !tensor.is_nested() && !tensor.is_sparse()) {
+    if (has_sizes(tensor)) {
         for (const int64_t size : tensor.sizes()) {
             *text += std::to_string(size);
             *text += ',';
@@ -139,7 +143,11 @@ void add_value(const c10::IValue &value, std::string *text)
             add_tensor(tensors[number], text);
         }
         if (told < tensors.size()) {
-            *text += '+' + std::to_string(tensors.size() - told) + ';';
+            size_t bytes = 0;
+            for (size_t number = told; number < tensors.size(); number++) {
+                bytes += tensors[number].defined() && has_sizes(tensors[number]) ? tensors[number].nbytes() : 0;
+            }
+            *text += '+' + std::to_string(tensors.size() - told) + ':' + std::to_string(bytes) + ';';
         }
     }
 }

@@ -12,7 +12,7 @@ over, and when the record ends::
      "rows": [[row of steps, of modules, of kinds, calls, ns, of these on a CPU]]}
 
 A tensor is its type and its sizes, ``Float[8,4,];``, then ``~`` if it is not contiguous, ``@`` if it lies on a device.
-Of a list the first eight are told, and ``+92;`` how many more there are.
+Of a list the first eight are told, and ``+92:4096;`` how many more there are and their bytes together.
 """
 
 from __future__ import annotations

@@ -69,6 +69,8 @@ def test_bytes_are_those_of_tensors_and_of_what_is_looked_up() -> None:
     lookup = operator_kind("aten::embedding", "BFloat16[50000,64,];Long[32,];>BFloat16[32,64,];")
     assert bytes_of(lookup) == 2 * (32 * 64 * 2) + 32 * 8
     assert bytes_of(operator_kind("aten::mul", "Float[?];>Float[?];")) == 0
+    many = operator_kind("aten::_foreach_add", "Float[8,4,];" * 8 + "+92:11776;>" + "Float[8,4,];" * 8 + "+92:11776;")
+    assert bytes_of(many) == 2 * 100 * 8 * 4 * 4 and len(many.inputs) == 8
     assert product_type(operator_kind("aten::mm", "Double[8,4,];Double[4,2,];>Double[8,2,];")) == "float64"
     assert flops_of(operator_kind("aten::mm", "Float[?];Float[4,2,];>Float[?];")) == 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from scalana.calibration.measure import measure
 from scalana.graphs.readers.operators import OperatorCounts, operator_kind, read_operators
-from scalana.graphs.spans.operator_costs import flops_of
+from scalana.graphs.spans.operator_costs import bytes_of, flops_of
 from scalana.runtime.torch import native
 from scalana.runtime.torch.module_tree import Known
 from scalana.runtime.torch.operators import SWITCH, Operators
@@ -199,7 +199,7 @@ def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: P
 def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, cache: Path) -> None:
     done = jobs.run([sys.executable, "-c", BLOCKS, tmp_path], extra={"SCALANA_CACHE": str(cache)})
     assert (done.returncode, done.stderr) == (0, "")
-    cat = "Float[2,4,];" * MOST_LIST + "+2;>Float[20,4,];"
+    cat = "Float[2,4,];" * MOST_LIST + "+2:64;>Float[20,4,];"
     assert done.stdout.splitlines() == [
         "counted 1 1",
         "ended 0 0",
@@ -215,8 +215,8 @@ def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, ca
         "failed 0 1",
         "step after it 0 0",
     ]
-    inputs = operator_kind("aten::cat", cat).inputs
-    assert len(inputs) == MOST_LIST
+    kind = operator_kind("aten::cat", cat)
+    assert len(kind.inputs) == MOST_LIST and bytes_of(kind) == 2 * 20 * 4 * 4
 
 
 class Library:
