@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from scalana.graphs.arrays.types import FloatArray
     from scalana.graphs.ppg import PPG
@@ -86,6 +86,18 @@ def seconds_by_place(time_s: FloatArray, ppg: PPG) -> list[tuple[str, int, str, 
         seconds[_place(ppg, index)] += float(of_vertex[index])
     places = [(file, line, name, amount) for (file, line, _, name), amount in seconds.items()]
     return sorted(places, key=lambda place: (-place[3], place[0], place[1]))
+
+
+def seconds_of_ranks(places: Sequence[HotPlace], ppg: PPG) -> FloatArray:
+    """Seconds of every rank at some places, over the whole run ``[places, ranks]``."""
+    time_s = ppg.metrics["time_s"]
+    row_of = {(place.file, place.line, place.end_line, place.name): row for row, place in enumerate(places)}
+    seconds = np.zeros((len(places), time_s.shape[1]))
+    for index in np.flatnonzero(time_s.sum(axis=1) > 0).tolist():
+        row = row_of.get(_place(ppg, index))
+        if row is not None:
+            seconds[row] += time_s[index]
+    return seconds
 
 
 def _place(ppg: PPG, index: int) -> tuple[str, int, int, str]:

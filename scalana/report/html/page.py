@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scalana.detectors.kinds import kind_of
 from scalana.report import overview, sections
 from scalana.report.document import by_loss, warnings
-from scalana.report.html import accounts, findings, ranks, stepping, tables
+from scalana.report.html import accounts, findings, matrix, over_time, ranks, stepping, tables
 from scalana.report.html.bars import bar, legend
 from scalana.report.html.markup import Markup, element, join, lines
 from scalana.report.html.style import STYLE
@@ -37,10 +37,12 @@ def render(analysis: Analysis) -> str:
         findings.others(faults, run),
         _section("Where the time of the ranks goes", "time", _time(analysis), ranks.section(analysis)),
         _section("Steps", "steps", stepping.section(analysis)),
+        _section("Over time", "over-time", over_time.section(analysis, faults)),
         *(accounts.section_of(one.name, analysis) for one in sections.SECTIONS if one.name in analysis.sections),
         _section("Regions", "regions", tables.named_regions(analysis)),
         _section("Modules", "modules", tables.of_modules(analysis)),
         _section("Places with the most time of their own", "places", places),
+        _section("Places and ranks", "matrix", matrix.section(analysis)),
         _section("How it was recorded", "recorded", _recorded(analysis)),
     )
     head = element(

@@ -89,6 +89,13 @@ td.text{white-space:normal}td code{white-space:nowrap}
 .columns svg{width:100%;height:auto;min-width:620px}
 .columns .step{fill:var(--blue)}.columns .first{fill:var(--gray)}.columns .slow{fill:var(--red)}
 .columns text{fill:var(--soft);font-size:11px}.columns line{stroke:var(--line)}
+.columns .back{fill:var(--code)}.columns .heat{fill:var(--red)}.columns .heat+text{fill:var(--ink)}
+.unseen{position:absolute}.hatch{fill:#fff;fill-opacity:.4}
+.on-red{fill:var(--red)}.on-violet{fill:var(--violet)}.on-brown{fill:var(--brown)}.on-pink{fill:var(--pink)}
+.on-olive{fill:var(--olive)}.on-gray{fill:var(--gray)}
+.over-green{fill:var(--green)}.over-blue{fill:var(--blue)}.over-red{fill:url(#over-red)}
+.over-violet{fill:url(#over-violet)}.over-brown{fill:url(#over-brown)}.over-pink{fill:url(#over-pink)}
+.over-olive{fill:url(#over-olive)}.over-gray{fill:url(#over-gray)}
 pre.plain{overflow-x:auto;background:var(--code);border:1px solid var(--line);border-radius:8px;padding:10px 14px;
 margin:8px 0 0}
 .warnings{border-left:6px solid var(--amber);padding-top:10px;padding-bottom:10px}
