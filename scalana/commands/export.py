@@ -7,7 +7,7 @@ import sys
 
 from scalana.commands.analysing import told
 
-NAMES = ("chrome", "speedscope")
+NAMES = ("chrome", "speedscope", "hatchet")
 """Of the formats; a test compares them with :data:`scalana.export.registry.FORMATS`, which takes long to import."""
 
 
@@ -18,6 +18,7 @@ class ExportCommand:
 examples:
   scalana export scalana-20250131-142233 --to chrome -o run.json.gz          open it in ui.perfetto.dev
   scalana export scalana-20250131-142233 --to speedscope -o run.speedscope.json
+  scalana export scalana-20250131-142233 --to hatchet -o run.hatchet.json
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,8 @@ examples:
             "--to",
             choices=NAMES,
             required=True,
-            help="chrome: timeline for Perfetto; speedscope: flame graphs of ranks, and of who is to blame",
+            help="chrome: timeline for Perfetto; speedscope: flame graphs of ranks, and of who is to blame; "
+            "hatchet: call tree and metrics of every rank, for its GraphFrame",
         )
         parser.add_argument("--launch", metavar="N", type=int, help="which launch, as for scalana report")
         parser.add_argument(

@@ -76,6 +76,7 @@ class _Trace:
         self.enter, self.leave = self.ns(timeline.calls.enter_s), self.ns(timeline.calls.exit_s)
         self.wait = np.rint(self.waits.wait_s * 1e9).astype(np.int64)
         self.rows = own_first(timeline)
+        self._places: dict[tuple[int, int], str] = {}
         rank = timeline.locations.rank.astype(np.int64)
         number = np.arange(len(rank)) - np.searchsorted(rank, rank)
         self.rank, self.lane = rank, rank * _ONE_RANK + 2 * number
@@ -86,8 +87,12 @@ class _Trace:
         return np.rint((seconds - self.origin) * 1e9).astype(np.int64)
 
     def place(self, vertex: int, line: int = 0) -> str:
-        place = self.ppg.psg.vertices[vertex].place
-        return names.place(names.relative(place.file, self.ppg.run.cwd), line or place.line)
+        """File and line of a vertex, or of a line in it."""
+        if (vertex, line) not in self._places:
+            place = self.ppg.psg.vertices[vertex].place
+            where = names.relative(place.file, self.ppg.run.cwd)
+            self._places[vertex, line] = names.place(where, line or place.line)
+        return self._places[vertex, line]
 
     def threads(self, location: int) -> Iterator[Event]:
         """Names of the lanes of a location."""

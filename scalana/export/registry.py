@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalana.export import chrome, speedscope
+from scalana.export import chrome, hatchet, speedscope
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -25,5 +25,6 @@ class Format:
 FORMATS = {
     "chrome": Format(chrome.pieces, "ui.perfetto.dev, chrome://tracing"),
     "speedscope": Format(speedscope.pieces, "speedscope.app"),
+    "hatchet": Format(hatchet.pieces, "hatchet.GraphFrame.from_json, of llnl-hatchet"),
 }
 """By the name that the command line knows."""

@@ -137,6 +137,24 @@ def test_speedscope_has_the_seconds_of_the_report(analysis: Analysis) -> None:
     assert (leaf["file"], leaf["line"]) == ("job.py", PREPARE_LINE)
 
 
+def test_hatchet_has_a_row_a_vertex_and_rank(analysis: Analysis) -> None:
+    found = written(analysis, "hatchet")
+    (graph,), rows = found["graph"], found["dataframe"]
+    assert found["dataframe_indices"] == ["node", "rank"]
+    columns = ["node", "rank", *found["exclusive_metrics"], *found["inclusive_metrics"]]
+    assert set(columns) <= set(rows) and {len(values) for values in rows.values()} == {3 * len(graph)}
+    assert sorted(set(rows["node"])) == sorted(map(int, graph)) and set(rows["rank"]) == {0, 1, 2}
+    time, waiting = np.array(rows["time"]), np.array(rows["waiting"])
+    rank, node = np.array(rows["rank"]), np.array(rows["node"])
+    recorded = analysis.ppg.metrics["time_s"].sum(axis=0)
+    assert [time[rank == one].sum() for one in range(3)] == pytest.approx(recorded, abs=1e-4)
+    assert waiting.sum() == pytest.approx(analysis.time.wait_s, abs=1e-4)
+    assert np.array(rows["time (inc)"])[node == 0] == pytest.approx(recorded, abs=1e-4)
+    above = [child for entry in graph.values() for child in entry["children"]]
+    assert sorted([0, *above]) == sorted(map(int, graph))
+    assert {entry["data"]["name"] for entry in graph.values()} >= {"main", "prepare", "dist.all_reduce"}
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_command_writes_the_same_plain_and_compressed(folder: Path, tmp_path: Path, name: str) -> None:
     plain, packed, again = tmp_path / "run.json", tmp_path / "run.json.gz", tmp_path / "again.json.gz"

@@ -53,7 +53,7 @@ def _pipelines(pipelines: list[Pipeline], analysis: Analysis) -> Markup:
             element("h3", pipeline_text.title(pipeline)),
             element("p", " · ".join(pipeline_text.facts(pipeline, analysis.ppg.run)), class_="soft"),
             *(element("p", note) for note in pipeline_text.notes(pipeline)),
-            _account(rows, step_s, "a step of the pipeline", ("a step", "")),
+            _account(rows, step_s, "a step of the pipeline", ("a step", "what it is, or ← who is behind it")),
             element("p", pipeline_text.avoidable(pipeline) or None),
             _picture(pipeline_timeline.timeline(analysis)) if number == 0 else None,
             _text(pipeline_text.tables(pipeline, _WIDTH, Paint(False))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scalana.report import names
 from scalana.report.html.markup import Markup, element, join
 
-PALETTE = ("green", "amber", "red", "blue", "gray", "teal", "violet", "brown", "pink", "olive")
+PALETTE = tuple("green amber red blue gray teal violet brown pink olive navy lime rust plum".split())
 """Classes of the style sheet, each a colour with a pattern of its own."""
 
 LEAST = 0.0005

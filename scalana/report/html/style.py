@@ -4,7 +4,7 @@ STYLE = """
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b2130;--soft:#5a6376;--line:#dfe3ea;--accent:#b3261e;
 --good:#1d7a46;--link:#1e5bb8;--code:#f3f4f7;--mark:#fdeceb;
 --green:#3f9a63;--amber:#d89a1e;--red:#cf4a3f;--blue:#4a7fc9;--gray:#a9b0bd;--teal:#2f9c9c;--violet:#8a67c4;
---brown:#9a7350;--pink:#d0699f;--olive:#8c9a3c}
+--brown:#9a7350;--pink:#d0699f;--olive:#8c9a3c;--navy:#4f5d8f;--lime:#8fc250;--rust:#b5622f;--plum:#8c4f86}
 @media (prefers-color-scheme:dark){:root{--bg:#12151c;--card:#1b2029;--ink:#e6e9f0;--soft:#9aa4b5;--line:#323947;
 --accent:#ff8a80;--good:#6fd39a;--link:#8ab8ff;--code:#141820;--mark:#3a2226;--gray:#646d7d}
 .picture svg{filter:invert(.9) hue-rotate(180deg)}}
@@ -102,6 +102,10 @@ margin:8px 0 0}
 .warnings ul{margin:6px 0 0;padding-left:22px}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 18px;margin:8px 0 0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
+.navy{background:var(--navy)}
+.lime{background:repeating-linear-gradient(90deg,var(--lime) 0 7px,#6f9e38 7px 9px)}
+.rust{background:repeating-linear-gradient(45deg,var(--rust) 0 3px,#8d4a21 3px 5px)}
+.plum{background:repeating-linear-gradient(0deg,var(--plum) 0 6px,#6e3a69 6px 8px)}
 @media (max-width:560px){main,header.top,footer{padding-left:10px;padding-right:10px}
 section,details.finding,.verdict{padding:14px 12px}.verdict .place{font-size:19px}.figures{gap:10px 24px}
 .chain{display:block}.chain li{display:block}.chain li+li::before{content:"\\2193";display:block;padding:0 0 0 14px}
