@@ -15,8 +15,8 @@ torch_or_skip()
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "recompiling.py"
 STEPS = 7
-WITHIN = 0.2
-"""How far seconds may be off here, where ranks may have to share their cores with other programs."""
+WITHIN = 0.1
+"""How far seconds may be off."""
 
 
 def wrong(folder: Path) -> list[str]:
