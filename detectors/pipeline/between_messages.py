@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -182,6 +183,39 @@ class _Stretch:
     """What was computed in it; two at most for the first and the last stage."""
 
 
+class _Row(NamedTuple):
+    """A message at a rank."""
+
+    backward: bool
+    is_send: bool
+    number: int
+    chunk: int
+    begin_s: float
+    end_s: float
+
+    @property
+    def computed(self) -> _Computed:
+        """What it is for, or from."""
+        return Kind.B if self.backward else Kind.F, self.number, self.chunk
+
+
+def _rows(events: Events) -> list[_Row]:
+    return [_Row(*row) for row in zip(*(getattr(events, name).tolist() for name in _Row._fields), strict=True)]
+
+
+def _together(rows: list[_Row], at_once_s: float) -> Iterator[tuple[int, int]]:
+    """Begin and end of each group of sends of which one follows the other at once; each receive is one by itself."""
+    at = 0
+    while at < len(rows):
+        until = at + 1
+        while rows[at].is_send and until < len(rows) and rows[until].is_send:
+            if rows[until].begin_s - rows[until - 1].end_s >= at_once_s:
+                break
+            until += 1
+        yield at, until
+        at = until
+
+
 class _Rank:
     """One rank: from its events to its actions."""
 
@@ -200,43 +234,39 @@ class _Rank:
     def _stretches(self) -> Iterator[_Stretch]:
         """What lies between two messages, or two groups of messages that go together: then all that came is computed
         but for what is sent on later (it was asked for ahead)."""
-        names = ("backward", "is_send", "number", "chunk", "begin_s", "end_s")
-        rows = list(zip(*(getattr(self.events, name).tolist() for name in names), strict=True))
+        rows = _rows(self.events)
         at_once_s = self._at_once_s()
-        left: dict[_Computed, int] = {}  # when what was made is sent
-        for at, (backward, is_send, number, chunk, _, _) in enumerate(rows):
-            if is_send:
-                left[Kind.B if backward else Kind.F, number, chunk] = at
+        left = {row.computed: at for at, row in enumerate(rows) if row.is_send}  # when what was made is sent
         pending: list[_Computed] = []
         done: set[_Computed] = set()
-        free_s, at = -np.inf, 0
-        while at < len(rows):
-            backward, is_send, number, chunk, begin_s, end_s = rows[at]
-            one = (Kind.B if backward else Kind.F, number, chunk)
-            until = at + 1
-            while is_send and until < len(rows) and rows[until][1] and rows[until][4] - rows[until - 1][5] < at_once_s:
-                until += 1
-            group = rows[at:until] if is_send else []
-            if self.turns:  # what begins or turns here: no message comes just before
-                made = [(Kind.B if row[0] else Kind.F, row[2], row[3]) for row in group]
-                pending += [each for each in made if each not in pending and each not in done]
-            computed = [each for each in pending if left.get(each, -1) < until] if is_send else pending
-            if len({row[0] for row in group}) > 1:
-                self.batched = True
-            if self.batched:  # a forward and a backward are one: the forward comes first
-                computed = sorted(computed, key=lambda each: (self.step[each[1]], each[0]))
-            if computed and not (not is_send and begin_s - free_s < at_once_s):
-                first, last = self.step[computed[0][1]], self.step[computed[-1][1]]
-                opened = at > 0 and bool(self.step[rows[at - 1][2]] < first)
-                closed = bool(self.step[number] > last)
-                yield from self._cut(_Stretch(free_s, begin_s, list(computed)), opened, closed)
+        free_s = -np.inf
+        for at, until in _together(rows, at_once_s):
+            row, group = rows[at], rows[at:until]
+            self.batched |= len({one.backward for one in group}) > 1
+            if row.is_send and self.turns:  # what begins or turns here: no message comes just before
+                made = (one.computed for one in group)
+                pending += [one for one in made if one not in pending and one not in done]
+            computed = [one for one in pending if left.get(one, -1) < until] if row.is_send else list(pending)
+            if computed and (row.is_send or row.begin_s - free_s >= at_once_s):
+                yield from self._between(rows, at, free_s, computed)
                 done.update(computed)
-                pending = [each for each in pending if each not in done]
-            if not is_send:
-                pending.append(one)
-            free_s, at = rows[until - 1][5] if is_send else end_s, until
+                pending = [one for one in pending if one not in done]
+            if not row.is_send:
+                pending.append(row.computed)
+            free_s = rows[until - 1].end_s
         if pending:
             yield from self._cut(_Stretch(free_s, np.inf, pending))
+
+    def _between(self, rows: list[_Row], at: int, since_s: float, computed: list[_Computed]) -> Iterator[_Stretch]:
+        """What was computed before a row, with what is none of it cut off."""
+        told = self._in_order(computed)
+        opened = at > 0 and bool(self.step[rows[at - 1].number] < self.step[told[0][1]])
+        closed = bool(self.step[rows[at].number] > self.step[told[-1][1]])
+        yield from self._cut(_Stretch(since_s, rows[at].begin_s, told), opened, closed)
+
+    def _in_order(self, computed: list[_Computed]) -> list[_Computed]:
+        """In the order of computing: where a forward and a backward are one, the forward comes first."""
+        return sorted(computed, key=lambda one: (self.step[one[1]], one[0])) if self.batched else computed
 
     def _at_once_s(self) -> float:
         """Own work between two messages that is none: where a rank asks for several at a time, nothing lies between."""

@@ -60,6 +60,8 @@ class Pipelines:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
             except OrderError:
                 continue
+            measured = diagnosis.measured
+            diagnosis = replace(diagnosis, measured=replace(measured, notes=measured.notes + recorded.notes))
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded)
             culprits = find_culprits(diagnosis)

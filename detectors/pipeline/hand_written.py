@@ -23,6 +23,7 @@ from scalana.runtime.operations import OPERATIONS
 
 SET_ASIDE = 3
 """Steps from which the first is set aside: nothing tells when its first forward began."""
+_LATER = "microbatches of the first step count from the program's number {0}: before, not all ranks were there"
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 
 
@@ -100,6 +101,7 @@ def _recorded(
         layers=find_layers(spans, read.rows, ranks),
         sends=sends,
         loading_s=loading_windows(spans, ranks),
+        notes=(_LATER.format(pipeline.first),) if pipeline.first and kept[0] else (),
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )
 

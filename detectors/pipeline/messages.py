@@ -66,6 +66,8 @@ class HandWritten:
     returned: IntArray | None = None
     """How many microbatches before was the one that the first rank waited for to come back ``[microbatches]``; 0 for
     none."""
+    first: int = 0
+    """Which microbatch of the program the first one of ``step`` is: those before are left out."""
     stages: IntArray | None = None
     """Those of every place ``[places, chunks]``; None where they go round and round."""
 
@@ -168,7 +170,7 @@ def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
     kept = events.number >= start
     left = events.take(~kept)
     events = events.numbered(events.number - start).take(kept)
-    return HandWritten(chain.ranks, step, events, left, _between_ends(chain), forwards_only=True)
+    return HandWritten(chain.ranks, step, events, left, _between_ends(chain), forwards_only=True, first=start)
 
 
 def _steps_of_forwards(begin_s: FloatArray, chain: Chain, known: Known) -> tuple[IntArray, int]:
@@ -210,7 +212,7 @@ def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | N
 
 def _decoding(chain: Chain, known: Known) -> HandWritten | None:
     """The pipeline of forwards that a ring of ranks is, in which what the last rank makes (tokens) goes back to the
-    first one, for another forward; of several microbatches at a time."""
+    first one, for another forward; of several microbatches at a time, or of one where it is of another size."""
     places = len(chain.ranks)
     events = chain.events()
     around = (events.place == places - 1) & events.is_send | (events.place == 0) & ~events.is_send
@@ -228,7 +230,10 @@ def _decoding(chain: Chain, known: Known) -> HandWritten | None:
     if len(went.place) != len(back.place) or not needs.any():
         return None
     returned = np.where(needs, np.arange(count) - made[np.maximum(came - 1, 0)], 0)
-    if (returned < 0).any() or np.median(returned[needs]) < 2:
+    under_way = float(np.median(returned[needs]))
+    # One at a time goes around like a token of any kind: but what is made of it is no more what came.
+    alike = np.median(went.bytes) == np.median(events.bytes[~around])
+    if (returned < 0).any() or under_way < 1 or (under_way < 2 and alike):
         return None
     number = np.full(len(back.place), -1, np.int64)
     number[came[needs] - 1] = np.flatnonzero(needs)
@@ -246,7 +251,7 @@ def _decoding(chain: Chain, known: Known) -> HandWritten | None:
     returned = returned[start:]
     returned = np.where(returned > np.arange(len(step)), 0, returned)  # for one that is left out
     ranks = chain.ranks
-    return HandWritten(ranks, step, labelled, nothing, others, forwards_only=True, returned=returned)
+    return HandWritten(ranks, step, labelled, nothing, others, forwards_only=True, returned=returned, first=start)
 
 
 def _between_meetings(begin_s: FloatArray, met_s: list[FloatArray]) -> IntArray:

@@ -45,6 +45,8 @@ class Recorded:
     """How it sends and receives, where that was inferred."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
+    notes: tuple[str, ...] = ()
+    """What a reader has to know of it, in words."""
     reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Calls in which its ranks reduce gradients over replicas: rows of the timeline's calls."""
 

@@ -49,7 +49,7 @@ class Stage:
         start = max(self.clock.logical_s, float(came[0]))
         start = now if now - start > self.options.slack_ms / 1000 else start
         self.clock.logical_s = start + cost_s
-        rest(self.clock.logical_s - now)
+        rest(self.clock.logical_s - now)  # works
         for which, factor, every in self.options.straggler:
             if which == self.stage and microbatch % int(every) == 0:
                 self.clock.logical_s += cost_s * (factor - 1)

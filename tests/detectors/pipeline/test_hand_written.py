@@ -320,6 +320,53 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "order, ranks, stage, rank",
+    [("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("v", 4, 5, 2)],
+)
+def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, rank: int, tmp_path: Path) -> None:
+    line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works"))
+    options = [
+        "--order",
+        order,
+        "--chunks",
+        "2",
+        "--f-ms",
+        "10",
+        "--b-ms",
+        "20",
+        "--slow",
+        f"{stage}:2",
+        "--steps",
+        "4",
+    ]
+    for number in attempts(2):
+        found = report(tmp_path / str(number), *options, ranks=ranks)
+        told = [(p["stages"], p["microbatches"], p["ranks"]) for p in found["pipeline"]]
+        causes = [
+            (f["kind"], f["ranks"], f["root"]["stage"], f["root"]["line"]) for f in found["findings"] if f["ranks"]
+        ]
+        right = told == [(2 * ranks, 8, list(range(ranks)))]
+        if right and causes[:1] == [("pipeline-imbalance", [rank], stage, line)]:
+            return
+    raise AssertionError((told, causes))
+
+
+@pytest.mark.slow
+def test_a_real_job_that_decodes_one_microbatch_at_a_time(tmp_path: Path) -> None:
+    options = ["--order", "decode", "--nmb", "1", "--tokens", "12", "--steps", "2", "--slow", "2:2"]
+    for number in attempts(2):
+        found = report(tmp_path / str(number), *options)
+        (pipeline,) = found["pipeline"]
+        assert (pipeline["inferred"], pipeline["stages"]) == (True, 4)
+        loads = [stage["load"] for stage in pipeline["stage"]]
+        # Three ranks wait whatever the split; on a loaded machine some of that is the host's.
+        if loads == pytest.approx([0.8, 0.8, 1.6, 0.8], abs=0.1) and pipeline["shares"]["schedule"] > 0.5:
+            return
+    raise AssertionError((loads, pipeline["shares"]))
+
+
+@pytest.mark.slow
 def test_a_real_mpi_program(mpi: Mpi) -> None:  # noqa: F811
     source = PROGRAMS / "one_f_one_b.c"
     line = next(n for n, text in enumerate(source.read_text().splitlines(), 1) if "/* slow */" in text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,45 @@ def _backwards(order: list[Action]) -> list[Action]:
     return sorted(back, key=lambda action: (-action.stage, action.microbatch))
 
 
+def in_a_v(ranks: int, microbatches: int, size: int, ahead: int) -> Program:
+    """Two stages a rank in a V, in rounds of so many microbatches."""
+    forwards = [(c, m) for at in range(0, microbatches, size) for c in (0, 1) for m in range(at, at + size)]
+    steps = [(Kind.F, c, m) for c, m in forwards[:ahead]]
+    for (c, m), (back, number) in zip(forwards[ahead:], forwards, strict=False):
+        steps += [(Kind.F, c, m), (Kind.B, 1 - back, number)]
+    steps += [(Kind.B, 1 - c, m) for c, m in forwards[len(forwards) - ahead :]]
+    last = 2 * ranks - 1
+    return Program.of([[Action(kind, last - r if c else r, m) for kind, c, m in steps] for r in range(ranks)])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        BY_NAME["Interleaved1F1B"].program(2, 4, 2),
+        BY_NAME["Interleaved1F1B"].program(2, 8, 3),
+        in_a_v(2, 8, 2, 4),
+        in_a_v(2, 8, 8, 16),  # all forwards, then all backwards
+        in_a_v(4, 8, 4, 10),
+        in_a_v(4, 8, 8, 16),
+    ],
+)
+@pytest.mark.parametrize("slow", [None, 0, 2])
+def test_forwards_and_backwards_that_share_a_way_are_told_apart(program: Program, slow: int | None) -> None:
+    costs = uniform(program.stages)
+    if slow is not None:
+        costs[:, slow] *= 1.5
+    holder = [2, 0, 3, 1] if program.ranks == 4 else [1, 0]
+    rows = of_program(program, costs, 3, holder)
+    found = recognise_messages(rows, Known(training=True))
+    assert found is not None and found.ranks == tuple(holder)
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
+    assert measured.first_step().orders() == program.orders()
+    loads = [stage.load for stage in attribute(measured).stages]
+    assert loads == pytest.approx(list(costs[0] / costs[0].mean()), abs=0.05)
+    other = recognise_messages(rows)  # it may be something else
+    assert other is None or other.stages is None
+
+
 def test_targets_and_losses_between_the_ends_do_not_matter() -> None:
     rows = of_pipeline("1F1B", 4, 6, uniform(4), steps=3)
     for source, target, side in ((0, 3, 1), (3, 0, 0)):
@@ -193,8 +234,17 @@ def test_tokens_go_back_to_the_first_rank() -> None:
     assert (
         result.shares["schedule"] > 0.2
     )  # three prompts over four ranks: at each token they wait for one to come back
-    one = table(decoding(4, 1, 12, 2, [0.1] * 4))
+    one = table(decoding(4, 1, 12, 2, [0.1, 0.1, 0.15, 0.1]))
     assert recognise_messages(one, Known(tensors=True)) is None  # a token that goes around alone
+    # Another size comes back than went along: one microbatch at a time.
+    along = np.abs(one.rank - one.peer) == 1
+    one = replace(one, bytes=np.where(along, 4096, 8))
+    assert recognise_messages(one) is None and recognise_messages(one, Known(training=True, tensors=True)) is None
+    found = recognise_messages(one, Known(tensors=True))
+    assert found is not None and found.forwards_only and found.first == 1
+    result = attribute(read_rows(found.read().rows, ENGINES["ideal"]))
+    assert [round(stage.load, 2) for stage in result.stages] == pytest.approx([0.89, 0.89, 1.33, 0.89], abs=0.02)
+    assert result.shares["schedule"] + result.shares["imbalance"] == pytest.approx(0.75, abs=0.03)
 
 
 def halo(ranks: int, steps: int) -> list[Row]:
@@ -294,6 +344,8 @@ def exchange(ranks: int, steps: int, partners) -> list[Row]:
         *(ring(ranks, 6) for ranks in (2, 3, 5)),
         *(manager(ranks, 6) for ranks in (3, 5)),
         *(sweep(ranks, 6, back=False) for ranks in (2, 4)),
+        manager(2, 12),  # a question and its answer, again and again
+        exchange(2, 12, lambda rank: [1 - rank, 1 - rank]),
     ],
 )
 @pytest.mark.parametrize("known", [Known(), Known(training=True), Known(tensors=True)])
