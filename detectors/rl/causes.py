@@ -72,7 +72,14 @@ CAUSES = (
         change="more-rollouts",
         own=True,
     ),
-    Cause("slow-hardware", "waiting: slow process", "rl-slow-hardware", Doing.GENERATION, "its machine"),
+    Cause(
+        "slow-hardware",
+        "waiting: slow process",
+        "rl-slow-hardware",
+        Doing.GENERATION,
+        "its machine",
+        change="no-slow-process",
+    ),
     Cause("other", "other, and waiting for it"),
 )
 """All causes, as they are shown."""

@@ -23,6 +23,8 @@ PACKAGES = [ROOT / "build" / name / "site-packages" for name in ("verl", "ray")]
 PROGRAMS = ROOT / "tests" / "detectors" / "rl" / "programs"
 PROGRAM = PROGRAMS / "verl_grpo.py"
 STEPS, ANSWERS = 5, 8
+LONG_IN, SLOW_IN, SLOW_S = [1, 3], [2, 4], 0.8
+"""Steps with a long answer, and with slow rewards, and what one of these takes longer: as the programs have it."""
 LIMIT_S = 600
 SETTINGS = {
     "VERL_USE_EXTERNAL_MODULES": "verl_cpu",
@@ -106,3 +108,15 @@ def test_process_time_adds_up_and_each_cause_has_its_process(report: api.Report)
     # Two long answers of one server, which no assignment would shorten; and one trainer that is slow all the time.
     assert awaited["long-tail"] == "server 1" and "rl-long-tail" in found
     assert names.many(found["rl-slow-hardware"].ranks) == "WorkerDict 1"
+
+
+def test_savings_are_what_was_planted(report: api.Report) -> None:
+    """Rewards are slow in as many rounds as the reward worker has threads for; the long answers outlast all others."""
+    spans, found = report.ppg.spans, {finding.kind: finding for finding in report.findings}
+    threads = min(32, (os.cpu_count() or 1) + 4)  # of asyncio
+    slow_s = len(SLOW_IN) * -(-ANSWERS // threads) * SLOW_S
+    assert found["rl-verifier"].saving_s == pytest.approx(slow_s, rel=0.15)
+    rows = spans.rows("trajectory")
+    ends = spans.end_s(rows[np.argsort(spans.start_s(rows), kind="stable")]).reshape(STEPS, ANSWERS)
+    last = np.sort(ends, axis=1)[LONG_IN, -2:]
+    assert found["rl-long-tail"].saving_s == pytest.approx(float((last[:, 1] - last[:, 0]).sum()), rel=0.15)
