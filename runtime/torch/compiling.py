@@ -17,11 +17,11 @@ def record_compilation(module: Any) -> None:
     """See when a compilation begins and ends; ``module`` is ``torch._dynamo.callback``.
 
     What is compiled inside of another compilation belongs to that one. The attribute ``id`` is torch's: the number of
-    the frame, and after a slash how often that was compiled before.
+    the frame, and after a slash how often that was compiled before; an older torch tells nothing.
     """
     open_spans: list[Any] = []
 
-    def begins(told: Any) -> None:
+    def begins(told: Any = None) -> None:
         if session.core is None:
             return
         try:
@@ -32,7 +32,7 @@ def record_compilation(module: Any) -> None:
         except Exception as failure:
             session.note(f"torch: a compilation is not recorded: {type(failure).__name__}: {failure}")
 
-    def ends(_: Any) -> None:
+    def ends(_: Any = None) -> None:
         try:
             while open_spans:
                 open_spans.pop().end()

@@ -335,13 +335,14 @@ def watch_compilation(module: Any) -> None:
     ``torch._dynamo.callback``."""
     paused = False
 
-    def begins(_: Any) -> None:
+    # An older torch tells nothing of what it compiles.
+    def begins(_: Any = None) -> None:
         nonlocal paused
         if _times is not None and _times.is_on:
             paused = True
             _times.off()
 
-    def ends(_: Any) -> None:
+    def ends(_: Any = None) -> None:
         nonlocal paused
         if paused and _times is not None:
             paused = False
