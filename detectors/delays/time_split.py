@@ -49,7 +49,7 @@ def split_by_rank(timeline: Timeline, waits: WaitStates, ranks: int, seconds: fl
 
     def of_rank(location: IntArray, amount: FloatArray) -> FloatArray:
         of_location = np.bincount(location, amount, len(locations)) * weight
-        return np.bincount(locations.rank, of_location, ranks)
+        return np.asarray(np.bincount(locations.rank, of_location, ranks), np.float64)
 
     burst_location = burst_locations(timeline)
     of_work = burst_location[own.burst]

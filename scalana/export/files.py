@@ -24,14 +24,10 @@ def write(pieces: Iterable[str], path: str | None) -> None:
     try:
         with open(path, "wb") as file:
             if path.endswith(".gz"):
-                with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-                    _all(pieces, packed)
+                with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed, io.TextIOWrapper(packed, "utf-8") as text:
+                    text.writelines(pieces)
             else:
-                _all(pieces, file)
+                with io.TextIOWrapper(file, "utf-8") as text:
+                    text.writelines(pieces)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def _all(pieces: Iterable[str], binary: io.BufferedIOBase) -> None:
-    with io.TextIOWrapper(binary, encoding="utf-8", write_through=False) as text:
-        text.writelines(pieces)

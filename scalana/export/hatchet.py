@@ -17,6 +17,7 @@ from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
+    from scalana.graphs.arrays.types import IntArray
     from scalana.graphs.ppg import PPG
 
 METRICS = {
@@ -51,9 +52,9 @@ def pieces(analysis: Analysis) -> Iterator[str]:
     yield f'"exclusive_metrics":{_json(list(METRICS))},\n"inclusive_metrics":{_json([INCLUSIVE])}}}\n'
 
 
-def _shown(ppg: PPG) -> np.ndarray:
+def _shown(ppg: PPG) -> IntArray:
     """Vertices with anything of their own, and all above them; the root always ``[some vertices]``."""
-    shown = ((ppg.metrics["time_s"] > 0.0) | (ppg.metrics["calls"] > 0.0)).any(axis=1)
+    shown = np.asarray(((ppg.metrics["time_s"] > 0.0) | (ppg.metrics["calls"] > 0.0)).any(axis=1))
     shown[0] = True
     # A vertex' parent has a smaller number.
     for vertex in reversed(ppg.psg.vertices):

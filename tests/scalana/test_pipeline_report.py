@@ -19,9 +19,11 @@ from scalana.detectors.pipeline.measured import Between
 from scalana.detectors.pipeline.recorded import Recorded
 from scalana.detectors.pipeline.schedules import BY_NAME
 from scalana.graphs.run_info import RunInfo
-from scalana.report import pipeline_svg, pipeline_text, pipeline_timeline
+from scalana.report import names, pipeline_svg, pipeline_text, pipeline_timeline
+from scalana.report.html import accounts
 from scalana.report.paint import Paint
 from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.scalana.pages import well_formed
 
 MS = 1e-3
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,6 +81,16 @@ def test_the_picture_has_a_box_an_action(ranks: int) -> None:
     assert sum(title.startswith(("forward", "backward")) for title in titles) == ranks * 2 * ranks * 2
     assert any(title.endswith("for stage 3") for title in titles)
     assert "<script" not in svg
+
+
+def test_the_page_has_a_bar_that_adds_up_and_the_picture() -> None:
+    one = pipeline()
+    seen = well_formed(accounts.section_of("pipeline", analysis(one, pipeline(slow=None))))
+    assert sum(seen.widths()) == pytest.approx(200, abs=0.5)
+    assert "← stage 3 on rank 7" in seen.text and "forwards and backwards, average rank" in seen.text
+    assert [tag for tag, _ in seen.elements].count("svg") == 1
+    for share in pipeline_text.shares(one, RunInfo(ranks=8).names):
+        assert names.seconds(share.part * one.diagnosis.attribution.step_s) in seen.text
 
 
 def test_without_a_pipeline_there_is_no_picture() -> None:
