@@ -288,7 +288,7 @@ def _marked(spans: Spans) -> BoolArray:
 
 def _end_together(doings: _Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:
     """Let the kernels of collectives begin and end when they did, rather than where the streams are marked."""
-    took_s = spans.integers("kernel_ns")[doings.span[rows]] * 1e-9
+    took_s: FloatArray = spans.integers("kernel_ns")[doings.span[rows]].astype(np.float64) * 1e-9
     communicator = timeline.instances.communicator[instance[rows]].astype(np.int64)
     marks = Marks(doings.rank[rows], instance[rows], communicator, doings.start_s[rows], doings.end_s[rows], took_s)
     doings.start_s[rows], doings.end_s[rows] = end_together(marks)

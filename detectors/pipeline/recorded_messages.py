@@ -178,9 +178,9 @@ def whole(messages: Messages, alike: bool = True) -> Messages:
     if not alike:
         begins[follows + 1] |= rows.bytes[follows + 1] == rows.bytes[follows]
     # A message like the one before that seldom comes so soon is one that was late, and no part of that.
-    alike = follows[~begins[follows + 1] & (rows.bytes[follows + 1] == rows.bytes[follows])] + 1
-    seldom = np.bincount(channel[alike], minlength=len(limit)) < SAME * np.bincount(channel)
-    begins[alike[seldom[channel[alike]]]] = True
+    same = follows[~begins[follows + 1] & (rows.bytes[follows + 1] == rows.bytes[follows])] + 1
+    seldom = np.bincount(channel[same], minlength=len(limit)) < SAME * np.bincount(channel)
+    begins[same[seldom[channel[same]]]] = True
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(channel)) - 1
     joined = Messages(

@@ -106,8 +106,13 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
     rows = np.flatnonzero(chosen)
     vertex = module_vertices(calls, spans, ppg.psg, ppg.models.forwards)
     timed = TimedCalls(
-        *(column[rows] for column in (calls.module, calls.direction, calls.rank, calls.step, calls.elements, vertex)),
-        seconds=lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
+        calls.module[rows],
+        calls.direction[rows],
+        calls.rank[rows],
+        calls.step[rows],
+        calls.elements[rows],
+        vertex[rows],
+        lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
     )
     return _times_of(timed, calls.modules, timeline.ranks, _places(calls, vertex))
 
