@@ -84,7 +84,7 @@ def test_colour_on_a_terminal(folder: Path, variables: dict[str, str], colored: 
 
 
 def test_into_a_file(folder: Path, tmp_path: Path) -> None:
-    for form, begin in (("text", "scalana"), ("json", "{"), ("sarif", "{")):
+    for form, begin in (("text", "scalana"), ("json", "{"), ("html", "<!DOCTYPE"), ("sarif", "{")):
         target = tmp_path / form
         result = report("--format", form, "-o", str(target), str(folder))
         assert (result.returncode, result.stdout) == (0, "")
