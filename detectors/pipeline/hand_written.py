@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -40,8 +40,8 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
         ranks = set(np.unique(np.concatenate((parts.source, parts.target))).tolist())
         if ranks & known:
             continue
-        beside = partial(pauses, whole(parts), run, spans)
-        evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside))
+        beside = cache(partial(pauses, whole(parts), run, spans))
+        evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside), beside)
         pipeline, messages = _recognised(parts, evidence)
         recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
@@ -56,7 +56,7 @@ def _recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, M
         apart = whole(parts, alike=False)
         able += [apart] if len(apart.source) > len(able[0].source) else []
     found = [recognise_messages(messages.ends(), evidence) for messages in able]
-    best = evenest(found)
+    best = evenest(found, evidence)
     return best, able[next((at for at, one in enumerate(found) if one is best), 0)]
 
 

@@ -44,6 +44,8 @@ class Known:
     """Their messages are torch's."""
     met_s: Callable[[], Mapping[int, FloatArray]] = dict
     """Tells by rank when it met others beside these messages, in order ``[meetings]``."""
+    pauses: Callable[[], PauseRows] = lambda: NO_PAUSES
+    """Tells what ranks did beside messages and computing."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,19 @@ def _line(chain: Chain, known: Known) -> HandWritten | None:
     if not events.backward.any():
         return _forwards(chain, events, known)
     simplest = _one_stage_a_rank(chain, events, known)
-    if not known.training or (simplest is not None and unevenness(simplest.read().rows) <= EVEN):
+    if not known.training or (simplest is not None and unevenness(simplest.read(known.pauses()).rows) <= EVEN):
         return simplest
-    return evenest([simplest, *(_placed(chain, one) for one in read_placed(events, len(chain.ranks)))])
+    others = (_placed(chain, one) for one in read_placed(events, len(chain.ranks)))
+    return evenest([simplest, *others], known)
 
 
-def evenest(found: Iterable[HandWritten | None]) -> HandWritten | None:
+def evenest(found: Iterable[HandWritten | None], known: Known) -> HandWritten | None:
     """Of what some messages may be, the simplest first, the first one; but another if actions of a kind and stage are
     far more alike in it."""
     able = [one for one in found if one is not None]
     if len(able) < 2:
         return able[0] if able else None
-    uneven = [unevenness(one.read().rows) for one in able]
+    uneven = [unevenness(one.read(known.pauses()).rows) for one in able]
     best = int(np.argmin(uneven))
     return able[best] if uneven[best] < ALIKE * uneven[0] else able[0]
 

@@ -9,6 +9,11 @@ hooks of modules go when the run is over.
 
 Not timed are layers that are compiled (a hook would have them compiled anew), and the part W of a backward that is
 split, which goes through the graph by its parameters (but for stage 0, whose W is the whole backward).
+
+Why this is not the timer of all modules (:mod:`scalana.runtime.torch.modules`), which rests while there is a pipeline:
+that one hooks every module of a program, down to the last, and pays for each call and each backward; here only layers
+are hooked. And what is told here is told of an action (stage, microbatch, kind), with which a backward that was left
+open is over; there it is over with its pass through the graph, of which a split backward makes several.
 """
 
 from __future__ import annotations

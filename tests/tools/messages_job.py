@@ -86,7 +86,7 @@ class Modules(Stage):
 
 def rest(seconds: float) -> None:
     if seconds > 0:
-        time.sleep(seconds)
+        time.sleep(seconds)  # works
 
 
 class Batches(torch.utils.data.Dataset[torch.Tensor]):

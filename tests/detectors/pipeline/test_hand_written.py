@@ -325,21 +325,8 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
     [("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("v", 4, 5, 2)],
 )
 def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, rank: int, tmp_path: Path) -> None:
-    line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works"))
-    options = [
-        "--order",
-        order,
-        "--chunks",
-        "2",
-        "--f-ms",
-        "10",
-        "--b-ms",
-        "20",
-        "--slow",
-        f"{stage}:2",
-        "--steps",
-        "4",
-    ]
+    lines = [n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works")]
+    options = f"--order {order} --chunks 2 --f-ms 10 --b-ms 20 --slow {stage}:3 --steps 4".split()
     for number in attempts(2):
         found = report(tmp_path / str(number), *options, ranks=ranks)
         told = [(p["stages"], p["microbatches"], p["ranks"]) for p in found["pipeline"]]
@@ -347,7 +334,7 @@ def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, 
             (f["kind"], f["ranks"], f["root"]["stage"], f["root"]["line"]) for f in found["findings"] if f["ranks"]
         ]
         right = told == [(2 * ranks, 8, list(range(ranks)))]
-        if right and causes[:1] == [("pipeline-imbalance", [rank], stage, line)]:
+        if right and causes[:1] in [[("pipeline-imbalance", [rank], stage, line)] for line in lines]:
             return
     raise AssertionError((told, causes))
 
