@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.rl.handling import handled, place_of
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
 from scalana.detectors.rl.requests import made_by, serving
@@ -209,6 +210,10 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             lines = spans.line[rows[those]][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
             moved[doing] = np.nansum(size[those])
+    handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
+    of_driver, line_of_driver, seconds = place_of(timeline, handed)
+    if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
+        vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
     return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved, kept.first)
 
 
@@ -345,6 +350,9 @@ def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pie
         column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
     if len(enter):
         call = np.searchsorted(enter, middle, side="right") - 1
+        # Own work between phases with what was got, and is handed out.
+        before_handed = np.isin(at.start + call + 1, _handed(timeline, location, pieces))
+        column[before_handed & (column == int(Doing.OTHER))] = int(Doing.DATA)
         there = (call >= 0) & (middle < leave[np.maximum(call, 0)])
         column[there] = np.where(middle[there] < released[call[there]], IN_WAIT, IN_CALL)
     spent = np.zeros((len(time), COLUMNS))
@@ -352,6 +360,18 @@ def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pie
     return Process(
         location, bounds_s, time, np.cumsum(spent, axis=0), any(doing != Doing.OTHER for doing in pieces.doing)
     )
+
+
+def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
+    """Calls of a process with phases by which it hands out what it got, outside of these ``[some calls]``."""
+    calls = timeline.calls
+    enter = calls.enter_s[int(calls.first[location]) : int(calls.first[location + 1])]
+    known = [number for number, doing in enumerate(pieces.doing) if doing != Doing.OTHER]
+    if not known:
+        return np.zeros(0, np.int64)
+    begins, ends = np.array(pieces.start_s)[known], np.array(pieces.end_s)[known]
+    piece = np.searchsorted(begins, enter, side="right") - 1
+    return handled(timeline, location, (piece < 0) | (enter >= ends[np.maximum(piece, 0)]))
 
 
 def _calls_by_phase(

@@ -9,10 +9,15 @@ known to the millisecond.
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Plan:
     """What training takes beside its tokens."""
     data_s: float = 0.01
     """Rank 0 alone, before it hands the batch to the others."""
+    driver_s: float = 0.0
+    """Rank 0 alone, outside of all phases: it gathers all batches, packs them into one, and scatters that."""
     sync_s: float = 0.01
     """Rank 0 alone, before it sends new weights."""
     outside_s: list[list[float]] = field(default_factory=list)
@@ -114,7 +121,7 @@ class Plan:
         for r in ranks:
             stage_end = max(stage_end, log_prob[r]) + self.stage_s
             trained = max(trained, (stage_end if self.stage_s else log_prob[r]) + self.train_of(step, r))
-        return self.data_s + made + trained + max(self.sync_of(r) for r in ranks)
+        return self.data_s + made + self.driver_s + trained + max(self.sync_of(r) for r in ranks)
 
 
 def until(deadline: float) -> None:
@@ -125,6 +132,14 @@ def until(deadline: float) -> None:
 
 def pause(seconds: float) -> None:
     until(time.perf_counter() + seconds)
+
+
+def pack(batches: list[Tensor], seconds: float) -> bytes:
+    """Copy some batches into one, as objects, again and again for so long."""
+    deadline, packed = time.perf_counter() + seconds, b""
+    while time.perf_counter() < deadline:
+        packed = pickle.dumps([batch.tolist() for batch in batches])  # the driver packs
+    return packed
 
 
 def rollout(plan: Plan, step: int, rank: int) -> None:
@@ -167,6 +182,12 @@ def loop(plan: Plan, rank: int, ranks: int) -> float:
         with scalana.rl.phase("reward"):
             pause(plan.verifier_of(step, rank))
         dist.all_gather(rewards, torch.ones(8))
+        if plan.driver_s:
+            batches = [torch.zeros(1000) for _ in range(ranks)] if rank == 0 else None
+            dist.gather(batch, batches, 0)
+            if batches:
+                pack(batches, plan.driver_s)
+            dist.scatter(batch, batches, 0)
         pause(plan.of(plan.outside_s, step, rank))
         with scalana.rl.phase("old_log_prob"):
             pause(plan.of(plan.log_prob_s, step, rank) * plan.factor(rank))

@@ -80,7 +80,9 @@ def write(plan: Plan, folder: Path) -> None:
         last = max(each.now_s for each in processes)
         for each in processes:
             # Nobody waits for a receiver of a broadcast.
-            each.collective(operation, root, max(each.now_s, processes[root].now_s if root >= 0 else last) + _CALL_S)
+            awaited = last if root < 0 or (operation == "gather" and each.rank == root) else processes[root].now_s
+            awaited = each.now_s if operation == "gather" and each.rank != root else awaited
+            each.collective(operation, root, max(each.now_s, awaited) + _CALL_S)
 
     meet("barrier")
     for step in range(len(plan.lengths)):
@@ -105,6 +107,10 @@ def write(plan: Plan, folder: Path) -> None:
             each.now_s += plan.verifier_of(step, rank)
             each.span("phase", "reward", start)
         meet("allgather")
+        if plan.driver_s:
+            meet("gather", 0)
+            processes[0].now_s += plan.driver_s
+            meet("scatter", 0)
         for each in processes:
             each.now_s += plan.of(plan.outside_s, step, each.rank)
             start = each.now_s

@@ -115,6 +115,10 @@ def cases(ranks: int = RANKS) -> dict[str, Case]:
     found["shared-sync"] = replace(found["sync"], change="sharded-sync", mended=replace(sync, shared=True))
     data = loop(data_s=0.25)
     found["data"] = Case(data, "rl-data-transfer", [0], others * STEPS * 0.25, "rank 0", "", loop(), "data-transfer")
+    # Real work of one process between phases; it prepares the data, too, as in all loops. Mended it still hands it on.
+    packs = loop(driver_s=0.4)
+    lost_s = others * STEPS * (packs.driver_s + packs.data_s)
+    found["driver"] = Case(packs, "rl-data-transfer", [0], lost_s, "rank 0", "", loop(driver_s=0.001), "data-transfer")
     # Trainers that wait for much of their time: not at all if trajectories come twice as fast. Two processes with half
     # of the answers each are as late as the one of them with the longest.
     starving = loop(starve_s=lambda step, rank: 0.4)
