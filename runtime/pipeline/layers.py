@@ -61,8 +61,8 @@ class Layers:
         """What the backward that runs now has met; ``None`` while there is none."""
         self.over: list[Pass] | None = None
         """The same of the one that has just ended."""
-        self.seen: tuple[Callable[[], Any], int] = (lambda: None, 0)
-        """The gradient that began a layer last, while it is there, and when it did."""
+        self.seen: tuple[Callable[[], Any], Pass | None] = (lambda: None, None)
+        """The gradient that began a layer last, while it is there, and that layer."""
         self.handles: list[Any] = []
         try:
             for name, layer in layers:
@@ -135,12 +135,14 @@ class Layers:
                 one.began = self.core.now()
                 met.append(one)
                 if gradient is not None:
-                    self.seen = (weakref.ref(gradient), one.began)
+                    self.seen = (weakref.ref(gradient), one)
 
         def ends(gradient: Any) -> None:  # called after the other, which the layer before has set on the tensor
             if self.backward is not None and one.began:
-                before, when = self.seen
-                one.ended = when if gradient is not None and before() is gradient else self.core.now()
+                begun_by, begun = self.seen
+                # A layer may hand on the very gradient that began itself.
+                here = gradient is not None and begun_by() is gradient and begun is not None and begun is not one
+                one.ended = begun.began if here else self.core.now()
 
         for tensor in tensors_in(inputs):
             if tensor.requires_grad and not tensor.is_leaf:  # what is a leaf is kept, and would keep the hook

@@ -55,11 +55,12 @@ def test_the_other_side_is_named(
         assert not [warning for warning in analysis.warnings if "killed" in warning]
         if case == ("executor_slow_task",):  # no order helps where one call takes longest
             assert "smaller pieces" in finding.advice and "longest first" not in finding.advice
-        if 0.75 * least * slept <= finding.lost_s <= 1.25 * most * slept + 0.3:
-            assert 0.6 * slept <= finding.saving_s <= 1.1 * slept
+        lost = 0.75 * least * slept <= finding.lost_s <= 1.25 * most * slept + 0.3
+        if lost and 0.6 * slept <= finding.saving_s <= 1.1 * slept:
             break
     else:
-        pytest.fail(f"{finding.lost_s} s are told, and not {waiting} times {slept} s")
+        told = f"{finding.lost_s} s are told, and {finding.saving_s} s less"
+        pytest.fail(f"{told}, and not {waiting} times {slept} s, and most of that")
 
 
 def test_a_balanced_pool_has_no_finding(tmp_path: Path) -> None:

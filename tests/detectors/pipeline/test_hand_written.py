@@ -331,7 +331,7 @@ def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, 
         found = report(tmp_path / str(number), *options, ranks=ranks)
         told = [(p["stages"], p["microbatches"], p["ranks"]) for p in found["pipeline"]]
         causes = [
-            (f["kind"], f["ranks"], f["root"]["stage"], f["root"]["line"]) for f in found["findings"] if f["ranks"]
+            (f["kind"], f["ranks"], f["root"].get("stage"), f["root"]["line"]) for f in found["findings"] if f["ranks"]
         ]
         right = told == [(2 * ranks, 8, list(range(ranks)))]
         if right and causes[:1] in [[("pipeline-imbalance", [rank], stage, line)] for line in lines]:

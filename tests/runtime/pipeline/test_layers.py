@@ -62,3 +62,42 @@ def test_the_gradient_between_two_layers_ends_one_and_begins_the_other(
     assert [row[:2] for row in core.written] == [("2", kind), ("1", kind), ("0", kind)]
     (_, _, first, met), (_, _, second, left), (_, _, third, last) = core.written
     assert begin < first < met == second < left == third < last < end
+
+
+def test_a_layer_that_hands_on_its_gradient_ends_when_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_or_skip()
+    import torch
+
+    core = Core()
+    monkeypatch.setattr(session, "core", core)
+
+    class HandsOn(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
+            return value.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            core.now()
+            return gradient
+
+    class Layer(torch.nn.Module):
+        def forward(self, value: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = HandsOn.apply(value)
+            return result
+
+    stage = torch.nn.Sequential(Layer(), Layer())
+    timed = Layers(layers_in([stage]))
+    received = torch.ones(1, 2, requires_grad=True) * 1.0
+    timed.begin("F", 0, 0)
+    made = stage(received)
+    timed.end()
+    timed.write()
+    core.written.clear()
+    timed.begin("B", 0, 0)
+    made.backward(torch.ones(1, 2))
+    timed.end()
+    timed.write()
+    timed.detach()
+    lasted = {name: ended - began for name, _, began, ended in core.written}
+    assert lasted == {"1": 2, "0": 2}
