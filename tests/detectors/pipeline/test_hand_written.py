@@ -326,7 +326,7 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
 )
 def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, rank: int, tmp_path: Path) -> None:
     lines = [n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works")]
-    options = f"--order {order} --chunks 2 --f-ms 10 --b-ms 20 --slow {stage}:3 --steps 4".split()
+    options = f"--order {order} --chunks 2 --f-ms 20 --b-ms 40 --slow {stage}:3 --steps 3".split()
     for number in attempts(2):
         found = report(tmp_path / str(number), *options, ranks=ranks)
         told = [(p["stages"], p["microbatches"], p["ranks"]) for p in found["pipeline"]]
