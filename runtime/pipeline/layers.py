@@ -140,9 +140,10 @@ class Layers:
         def ends(gradient: Any) -> None:  # called after the other, which the layer before has set on the tensor
             if self.backward is not None and one.began:
                 begun_by, begun = self.seen
-                # A layer may hand on the very gradient that began itself.
-                here = gradient is not None and begun_by() is gradient and begun is not None and begun is not one
-                one.ended = begun.began if here else self.core.now()
+                if begun is None or begun is one or gradient is None or begun_by() is not gradient:
+                    one.ended = self.core.now()  # a layer may hand on the very gradient that began itself
+                else:
+                    one.ended = begun.began
 
         for tensor in tensors_in(inputs):
             if tensor.requires_grad and not tensor.is_leaf:  # what is a leaf is kept, and would keep the hook
