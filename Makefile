@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help install mpi pipeline rl ray verl verl-test kernels test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
-	@echo 'make quick       linters, types and the fast tests (255 s of CPU time, on two cores at a time)'
+	@echo 'make quick       linters, types and the fast tests (300 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
@@ -135,7 +135,7 @@ test:
 	@$(MAKE) --no-print-directory pytest
 
 # What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
-# linters and types. 255 s of CPU time (232 user, 23 system) on a machine of two cores.
+# linters and types. 306 s of CPU time (281 user, 25 system) on a machine of two cores.
 quick:
 	@$(MAKE) --no-print-directory --output-sync -j 2 check quick-tests
 
