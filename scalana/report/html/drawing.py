@@ -14,9 +14,9 @@ def shape(tag: str, *content: Content, **attributes: str | float | None) -> Mark
     return element(tag, *content, **{name: _short(value) for name, value in attributes.items()})
 
 
-def label(words: str, x: float, y: float, anchor: str = "start", class_: str | None = None) -> Markup:
+def label(words: str, x: float, y: float, anchor: str = "start") -> Markup:
     """Words at a point, which is where they begin, their "middle" or their "end"."""
-    return shape("text", words, x=x, y=y, text_anchor=anchor, class_=class_)
+    return shape("text", words, x=x, y=y, text_anchor=anchor)
 
 
 def drawing(width: float, height: float, says: str, *content: Content) -> Markup:

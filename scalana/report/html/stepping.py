@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.report import names, steps
+from scalana.report.html.drawing import drawing, label, shape
 from scalana.report.html.markup import Markup, element, lines
 
 if TYPE_CHECKING:
@@ -44,25 +45,18 @@ def section(analysis: Analysis) -> Markup | None:
     first, last = int(found.number[0]), int(found.number[-1])
     frame = [
         *_grid(most),
-        _text(_LEFT, bottom + 15, f"step {first}", "start"),
-        _text(_WIDTH, bottom + 15, f"step {last}", "end") if last > first else None,
+        label(f"step {first}", _LEFT, bottom + 15),
+        label(f"step {last}", _WIDTH, bottom + 15, "end") if last > first else None,
     ]
     said = steps.in_words(analysis)
-    picture = element(
-        "svg",
-        *frame,
-        *columns,
-        viewBox=f"0 0 {_WIDTH} {bottom + _BOTTOM}",
-        role="img",
-        aria_label=f"length of every step: {said}",
-    )
+    picture = drawing(_WIDTH, bottom + _BOTTOM, f"length of every step: {said}", *frame, *columns)
     keys = [*(["▼ slow"] if slow else []), *(["gray: start-up"] if starts else [])]
     if size > 1:
         keys.append(f"a column is {size} steps, as high as the longest of them")
     return lines(
         element("p", said),
         element("p", steps.slow_in_words(analysis)) if slow else None,
-        element("div", picture, class_="columns"),
+        picture,
         element("p", " · ".join(keys), class_="soft") if keys else None,
     )
 
@@ -70,26 +64,16 @@ def section(analysis: Analysis) -> Markup | None:
 def _column(number: int, width: float, share: float, kind: str, title: str) -> Markup:
     x, height = _LEFT + number * width, max(share * _HEIGHT, 1.0)
     gap = min(width * 0.15, 2.0)
-    box = element(
-        "rect",
-        x=f"{x:.1f}",
-        y=f"{_TOP + _HEIGHT - height:.1f}",
-        width=f"{min(width - gap, 60.0):.1f}",
-        height=f"{height:.1f}",
-        class_=kind,
-    )
-    sign = _text(x + min(width - gap, 60.0) / 2, _TOP + _HEIGHT - height - 4, "▼", "middle") if kind == "slow" else None
+    wide, top = min(width - gap, 60.0), _TOP + _HEIGHT - height
+    box = shape("rect", x=x, y=top, width=wide, height=height, class_=kind)
+    sign = label("▼", x + wide / 2, top - 4, "middle") if kind == "slow" else None
     return element("g", element("title", title), box, sign)
 
 
 def _grid(most: float) -> list[Markup]:
     made = []
     for part in (0.0, 0.5, 1.0):
-        y = f"{_TOP + _HEIGHT * (1 - part):.1f}"
-        made.append(element("line", x1=str(_LEFT), x2=str(_WIDTH), y1=y, y2=y))
-        made.append(_text(_LEFT - 6, float(y) + 4, names.seconds(part * most) if part else "0", "end"))
+        y = _TOP + _HEIGHT * (1 - part)
+        made.append(shape("line", x1=_LEFT, x2=_WIDTH, y1=y, y2=y))
+        made.append(label(names.seconds(part * most) if part else "0", _LEFT - 6, y + 4, "end"))
     return made
-
-
-def _text(x: float, y: float, words: str, anchor: str) -> Markup:
-    return element("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
