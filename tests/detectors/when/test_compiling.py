@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors import analyze
-from scalana.graphs.metrics import timeline_metrics
-from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.spans import Lanes, SpanTable
-from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.columns import Spans
 from scalana.report.finding_text import compiling
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
-from tests.detectors.jobs import structure
-from tests.detectors.simulator import simulate
+from tests.detectors.when import late_work
+from tests.detectors.when.late_work import LATE, RANKS, STEPS
 
-RANKS, STEPS, LATE, COMPILED_S = 4, 20, 2, 0.06
 NAMES = ["torch.compile", "kind", "id", "compile", *(f"0/{number}" for number in range(STEPS))]
 
 
@@ -50,32 +45,12 @@ def spans_of(worked):
 
 def first_finding(late):
     """Of a job whose rank 2 takes longer for one of two things."""
-    everyone = ("coll", "allreduce", list(range(RANKS)), -1)
-    program = [
-        [
-            action
-            for _ in range(STEPS)
-            for action in (
-                ("work", "run", 1e3 * COMPILED_S if rank == LATE and late == "run" else 5.0),
-                ("work", "other", 60.0 if rank == LATE and late == "other" else 10.0),
-                everyone,
-            )
-        ]
-        for rank in range(RANKS)
-    ]
-    worked = []
-    timeline, names = simulate(program, worked=worked)
-    psg = structure(names)
-    seconds = float(timeline.locations.end_s.max())
-    run = RunInfo(seconds=seconds, ranks=RANKS, calls_of_rank=[0] * RANKS, comm_s_of_rank=[0.0] * RANKS)
-    found = analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans_of(worked))).findings[0]
-    assert (found.ranks, names[found.vertex]) == ([LATE], late)
-    return found
+    return late_work.first_finding({"run": 5.0, "other": 10.0}, late, spans_of)
 
 
 def test_compiling_is_told_with_how_often_and_how_long() -> None:
     found = first_finding("run")
-    seconds = pytest.approx(STEPS * COMPILED_S, rel=1e-6)
+    seconds = pytest.approx(STEPS * late_work.LATE_S, rel=1e-6)
     assert found.evidence["compiling"] == {
         "seconds": seconds,
         "compilations": STEPS,

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors import analyze
-from scalana.graphs.metrics import timeline_metrics
-from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.spans import Lanes, SpanTable
-from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.columns import Spans
 from scalana.report.finding_text import loading
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
-from tests.detectors.jobs import structure
-from tests.detectors.simulator import simulate
-
-RANKS, STEPS = 4, 20
+from tests.detectors.when import late_work
+from tests.detectors.when.late_work import RANKS
 
 
 def spans_of(worked, workers):
@@ -41,28 +35,7 @@ def spans_of(worked, workers):
 
 def first_finding(late, workers=0):
     """Of a job whose rank 2 takes longer for one of two things."""
-    everyone = ("coll", "allreduce", list(range(RANKS)), -1)
-    program = [
-        [
-            action
-            for _ in range(STEPS)
-            for action in (
-                ("work", "load", 60.0 if rank == 2 and late == "load" else 5.0),
-                ("work", "compute", 60.0 if rank == 2 and late == "compute" else 10.0),
-                everyone,
-            )
-        ]
-        for rank in range(RANKS)
-    ]
-    worked = []
-    timeline, names = simulate(program, worked=worked)
-    psg = structure(names)
-    seconds = float(timeline.locations.end_s.max())
-    run = RunInfo(seconds=seconds, ranks=RANKS, calls_of_rank=[0] * RANKS, comm_s_of_rank=[0.0] * RANKS)
-    metrics = timeline_metrics(timeline, len(psg))
-    found = analyze(PPG(psg, timeline, metrics, run, spans_of(worked, workers))).findings[0]
-    assert (found.ranks, names[found.vertex]) == ([2], late)
-    return found
+    return late_work.first_finding({"load": 5.0, "compute": 10.0}, late, lambda worked: spans_of(worked, workers))
 
 
 def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
