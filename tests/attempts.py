@@ -4,6 +4,9 @@ A test that needs several attempts of a part goes over :func:`attempts`; one wit
 whole, once, with what its fixtures make for it and for its module: a job that several tests look at is recorded anew.
 Tests that come later look at the new one. What needed more than one attempt stands at the end of the output: a test
 that does so each time has bounds that are too tight, or has found something.
+
+Tests run several at a time, and what they measure is spoilt by the others first of all. So the tests of either kind
+that failed decide in a last attempt, when the machine has nothing else to do: ``pytest --last-failed --alone``.
 """
 
 from __future__ import annotations
@@ -44,6 +47,28 @@ def summary(reports: list[pytest.TestReport]) -> list[str]:
         return []
     tests = "1 test" if len(needed) == 1 else f"{len(needed)} tests"
     return [f"{tests} needed a second attempt:", *(f"  {name} ({count})" for name, count in sorted(needed.items()))]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option for the last attempt."""
+    parser.addoption("--alone", action="store_true", help="refuse tests that measure nothing: these have had their try")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuses the last attempt where a test failed that does not measure anything.
+
+    Raises:
+        UsageError: naming these tests.
+    """
+    others = [item.nodeid for item in session.items if not _measures(item)]
+    if session.config.getoption("--alone", False) and others:
+        raise pytest.UsageError("these failed, and measure nothing: " + ", ".join(others))
+
+
+def _measures(item: pytest.Item) -> bool:
+    """Whether a test has the mark, or is of a module whose tests make several attempts."""
+    module = item.getparent(pytest.Module)
+    return item.get_closest_marker(MARK) is not None or (module and getattr(module.obj, "attempts", None)) is attempts
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,10 +9,20 @@ import tempfile
 
 import pytest
 
-from .attempts import pytest_runtest_protocol, pytest_terminal_summary
+from .attempts import (
+    pytest_addoption,
+    pytest_collection_finish,
+    pytest_runtest_protocol,
+    pytest_terminal_summary,
+)
 from .tools import fork_server
 
-__all__ = ["pytest_runtest_protocol", "pytest_terminal_summary"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_finish",
+    "pytest_runtest_protocol",
+    "pytest_terminal_summary",
+]
 """Hooks that stand elsewhere."""
 
 LONGEST = ("tests/runtime/test_churn.py", "tests/jobs/", "tests/runtime/test_torch_comm.py", "tests/runtime/mpi/")

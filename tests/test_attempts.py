@@ -78,9 +78,12 @@ def test_needs_more_than_it_has():
 """
 
 
+HOOKS = "from tests.conftest import *"
+
+
 def run(pytester: pytest.Pytester, *options: str) -> list[str]:
     """The lines that tell of second attempts."""
-    pytester.makeconftest("from tests.attempts import pytest_runtest_protocol, pytest_terminal_summary")
+    pytester.makeconftest(HOOKS)
     pytester.makepyfile(TESTS)
     pytester.makeini("[pytest]\nmarkers = measured")
     done = pytester.runpytest_subprocess(*options)
@@ -106,6 +109,47 @@ def test_they_are_counted_and_said_at_the_end(
         "test_needs_more_than_it_has (3)",
         "test_needs_two (2)",
     ]
+
+
+MEASURED = """
+from pathlib import Path
+
+import pytest
+
+def test_is_well():
+    pass
+
+@pytest.mark.measured
+def test_is_spoilt_by_others():
+    tries = Path("tries")
+    tries.write_text(tries.read_text() + "." if tries.exists() else ".")
+    assert len(tries.read_text()) >= 3
+"""
+LOOP = """
+import os
+
+from tests.attempts import attempts
+
+def test_uses_up_its_attempts():
+    assert any("ALONE" in os.environ for _ in attempts(2))
+"""
+
+
+def test_what_measures_decides_when_alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
+    pytester.makeconftest(HOOKS)
+    pytester.makeini("[pytest]\nmarkers = measured")
+    pytester.makepyfile(test_measured=MEASURED, test_loop=LOOP)
+    last = ("--last-failed", "--last-failed-no-failures", "none", "--alone")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1, failed=2)
+    monkeypatch.setenv("ALONE", "yes")
+    pytester.runpytest_subprocess(*last).assert_outcomes(passed=2)
+    assert pytester.runpytest_subprocess(*last).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    pytester.makepyfile(test_other="def test_measures_nothing():\n    assert False")
+    pytester.runpytest_subprocess().assert_outcomes(passed=3, failed=1)
+    refused = pytester.runpytest_subprocess(*last)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*measure nothing: test_other.py::test_measures_nothing*"])
 
 
 def test_where_none_was_needed_nothing_is_said() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.charges import GENERATES, TRAINS, Charges
-from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
+from scalana.detectors.rl.decode import SLOW, Decoding, active_of, fit_speeds, longest_first
 from scalana.detectors.rl.excess import in_all
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
@@ -15,10 +15,8 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
 
-SLOW = 1.08
-"""Times as long for the same work as others, from which a process is slow ..."""
 MOSTLY = 2 / 3
-"""... if it is in such a part of the steps."""
+"""Part of the steps in which a slow process takes longer than others."""
 EVEN = 1.03
 """Times as long in a single step, from which it counts as slow in that one."""
 

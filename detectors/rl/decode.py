@@ -21,6 +21,8 @@ ROUNDS = 6
 """Of fitting in turn the model, given how fast processes are, and how fast they are, given the model."""
 ALIKE = 1e-4
 """How little, relatively, a kind of cost may vary beside others, to be left out of a fit."""
+SLOW = 1.08
+"""Times as long for the same work as others, from which a process is slow."""
 LEAST_KNEE = 8.0
 """A batch from which decoding counts as well used, whatever the model says."""
 
@@ -122,7 +124,9 @@ def fit_speeds(work: FloatArray, seconds: FloatArray, rank: IntArray, ranks: int
         ranks: how many processes there are.
 
     Returns:
-        The costs ``[costs]``, and the factors, of which the median is 1 ``[ranks]``.
+        The costs ``[costs]``, and the factors, of which the median is 1 ``[ranks]``. A process is compared where others
+        had as much to do: if its work is always more than theirs, or always less, what longer work takes cannot be told
+        from how fast it is, and its factor is 1.
     """
     factor = np.ones(ranks)
     costs = np.zeros(work.shape[1])
@@ -130,9 +134,21 @@ def fit_speeds(work: FloatArray, seconds: FloatArray, rank: IntArray, ranks: int
         costs = _not_negative(work, seconds / factor[rank])
         model = np.maximum(work @ costs, 1e-12)
         ratio = seconds / model
-        factor = np.array([np.median(ratio[rank == r]) if (rank == r).any() else np.nan for r in range(ranks)])
-        factor = np.where(np.isnan(factor), 1.0, factor / np.nanmedian(factor))
+        factor = np.ones(ranks)
+        rows = [np.flatnonzero((rank == r) & _as_others(model, rank == r)) for r in range(ranks)]
+        compared = [r for r in range(ranks) if len(rows[r])]
+        if compared:
+            median = np.array([np.median(ratio[rows[r]]) for r in compared])
+            factor[compared] = median / np.median(median)
     return costs, np.maximum(factor, 1e-6)
+
+
+def _as_others(model: FloatArray, mine: BoolArray) -> BoolArray:
+    """Where the work, by what it should take, is about as much as some that others have ``[rows]``."""
+    others = model[~mine]
+    if not len(others):
+        return np.ones(len(model), np.bool_)
+    return np.asarray((model * SLOW >= others.min()) & (model <= others.max() * SLOW))
 
 
 def _not_negative(work: FloatArray, seconds: FloatArray) -> FloatArray:

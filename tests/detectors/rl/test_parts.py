@@ -112,6 +112,18 @@ def test_costs_that_cannot_be_told_apart_are_not_guessed() -> None:
     assert (costs >= 0.0).all()
 
 
+def test_who_has_always_more_to_do_is_not_called_slow() -> None:
+    """What long work takes and how fast a process is cannot be told apart where nobody else has work as long."""
+    work = np.array([[12.0, 1.0], [11.0, 1.0], [12.0, 1.0], [95.0, 1.0], [96.0, 1.0], [96.0, 1.0]])
+    rank = np.array([0, 0, 0, 1, 1, 1])
+    seconds = work @ [0.01, 0.0] * np.where(rank == 1, 1.3, 1.0)
+    assert fit_speeds(work, seconds, rank, 2)[1] == pytest.approx([1.0, 1.0])
+    # With work in common it is: what a process takes longer for is its speed then.
+    common = np.concatenate((work, [[95.0, 1.0]] * 2))
+    _, factor = fit_speeds(common, np.append(seconds, [0.95] * 2), np.append(rank, [0, 0]), 2)
+    assert factor[1] / factor[0] == pytest.approx(1.3, rel=0.02)
+
+
 def test_lengths_are_expected_by_other_answers_to_the_prompt() -> None:
     tokens, group = np.array([10.0, 20.0, 30.0, 5.0, 7.0]), np.array([1, 1, 2, -1, -1])
     assert expected(tokens, group).tolist() == [20.0, 10.0, 14.4, 14.4, 14.4]
