@@ -169,6 +169,11 @@ KINDS = (
         "Ranks are late on their devices when the record begins.",
         (
             Claim(
+                "{Ranks} {is|are} {seconds:late_s} late on average when those steps begin in which devices were looked "
+                "at: not slow in these",
+                ("late_s", "marked_steps"),
+            ),
+            Claim(
                 "{Ranks} {is|are} {seconds:late_s} late when the record begins: not slow in what was recorded",
                 ("late_s",),
             ),

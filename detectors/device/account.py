@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.detectors.device.lanes import Devices, without_overlap
+from scalana.detectors.device.lanes import Devices
+from scalana.detectors.device.stretches import without_overlap
 from scalana.detectors.device.waits import Meeting
 
 

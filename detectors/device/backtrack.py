@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.detectors.device.lanes import Device, Devices, Stretches
+from scalana.detectors.device.lanes import Device, Devices
+from scalana.detectors.device.stretches import Stretches
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.graphs.timeline import Timeline
 
@@ -66,7 +67,7 @@ class Costs:
     """What each cause costs."""
 
     lost_s: dict[Cause, float] = field(default_factory=lambda: defaultdict(float))
-    """Rank-seconds of waiting that nothing hid."""
+    """Rank-seconds of waiting that nothing hid, of all steps that those which were looked at stand for."""
     shares: dict[Cause, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
     """Its part of every operation in which others waited for it, by instance."""
     did: dict[Cause, dict[int, Did]] = field(default_factory=lambda: defaultdict(dict))
@@ -114,7 +115,8 @@ class Backtracking:
 
     def run(self) -> Costs:
         """Split all waiting."""
-        charge = {instance: meeting.exposed_s for instance, meeting in self.meetings.items()}
+        weight = self.devices.weight
+        charge = {instance: meeting.exposed_s * weight[instance] for instance, meeting in self.meetings.items()}
         order = sorted(self.meetings.values(), key=lambda meeting: -meeting.awaited.start_s)
         for meeting in order:
             lost_s = charge[meeting.instance]

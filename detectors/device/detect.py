@@ -18,6 +18,7 @@ from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.when.reasons import Reason
+from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
@@ -79,12 +80,22 @@ def detect(
     psg: PSG,
     members: dict[int, dict[int, Member]],
     meetings: dict[int, Meeting],
+    forwards: Forwards,
 ) -> list[Finding]:
-    """One finding for each place and kind of cause, with all ranks that have it."""
+    """One finding for each place and kind of cause, with all ranks that have it.
+
+    Args:
+        devices: what devices and hosts did.
+        timeline: of the run.
+        psg: the program.
+        members: the parts that ranks have in every operation, by instance and rank.
+        meetings: those in which anybody waited, by instance.
+        forwards: where modules of the program stand.
+    """
     costs = Backtracking(devices, timeline, members, meetings).run()
     slow = slow_devices(devices)
-    total_s = sum(device.total_s for device in devices.of_rank.values())
-    waited_s = sum(meeting.exposed_s for meeting in meetings.values())
+    total_s = sum(device.stood_for_s for device in devices.of_rank.values())
+    waited_s = sum(meeting.exposed_s * devices.weight[meeting.instance] for meeting in meetings.values())
     groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
     for group in _groups(costs, devices, psg, slow):
         groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
@@ -97,13 +108,21 @@ def detect(
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
         at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
+        if kind == LATE and not is_slow:
+            _in_module(finding, told, costs, devices, _own(forwards, psg))
         if BY_NAME[kind].predicts:
-            finding.saving_s = _saving_s(told, costs, meetings)
+            finding.saving_s = _saving_s(told, costs, meetings, devices)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
         finding.advice = _advice(finding)
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
+
+
+def _own(forwards: Forwards, psg: PSG) -> Forwards:
+    """Those that stand in files of the program, or of libraries that are taken apart as it is."""
+    files = {vertex.place.file for vertex in psg.vertices}
+    return {module: place for module, place in forwards.items() if place.file in files}
 
 
 def _place_of(vertex: int, psg: PSG) -> Hashable:
@@ -112,7 +131,7 @@ def _place_of(vertex: int, psg: PSG) -> Hashable:
     return vertex if place is None else (place.file, place.line, place.name)
 
 
-def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting]) -> float:
+def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting], devices: Devices) -> float:
     """By how much earlier operations would go on without some causes on all of their ranks."""
     ranks = {group.rank for group in told}
     shares: dict[int, float] = defaultdict(float)
@@ -120,7 +139,8 @@ def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting]) ->
         for cause in group.causes:
             for instance, share in costs.shares[cause].items():
                 shares[instance] += share
-    return sum(share * meetings[instance].saved_s(ranks) for instance, share in shares.items())
+    saved = {instance: meetings[instance].saved_s(ranks) * devices.weight[instance] for instance in shares}
+    return float(sum(share * saved[instance] for instance, share in shares.items()))
 
 
 def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
@@ -145,7 +165,7 @@ def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float])
             continue
         placed: dict[int, list[Cause]] = defaultdict(list)
         for cause in causes:
-            placed[int(devices.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
+            placed[int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
         lost = {vertex: sum(costs.lost_s[cause] for cause in some) for vertex, some in placed.items()}
         if -1 in placed:
             found.append(_Group(kind, rank, -1, placed.pop(-1)))
@@ -203,13 +223,28 @@ def _finding(
         (psg.function_of(vertex) or place.name) if named else "",
         here.kind.value,
         sorted({group.rank for group in told}),
-        lost_s,
-        lost_s / waited_s if waited_s > 0.0 else 0.0,
+        float(lost_s),
+        float(lost_s / waited_s) if waited_s > 0.0 else 0.0,
         0.0,
     )
     if named:
         finding.evidence["callers"] = callers(vertex, psg)
     return finding
+
+
+def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> None:
+    """Name the ``forward`` of the module in which most is lost, if it is among those of the program's ``own``: it is
+    nearer to the cause than the line that calls the model."""
+    lost: dict[tuple[str, str, str] | None, float] = defaultdict(float)
+    for cause in (cause for group in told for cause in group.causes):
+        lost[devices.kinds.module(cause[2]) if cause[2] >= 0 else None] += costs.lost_s[cause]
+    module = max(lost, key=lambda one: lost[one])
+    if module is None or lost[module] < _KEPT * sum(lost.values()):
+        return
+    finding.evidence["module"], finding.evidence["module_class"] = module[1], module[2]
+    if (place := own.get(module)) is not None:
+        finding.file, finding.line, finding.end_line = place.file, place.line, place.end_line
+        finding.function = f"{place.name.rpartition('.')[2]}.forward"
 
 
 def _evidence(
@@ -223,17 +258,22 @@ def _evidence(
     """What speaks for a finding."""
     causes = [cause for group in told for cause in group.causes]
     ranks = len({group.rank for group in told})
+    did = [(devices.weight_of(cause[1], did.number), did) for cause in causes for did in costs.did[cause].values()]
     found: dict[str, object] = {
-        "seconds_here": sum(did.here_s for cause in causes for did in costs.did[cause].values()) / ranks,
-        "seconds_others": sum(did.others_s for cause in causes for did in costs.did[cause].values()) / ranks,
+        "seconds_here": sum(weight * one.here_s for weight, one in did) / ranks,
+        "seconds_others": sum(weight * one.others_s for weight, one in did) / ranks,
         "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
     }
     if kind == SKEW:
-        first = min((meetings[i] for cause in causes for i in costs.shares[cause]), key=lambda m: m.awaited.start_s)
-        late_s = sum(seconds for _, seconds, _ in first.waiting) / len(first.waiting)
-        return {"late_s": late_s, "operations": found["operations"]}
+        late = [(_late_s(meetings[i]) * part, part) for cause in causes for i, part in costs.shares[cause].items()]
+        late_s = sum(seconds for seconds, _ in late) / sum(part for _, part in late)
+        found = {"late_s": late_s, "operations": found["operations"]}
+    if devices.marked:
+        found["marked_steps"], found["steps"] = len(devices.stands_for), round(sum(devices.stands_for.values()))
+    if kind == SKEW:
+        return found
     most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
-    names = list(dict.fromkeys(devices.text(cause[2]) for cause in most if cause[2] >= 0))
+    names = list(dict.fromkeys(short(devices.kinds.text(cause[2])) for cause in most if cause[2] >= 0))
     if kind == LATE:
         found["kernels"] = names[:3]
         found["kernel"] = names[0] if names else ""
@@ -248,6 +288,17 @@ def _evidence(
         found["doing"] = names[0]
         found["cause"] = _host_cause(told, most, costs, devices, meetings)
     return found
+
+
+def _late_s(meeting: Meeting) -> float:
+    """By how much a rank that waited came before the last, on average."""
+    return sum(seconds for _, seconds, _ in meeting.waiting) / len(meeting.waiting)
+
+
+def short(name: str) -> str:
+    """The name of a kernel without its result, parameters and arguments of templates."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
 
 
 def _advice(finding: Finding) -> str:
@@ -269,7 +320,7 @@ def _host_cause(
     lost: dict[str, float] = defaultdict(float)
     for cause in causes:
         if cause[2] >= 0:
-            text = devices.text(cause[2])
+            text = devices.kinds.text(cause[2])
             word = next((word for word, names, _ in HOST_CAUSES if names.search(text)), "")
             lost[word] += costs.lost_s[cause]
     word = max(lost, key=lambda word: lost[word])

@@ -23,7 +23,7 @@ class DeviceWaits:
         devices = devices_of(facts.ppg.spans, facts.timeline, facts.ppg.host, facts.psg)
         members = members_of(devices)
         meetings = meetings_of(devices, members, facts.timeline)
-        findings = detect(devices, facts.timeline, facts.psg, members, meetings)
+        findings = detect(devices, facts.timeline, facts.psg, members, meetings, facts.ppg.models.forwards)
         # A call that a device carries out is no wait of the host: others speak of other seconds.
         told = [Told(finding, Extent(())) for finding in findings]
         return Outcome(told, sections={"device": account(devices, meetings)})

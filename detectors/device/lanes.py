@@ -1,8 +1,4 @@
-"""What a device and its host did, as stretches of time that do not overlap.
-
-Of kernels that run at once on several streams, the one that began first has the time: a device is one resource, and the
-seconds of a rank must add up to its time.
-"""
+"""What a device and its host did, as stretches of time that do not overlap."""
 
 from __future__ import annotations
 
@@ -11,8 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.device.doings import Doings, Kinds, doings_of, marked_spans
 from scalana.detectors.device.ends import Marks, end_together
 from scalana.detectors.device.marked import Marked, work_of
+from scalana.detectors.device.stretches import Stretches, clipped, without_overlap
+from scalana.detectors.device.weights import stood_for
+from scalana.detectors.device.windows import all_windows
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.host import HostActivity
@@ -24,58 +24,6 @@ _BLOCKING = re.compile(
     r"|\b(?:item|tolist|cpu|numpy|nonzero)\("
 )
 """In names of calls of a device's runtime, of operators, and of functions of the program, and in lines of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stretches:
-    """Stretches of time, sorted, without overlap, each with what it is."""
-
-    start_s: FloatArray
-    """``[stretches]``"""
-    end_s: FloatArray
-    """``[stretches]``"""
-    what: IntArray
-    """Row in :attr:`Devices.vertex` and :attr:`Devices.name` ``[stretches]``."""
-    before_s: FloatArray
-    """Seconds of all stretches before each ``[stretches]``."""
-
-    def __len__(self) -> int:
-        return len(self.start_s)
-
-    def covered_s(self, times_s: FloatArray) -> FloatArray:
-        """Seconds of all stretches up to some times ``[times]``."""
-        if not len(self):
-            return np.zeros(len(times_s))
-        at = np.searchsorted(self.start_s, times_s, side="right") - 1
-        row = np.maximum(at, 0)
-        inside = np.minimum(times_s, self.end_s[row]) - self.start_s[row]
-        return np.where(at >= 0, self.before_s[row] + inside, 0.0)
-
-    def within(self, begin_s: float, end_s: float, but: Stretches | None = None) -> tuple[IntArray, FloatArray]:
-        """What there is between two times, and its seconds but for those that lie in others."""
-        first = int(np.searchsorted(self.end_s, begin_s, side="right"))
-        last = int(np.searchsorted(self.start_s, end_s, side="left"))
-        if last <= first:
-            return np.zeros(0, np.int64), np.zeros(0)
-        start, end = np.maximum(self.start_s[first:last], begin_s), np.minimum(self.end_s[first:last], end_s)
-        seconds = end - start
-        if but is not None and len(but):
-            seconds = seconds - (but.covered_s(end) - but.covered_s(start))
-        return self.what[first:last], seconds
-
-
-def without_overlap(start_s: FloatArray, end_s: FloatArray, what: IntArray) -> Stretches:
-    """Stretches of some that may overlap: what began first has the time."""
-    order = np.lexsort((-end_s, start_s))
-    start_s, end_s, what = start_s[order], end_s[order], what[order]
-    if not len(order):
-        return Stretches(start_s, end_s, what, start_s)
-    until = np.concatenate(([-np.inf], np.maximum.accumulate(end_s)[:-1]))
-    start_s = np.maximum(start_s, until)
-    kept = end_s > start_s
-    start_s, end_s, what = start_s[kept], end_s[kept], what[kept]
-    length = end_s - start_s
-    return Stretches(start_s, end_s, what, np.cumsum(length) - length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +50,19 @@ class Device:
     """One rank."""
 
     work: Stretches
-    """Kernels and copies but for communication."""
+    """Kernels and copies but for communication, in the windows."""
     communication: Communication
     helpers: Stretches
     """What threads of the host beside the main one did."""
     main: Stretches
     """What the main thread of the host did."""
     busy: Stretches
-    """Everything on the device."""
+    """Everything on the device, between windows too, where it was seen to be behind its host."""
     windows: FloatArray
     """Where it was looked at without a break: where that begins, the first thing on the device, and where the last one
     ends ``[windows, 3]``."""
+    stands_for: FloatArray
+    """Steps of the run that a step of each stands for, on average ``[windows]``."""
     counts: IntArray
     """How often it did each kind of work: kernels, copies, or modules where only these were recorded
     ``[kinds of work]``."""
@@ -123,6 +73,11 @@ class Device:
     def total_s(self) -> float:
         """From the first thing on it to the last, wherever it was looked at."""
         return float((self.windows[:, 2] - self.windows[:, 1]).sum())
+
+    @property
+    def stood_for_s(self) -> float:
+        """The same of the whole run, as far as what was looked at tells it."""
+        return float(((self.windows[:, 2] - self.windows[:, 1]) * self.stands_for).sum())
 
     def begin_s(self, moment_s: float) -> float:
         """Where looking at it began, up to a moment."""
@@ -140,14 +95,11 @@ class Devices:
     """All ranks that have a device, and what their stretches are."""
 
     of_rank: dict[int, Device]
-    vertex: IntArray
-    """Vertex of each kind of work ``[kinds of work]``."""
-    name: IntArray
-    """Row in the names of the spans ``[kinds of work]``."""
-    names: list[str]
-    inputs: IntArray
-    """Row in the names of the shapes that each kind of work is given, -1 where they are not known
-    ``[kinds of work]``."""
+    kinds: Kinds
+    weight: FloatArray
+    """Steps of the run that the step of each operation stands for ``[instances]``."""
+    stands_for: dict[int, float]
+    """The same of every step that was marked, by its number; empty where a profiler recorded."""
     blocking: BoolArray
     """Whether the host waits for the device in it ``[kinds of work]``."""
     lanes: list[tuple[int, str, float, int]]
@@ -155,33 +107,14 @@ class Devices:
     marked: bool
     """Whether jobs marked on streams what they launched, rather than a profiler every kernel."""
 
-    def text(self, what: int) -> str:
-        """The name of a kind of work."""
-        return self.names[int(self.name[what])]
+    def weight_of(self, rank: int, number: int) -> float:
+        """Steps of the run that an operation stands for, by its row in the communication of a rank."""
+        instance = int(self.of_rank[rank].communication.instance[number])
+        return float(self.weight[instance]) if instance >= 0 else 1.0
 
     def counts(self) -> IntArray:
         """How often each rank's device did each kind of work ``[ranks, kinds of work]``, ranks in their order."""
         return np.array([self.of_rank[rank].counts for rank in sorted(self.of_rank)], np.int64)
-
-
-@dataclass(slots=True)
-class _Doings:
-    """What devices and hosts did, from spans and samples."""
-
-    rank: IntArray
-    start_s: FloatArray
-    end_s: FloatArray
-    what: IntArray
-    """Kind of work ``[doings]``."""
-    on_device: BoolArray
-    thread: IntArray
-    """Of the host, -1 for the device ``[doings]``."""
-    span: IntArray
-    """Row of the span, -1 for samples ``[doings]``."""
-
-    def of(self, rows: IntArray) -> Stretches:
-        """Some of them, without overlap."""
-        return without_overlap(self.start_s[rows], self.end_s[rows], self.what[rows])
 
 
 def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -> Devices:
@@ -193,21 +126,27 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         host: what threads did, where no span tells it.
         psg: the program.
     """
-    doings, kinds, names = _doings(spans, host, psg)
-    vertex, name, inputs = kinds
-    blocks = np.array([_BLOCKING.search(text) is not None for text in names], np.bool_)[name]
-    for kind in np.flatnonzero(~blocks & (name >= len(spans.names))).tolist():
-        blocks[kind] = _BLOCKING.search(f"{psg.function_of(int(vertex[kind]))}(") is not None
+    doings, kinds = doings_of(spans, host, psg)
+    blocks = np.array([_BLOCKING.search(text) is not None for text in kinds.names], np.bool_)[kinds.name]
+    for kind in np.flatnonzero(~blocks & (kinds.name >= len(spans.names))).tolist():
+        blocks[kind] = _BLOCKING.search(f"{psg.function_of(int(kinds.vertex[kind]))}(") is not None
     table = spans.table
-    marked = np.append(_marked(spans), False)[doings.span]
+    marked = np.append(marked_spans(spans), False)[doings.span]
     communicates = np.append((spans.texts("collective") >= 0) | (table.event >= 0), False)[doings.span]
     call = np.append(spans.call.astype(np.int64), -1)[doings.span]
     posts = timeline.calls.posts.astype(np.int64)
     instance = np.where(call >= 0, posts[np.maximum(call, 0)] if len(posts) else -1, -1)
     start, end = doings.start_s.copy(), doings.end_s.copy()
+    begins = communicates & marked & (start == end)  # C++ waits for these, and marks no end
+    step = np.append(table.step.astype(np.int64), -1)[doings.span]
+    weights = _weights(spans, np.unique(step[marked & (step >= 0)]))
+    weight = np.ones(len(timeline.instances))
+    known = np.flatnonzero(communicates & (instance >= 0))
+    weight[instance[known]] = [weights.get(number, 1.0) for number in step[known].tolist()]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
     of_rank, lanes = {}, []
-    for number in np.unique(doings.rank[doings.on_device]).tolist():
+    windows, steps_of = all_windows(doings, spans)
+    for number in windows:
         mine = doings.rank == number
         device = mine & doings.on_device
         own = np.flatnonzero(mine & ~doings.on_device)
@@ -221,72 +160,33 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             talk = talk[marked[talk]]
             rows = np.flatnonzero(device & marked)
             between = _between(spans, doings.span[rows], start[rows], end[rows], communicates[rows])
-            work = _marked_work(between, doings.what[rows], doings.of(waits))
+            awaited = doings.of(np.flatnonzero(device & begins))
+            work = _marked_work(between, doings.what[rows], doings.of(waits), awaited)
             kernels = np.flatnonzero(device & ~marked & ~communicates)
             work = _with_kernels(work, doings, kernels, table.step[doings.span[kernels]].astype(np.int64))
             modules = np.flatnonzero(device & ~communicates)
-            seconds = _medians(doings.what[modules], end[modules] - start[modules], len(vertex))
+            seconds = _medians(doings.what[modules], end[modules] - start[modules], len(kinds))
             shown = _joined(work, doings.of(talk))
         else:
             work, shown = doings.of(np.flatnonzero(device & ~communicates)), doings.of(np.flatnonzero(device))
-            seconds = np.bincount(work.what, work.end_s - work.start_s, len(vertex)).astype(np.float64)
+            seconds = np.bincount(work.what, work.end_s - work.start_s, len(kinds)).astype(np.float64)
         begun, ended = doings.start_s[talk], doings.end_s[talk]
         of_rank[number] = Device(
-            work,
+            clipped(work, windows[number][:, 1], windows[number][:, 2]),
             Communication(begun, ended, instance[talk], call[talk], np.maximum.accumulate(ended)),
             helpers,
             busy_host,
             shown,
-            _windows(doings, mine, device, spans),
-            np.bincount(doings.what[device & ~communicates], minlength=len(vertex)),
+            windows[number],
+            np.array([np.mean([weights.get(one, 1.0) for one in some]) for some in steps_of[number]]),
+            np.bincount(doings.what[device & ~communicates], minlength=len(kinds)),
             seconds,
         )
         lanes += _streams(spans, number, doings, device)
-    return Devices(of_rank, vertex, name, names, inputs, blocks, lanes, bool(marked.any()))
+    return Devices(of_rank, kinds, weight, weights, blocks, lanes, bool(marked.any()))
 
 
-def _doings(spans: Spans, host: HostActivity, psg: PSG) -> tuple[_Doings, IntArray, list[str]]:
-    """All of them; vertex, name and inputs of each kind of work ``[3, kinds of work]``; and the names."""
-    on_device, active = spans.device_lanes()[spans.table.lane], spans.activity_lanes()[spans.table.lane]
-    rows = np.flatnonzero(on_device | active)
-    names = list(spans.names)
-    places, place_of = np.unique(host.vertex, return_inverse=True)
-    name_of = np.arange(len(places), dtype=np.int64) + len(names)
-    names += [_text(psg, vertex) for vertex in places.tolist()]
-    vertex = np.concatenate((spans.vertex[rows].astype(np.int64), host.vertex))
-    name = np.concatenate((spans.table.name[rows].astype(np.int64), name_of[place_of]))
-    inputs = np.concatenate((spans.texts("inputs")[rows], np.full(len(host), -1)))
-    width = len(names) + 1
-    keys, what = np.unique((vertex * width + name) * width + inputs + 1, return_inverse=True)
-    kinds = np.stack((keys // width // width, keys // width % width, keys % width - 1))
-    lane = spans.table.lane[rows].astype(np.int64)
-    thread = np.where(on_device[rows], -1, spans.lanes.thread[lane].astype(np.int64) if len(lane) else lane)
-    doings = _Doings(
-        np.concatenate((spans.rank[rows], host.rank)),
-        np.concatenate((spans.start_s(rows), host.start_s)),
-        np.concatenate((spans.end_s(rows), host.end_s)),
-        what.astype(np.int64),
-        np.concatenate((on_device[rows], np.zeros(len(host), np.bool_))),
-        np.concatenate((thread, host.thread)),
-        np.concatenate((rows, np.full(len(host), -1))),
-    )
-    return doings, kinds, names
-
-
-def _text(psg: PSG, vertex: int) -> str:
-    """What a thread does at a vertex, in a word."""
-    place = psg[vertex].place
-    return place.name or psg.function_of(vertex)
-
-
-def _marked(spans: Spans) -> BoolArray:
-    """Which spans of devices are what a job marked itself, rather than single kernels ``[spans]``."""
-    marked = (spans.texts("kind") >= 0) | (spans.integers("behind_ns") >= 0)
-    begins = (spans.texts("collective") >= 0) & (spans.table.end_ns == spans.table.start_ns)  # where C++ waits
-    return marked | (begins & marked.any())
-
-
-def _end_together(doings: _Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:
+def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:
     """Let the kernels of collectives begin and end when they did, rather than where the streams are marked."""
     took_s: FloatArray = spans.integers("kernel_ns")[doings.span[rows]].astype(np.float64) * 1e-9
     communicator = timeline.instances.communicator[instance[rows]].astype(np.int64)
@@ -300,15 +200,21 @@ def _between(spans: Spans, rows: IntArray, start_s: FloatArray, end_s: FloatArra
     return Marked(start_s, end_s, start_s - queued, end_s - behind, communicates)
 
 
-def _marked_work(between: Marked, what: IntArray, waits: Stretches) -> Stretches:
+def _weights(spans: Spans, marked: IntArray) -> dict[int, float]:
+    """Steps that each marked step stands for, by its number."""
+    steps = np.unique(spans.table.step[spans.rows("step")].astype(np.int64))
+    return dict(zip(marked.tolist(), stood_for(marked, np.union1d(steps, marked)).tolist(), strict=True))
+
+
+def _marked_work(between: Marked, what: IntArray, waits: Stretches, awaited: Stretches) -> Stretches:
     """What a device worked between marks; what lies outside of all modules is of the kind of the next thing there."""
-    begin_s, end_s, inside = work_of(between, (waits.start_s, waits.end_s))
+    begin_s, end_s, inside = work_of(between, (waits.start_s, waits.end_s), (awaited.start_s, awaited.end_s))
     order = np.argsort(between.start_s, kind="stable")
     after = order[np.minimum(np.searchsorted(between.start_s[order], end_s), len(order) - 1)]
     return without_overlap(begin_s, end_s, what[np.where(inside >= 0, inside, after)])
 
 
-def _with_kernels(work: Stretches, doings: _Doings, rows: IntArray, step: IntArray) -> Stretches:
+def _with_kernels(work: Stretches, doings: Doings, rows: IntArray, step: IntArray) -> Stretches:
     """What is between marks, but for steps in which every kernel was recorded: these tell it better."""
     if not len(rows):
         return work
@@ -346,36 +252,7 @@ def _joined(work: Stretches, talk: Stretches) -> Stretches:
     )
 
 
-def _windows(doings: _Doings, mine: BoolArray, device: BoolArray, spans: Spans) -> FloatArray:
-    """Where the device was looked at, without a break: begin, first thing on the device, and end of each.
-
-    What a job marks itself is looked at from where the host began a step, as far as that is known.
-    """
-    rows = np.flatnonzero(device)
-    rows = rows[np.argsort(doings.start_s[rows], kind="stable")]
-    step = spans.table.step[doings.span[rows]].astype(np.int64)
-    marked = bool(_marked(spans)[doings.span[rows]].any())
-    breaks = np.flatnonzero(np.diff(step) > 1) + 1 if marked else rows[:0]
-    firsts, lasts = np.append(0, breaks), np.append(breaks, len(rows))
-    first_s = doings.start_s[rows[firsts]]
-    last_s = np.array([doings.end_s[rows[low:high]].max() for low, high in zip(firsts, lasts, strict=True)])
-    begin_s = first_s.copy()
-    if not len(breaks):
-        begin_s[0] = doings.start_s[mine].min()
-    if marked:
-        steps = spans.rows("step")
-        steps = steps[spans.rank[steps] == doings.rank[rows[0]]]
-        begun = dict(zip(spans.table.step[steps].tolist(), spans.start_s(steps).tolist(), strict=True))
-        begin_s = np.array(
-            [
-                min(begun.get(step[row], begin), first)
-                for row, begin, first in zip(firsts, begin_s, first_s, strict=True)
-            ]
-        )
-    return np.stack((begin_s, first_s, last_s), axis=1)
-
-
-def _streams(spans: Spans, rank: int, doings: _Doings, device: BoolArray) -> list[tuple[int, str, float, int]]:
+def _streams(spans: Spans, rank: int, doings: Doings, device: BoolArray) -> list[tuple[int, str, float, int]]:
     found = []
     lane = np.append(spans.table.lane.astype(np.int64), -1)[doings.span]
     for stream in np.unique(lane[device]).tolist():

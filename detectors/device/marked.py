@@ -34,12 +34,18 @@ class Marked:
     """Whether it is the device's side of a collective ``[spans]``."""
 
 
-def work_of(spans: Marked, idle_s: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray, IntArray]:
+Stretches = tuple[FloatArray, FloatArray]
+"""Begins and ends, in order ``[stretches]`` each."""
+
+
+def work_of(spans: Marked, idle_s: Stretches, awaited_s: Stretches) -> tuple[FloatArray, FloatArray, IntArray]:
     """Begin, end and innermost span (-1 for none) of the stretches in which the device worked ``[stretches]``.
 
     Args:
         spans: of one rank.
-        idle_s: begins and ends of stretches in which the host waited for the device ``[waits]``, in order.
+        idle_s: in which the host waited for the device.
+        awaited_s: in which collectives ran that C++ has the stream wait for, with no mark (DDP's reducer): outside of
+            modules the stream does so.
     """
     count = len(spans.start_s)
     times = np.concatenate((spans.start_s, spans.end_s))
@@ -59,7 +65,8 @@ def work_of(spans: Marked, idle_s: tuple[FloatArray, FloatArray]) -> tuple[Float
             known = min(max(launched, before), time)
             if known - before < _LITTLE * (time - before):
                 known = before
-            for low, high in (*_overlaps(before, known, idle_s), (known, time)):
+            rest = _besides(known, time, awaited_s) if innermost < 0 else [(known, time)]
+            for low, high in (*_overlaps(before, known, idle_s), *rest):
                 if high > low:
                     begins.append(low)
                     stops.append(high)
@@ -75,7 +82,16 @@ def work_of(spans: Marked, idle_s: tuple[FloatArray, FloatArray]) -> tuple[Float
     return np.array(begins, np.float64), np.array(stops, np.float64), np.array(inside, np.int64)
 
 
-def _overlaps(begin_s: float, end_s: float, stretches: tuple[FloatArray, FloatArray]) -> list[tuple[float, float]]:
+def _besides(begin_s: float, end_s: float, stretches: Stretches) -> list[tuple[float, float]]:
+    """What of the time between two moments lies in none of some stretches."""
+    found, at = [], begin_s
+    for low, high in _overlaps(begin_s, end_s, stretches):
+        found.append((at, low))
+        at = high
+    return [*found, (at, end_s)]
+
+
+def _overlaps(begin_s: float, end_s: float, stretches: Stretches) -> list[tuple[float, float]]:
     starts, ends = stretches
     low, high = int(np.searchsorted(ends, begin_s)), int(np.searchsorted(starts, end_s))
     return [

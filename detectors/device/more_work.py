@@ -36,7 +36,7 @@ def difference(causes: list[Cause], lost_s: Mapping[Cause, float], devices: Devi
         if what < 0:
             continue
         row = ranks.index(rank)
-        found = _of_kind(what, counts[row], np.median(np.delete(counts, row, axis=0), axis=0), devices)
+        found = _of_kind(what, row, counts[row], np.median(np.delete(counts, row, axis=0), axis=0), devices)
         weight[found.reason] += lost_s[cause]
         texts[found.reason] = max(texts.get(found.reason, (0.0, "")), (lost_s[cause], found.text))
     most = max(weight, key=lambda reason: weight[reason], default=None)
@@ -45,16 +45,25 @@ def difference(causes: list[Cause], lost_s: Mapping[Cause, float], devices: Devi
     return Difference(most, texts[most][1])
 
 
-def _of_kind(what: int, here: np.ndarray, usual: np.ndarray, devices: Devices) -> Difference:
+def _of_kind(what: int, row: int, here: np.ndarray, usual: np.ndarray, devices: Devices) -> Difference:
     """Of one kind of kernel, by how many of each kind there are here, and usually."""
-    if devices.inputs[what] >= 0 and here[what] > _MORE * usual[what]:
-        alike = (devices.vertex == devices.vertex[what]) & (devices.name == devices.name[what])
+    if devices.kinds.inputs[what] >= 0 and here[what] > _MORE * usual[what]:
+        alike = (devices.kinds.vertex == devices.kinds.vertex[what]) & (devices.kinds.name == devices.kinds.name[what])
         others = np.flatnonzero(alike & (usual > here))
         if len(others):
             largest = int(others[np.argmax(usual[others] - here[others])])
-            mine, theirs = (devices.names[int(devices.inputs[kind])] for kind in (what, largest))
+            mine, theirs = (devices.kinds.names[int(devices.kinds.inputs[kind])] for kind in (what, largest))
             return Difference(Reason.INPUTS, f"on inputs of {mine}, where others have {theirs}")
     if here[what] > _MORE * usual[what]:
         return Difference(Reason.NUMBER, f"of which it has {here[what]:.0f}, and others {usual[what]:.0f}")
-    told = " on inputs of the same shape" if devices.inputs[what] >= 0 else ""
+    if devices.kinds.module(what) is not None:
+        return Difference(Reason.MODULE, _of_module(what, row, devices))
+    told = " on inputs of the same shape" if devices.kinds.inputs[what] >= 0 else ""
     return Difference(Reason.TIME, f"though it has no more of them than others{told}")
+
+
+def _of_module(what: int, row: int, devices: Devices) -> str:
+    """How much longer a module takes, of which it is not known what it launches."""
+    seconds = np.array([devices.of_rank[rank].seconds[what] for rank in sorted(devices.of_rank)])
+    usual = float(np.median(np.delete(seconds, row)))
+    return f"which takes {float(seconds[row]) / usual:.1f} times as long there" if usual > 0.0 else "which others lack"

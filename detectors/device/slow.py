@@ -20,11 +20,11 @@ def slow_devices(devices: Devices) -> dict[int, float]:
     ranks = sorted(devices.of_rank)
     if len(ranks) < 2:
         return {}
-    width = len(devices.name)
+    kinds, width = devices.kinds, len(devices.kinds)
     seconds = np.array([devices.of_rank[rank].seconds for rank in ranks])
     count = devices.counts().astype(np.float64)
     # Kernels of one name on inputs of one shape are one kind here, wherever they were launched.
-    names, inverse = np.unique(np.stack((devices.name, devices.inputs)), axis=1, return_inverse=True)
+    names, inverse = np.unique(np.stack((kinds.name, kinds.inputs, kinds.direction)), axis=1, return_inverse=True)
     inverse = inverse.reshape(-1)
     by_name = np.zeros((width, names.shape[1]))
     by_name[np.arange(width), inverse] = 1.0

@@ -14,3 +14,7 @@ class Reason(enum.Enum):
         "It does as much as others, and takes longer: look at its clock, temperature and power limit, at what else "
         "runs on it, and at kernels whose time depends on the values."
     )
+    MODULE = (
+        "Only this takes longer there, not all that its device does: look at what it does there and elsewhere, and at "
+        "what it is given. SCALANA_KERNELS=1 records its kernels on some steps, and shows whether there are more."
+    )

@@ -49,15 +49,18 @@ def step_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def is_library(file: str) -> bool:
-    """Whether a file that Python ran is not the user's own, by its name alone."""
+def is_library(file: str, folder: str = "") -> bool:
+    """Whether a file that Python ran is not the user's own, by its name alone; one that has the name of a module of
+    Python's is the user's if it lies in ``folder``."""
     parts = file.replace("\\", "/").split("/")
     if file.startswith("<") or "site-packages" in parts or "dist-packages" in parts:
         return True
     if os.path.isabs(file):
         return re.search(r"/lib(?:64)?/python\d", file.replace("\\", "/")) is not None
     top = parts[0]
-    return top in _LIBRARIES or (top.removesuffix(".py") in _STANDARD and not os.path.exists(file))
+    return top in _LIBRARIES or (
+        top.removesuffix(".py") in _STANDARD and not os.path.exists(os.path.join(folder, file))
+    )
 
 
 def frame_of(kind: int, name: str, has_python: bool, folder: str) -> Frame | None:
@@ -94,7 +97,7 @@ def _python_frame(name: str, folder: str) -> Frame:
 
 def in_folder(file: str, folder: str) -> str:
     """The name of a source file: the user's own as it is found, a library's so that it is known for one."""
-    if is_library(file):
+    if is_library(file, folder):
         return file if file.startswith("<") else f"<site-packages>/{file.lstrip('/')}"
     whole = os.path.join(folder, file)
     return whole if os.path.exists(whole) else file

@@ -48,6 +48,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         compiling(finding),
         cost(finding, run),
+        sampled(finding),
         slowed(finding, run),
         behind(finding, run),
         beside(finding),
@@ -106,6 +107,17 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
         return f"{text}, and more where it frees a core that other ranks wait for."
     return f"{text}."
+
+
+def sampled(finding: Finding) -> str:
+    """That what it costs was seen in few steps, where it was."""
+    marked, steps = (number(finding.evidence, key) for key in ("marked_steps", "steps"))
+    if marked is None or steps is None or steps <= marked:
+        return ""
+    seen = "one step" if marked == 1 else f"{marked:.0f} steps"
+    return (
+        f"It was seen in {seen} that {'was' if marked == 1 else 'were'} looked at, of {steps:.0f} that it stands for."
+    )
 
 
 def _share_cores(run: RunInfo) -> bool:

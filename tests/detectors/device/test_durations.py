@@ -18,7 +18,7 @@ from tests.runtime.jobs import ROOT, forked
 from tests.tools.emulated_device import Device
 
 torch_or_skip()
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 PROGRAM = Path(__file__).parent / "programs" / "emulated_ddp.py"
 RANKS = 2

@@ -1,4 +1,7 @@
-"""One of two ranks of NCCL; rank 1 multiplies ten times as much as rank 0 before each collective."""
+"""One of two ranks of NCCL; rank 1 multiplies ten times as much as rank 0 before each collective.
+
+Where there is one GPU the two share it: NCCL is told that they are on hosts of their own, as it refuses otherwise.
+"""
 
 import os
 import time
@@ -24,7 +27,9 @@ class Product(torch.nn.Module):
 
 
 rank = int(os.environ["RANK"])
-torch.cuda.set_device(rank)
+if torch.cuda.device_count() < 2:
+    os.environ["NCCL_HOSTID"] = f"host of rank {rank}"
+torch.cuda.set_device(rank % torch.cuda.device_count())
 dist.init_process_group("nccl")
 matrix = torch.rand(4096, 4096, device="cuda")
 model = Product(40 if rank == 1 else 4)
