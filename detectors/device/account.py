@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scalana.detectors.device.idle import Idle, idle_of
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.stretches import without_overlap
 from scalana.detectors.device.waits import Meeting
@@ -29,6 +30,8 @@ class DeviceAccount:
     ranks: list[int] = field(default_factory=list)
     lanes: list[tuple[int, str, float, int]] = field(default_factory=list)
     """Rank, name, busy seconds and spans of every stream."""
+    idle: list[Idle] = field(default_factory=list)
+    """Where hosts were while their devices had nothing to do, the longest first."""
     marked: bool = False
     """Whether jobs marked on streams what they launched, on some steps."""
 
@@ -39,7 +42,9 @@ class DeviceAccount:
 
 def account(devices: Devices, meetings: dict[int, Meeting]) -> DeviceAccount:
     """Add up what all devices did."""
-    made = DeviceAccount(ranks=sorted(devices.of_rank), lanes=devices.lanes, marked=devices.marked)
+    made = DeviceAccount(
+        ranks=sorted(devices.of_rank), lanes=devices.lanes, idle=idle_of(devices), marked=devices.marked
+    )
     for device in devices.of_rank.values():
         talk = device.communication
         apart = without_overlap(talk.start_s, talk.end_s, talk.instance)

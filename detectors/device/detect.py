@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,8 @@ WORTH = 0.01
 WORTH_MARKED = 0.03
 """The same where what a device did is only known from mark to mark."""
 _BRANCH = 0.25
-"""Part of what is lost that a child of a vertex must have to be followed."""
+"""Part of what is lost that a child of a vertex must have to be followed; and of what the worst rank costs at a place,
+that another must cost there to be named with it."""
 _KEPT = 0.7
 """Part of what is lost at a vertex and below it that must lie in the children that are followed."""
 _SHORT_GAP_S = 200e-6
@@ -101,7 +102,7 @@ def detect(
         groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
     findings = []
     for (kind, _, is_slow), told in groups.items():
-        lost = [sum(costs.lost_s[cause] for cause in group.causes) for group in told]
+        told, lost = _that_count(told, costs)
         lost_s, vertex = sum(lost), told[int(np.argmax(lost))].vertex
         if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
             continue
@@ -117,6 +118,17 @@ def detect(
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
+
+
+def _that_count(told: list[_Group], costs: Costs) -> tuple[list[_Group], list[float]]:
+    """Groups of one place with what each costs, but for ranks that have little of it beside the one with most."""
+    of_rank: dict[int, float] = defaultdict(float)
+    lost = [sum(costs.lost_s[cause] for cause in group.causes) for group in told]
+    for group, seconds in zip(told, lost, strict=True):
+        of_rank[group.rank] += seconds
+    least = _BRANCH * max(of_rank.values())
+    kept = [(group, seconds) for group, seconds in zip(told, lost, strict=True) if of_rank[group.rank] >= least]
+    return [group for group, _ in kept], [seconds for _, seconds in kept]
 
 
 def _own(forwards: Forwards, psg: PSG) -> Forwards:
@@ -242,9 +254,20 @@ def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devi
     if module is None or lost[module] < _KEPT * sum(lost.values()):
         return
     finding.evidence["module"], finding.evidence["module_class"] = module[1], module[2]
-    if (place := own.get(module)) is not None:
+    place = next((own[around] for around in _around(module, own)), None)
+    if place is not None:
         finding.file, finding.line, finding.end_line = place.file, place.line, place.end_line
         finding.function = f"{place.name.rpartition('.')[2]}.forward"
+
+
+def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, str, str]]:
+    """The module itself and those around it, from the innermost, as far as they are the program's own."""
+    root, name, _ = module
+    while True:
+        yield from (one for one in own if one[0] == root and one[1] == name)
+        if not name:
+            return
+        name = name.rpartition(".")[0]
 
 
 def _evidence(
@@ -280,7 +303,7 @@ def _evidence(
         if slow:
             found["slowdown"] = max(slow.values())
             found["slower"] = f"{max(slow.values()):.2f} times"
-        elif different := difference(causes, costs.lost_s, devices):
+        elif different := difference(causes, costs, devices):
             found["different"], found["work"] = different.reason.name.lower(), different.text
         return found
     found["host"] = names[:3]

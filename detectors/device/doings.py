@@ -73,7 +73,7 @@ class Doings:
 def doings_of(spans: Spans, host: HostActivity, psg: PSG) -> tuple[Doings, Kinds]:
     """All of them, and the kinds of work that they are."""
     on_device, active = spans.device_lanes()[spans.table.lane], spans.activity_lanes()[spans.table.lane]
-    rows = np.flatnonzero(on_device | active)
+    rows = np.flatnonzero((on_device & ~_on_some_ranks(spans, on_device)) | active)
     names = list(spans.names)
     places, place_of = np.unique(host.vertex, return_inverse=True)
     name_of = np.arange(len(places), dtype=np.int64) + len(names)
@@ -98,6 +98,21 @@ def doings_of(spans: Spans, host: HostActivity, psg: PSG) -> tuple[Doings, Kinds
         np.concatenate((rows, np.full(len(host), -1))),
     )
     return doings, Kinds(kinds[0], kinds[1], kinds[2], kinds[3], kinds[4], kinds[5], names)
+
+
+def _on_some_ranks(spans: Spans, on_device: BoolArray) -> BoolArray:
+    """What was marked in steps in which some ranks marked modules or actions and others did not, as a rank that finds
+    this too dear marks fewer: there ranks cannot be compared ``[spans]``."""
+    inside = np.flatnonzero(on_device & (spans.texts("kind") >= 0))
+    if not len(inside):
+        return np.zeros(len(on_device), np.bool_)
+    step, rank = spans.table.step.astype(np.int64), spans.rank
+    pairs = np.unique(np.stack((step[inside], rank[inside])), axis=1)
+    steps, ranks = np.unique(pairs[0], return_counts=True)
+    common = steps[ranks == len(np.unique(rank[inside]))]
+    if not len(common):
+        return np.zeros(len(on_device), np.bool_)
+    return np.asarray(on_device & marked_spans(spans) & ~np.isin(step, common))
 
 
 def _vertices(spans: Spans, rows: IntArray) -> IntArray:

@@ -68,6 +68,8 @@ class Device:
     ``[kinds of work]``."""
     seconds: FloatArray
     """How long that took; of modules as many times their median, as a host may be late in some ``[kinds of work]``."""
+    elements: FloatArray
+    """Of the first tensor that each module is given, on average; NaN where that is not known ``[kinds of work]``."""
 
     @property
     def total_s(self) -> float:
@@ -181,6 +183,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             np.array([np.mean([weights.get(one, 1.0) for one in some]) for some in steps_of[number]]),
             np.bincount(doings.what[device & ~communicates], minlength=len(kinds)),
             seconds,
+            _elements(spans, doings, np.flatnonzero(device & ~communicates), len(kinds)),
         )
         lanes += _streams(spans, number, doings, device)
     return Devices(of_rank, kinds, weight, weights, blocks, lanes, bool(marked.any()))
@@ -231,6 +234,15 @@ def _with_kernels(work: Stretches, doings: Doings, rows: IntArray, step: IntArra
         np.concatenate((work.end_s[kept], kernels.end_s)),
         np.concatenate((work.what[kept], kernels.what)),
     )
+
+
+def _elements(spans: Spans, doings: Doings, rows: IntArray, kinds: int) -> FloatArray:
+    """Of the inputs of modules, by kind, on average ``[kinds]``."""
+    told = spans.integers("elements")[doings.span[rows]].astype(np.float64)
+    rows, told = rows[told >= 0], told[told >= 0]
+    number = np.bincount(doings.what[rows], minlength=kinds)
+    sums = np.bincount(doings.what[rows], told, kinds)
+    return np.divide(sums, number, out=np.full(kinds, np.nan), where=number > 0)
 
 
 def _medians(what: IntArray, seconds: FloatArray, kinds: int) -> FloatArray:

@@ -9,6 +9,8 @@ from scalana.graphs.arrays.types import FloatArray
 
 SLOWER = 1.03
 """Factor from which a device is slow."""
+SAME = 1.02
+"""Factor up to which two numbers of kernels, or sizes of inputs, count as the same."""
 _ALIKE = 0.8
 """Part of the seconds of a device that must be of kernels that all ran equally often, and be longer by one factor."""
 _SPREAD = 0.25
@@ -29,10 +31,15 @@ def slow_devices(devices: Devices) -> dict[int, float]:
     by_name = np.zeros((width, names.shape[1]))
     by_name[np.arange(width), inverse] = 1.0
     seconds, count = seconds @ by_name, count @ by_name
+    sizes = np.array([devices.of_rank[rank].elements for rank in ranks])
     found = {}
     for row, rank in enumerate(ranks):
         others = np.delete(np.arange(len(ranks)), row)
-        factor = _factor(seconds[row], count[row], seconds[others], count[others])
+        larger = sizes[row] > SAME * np.median(sizes[others], axis=0)
+        at = inverse[larger]
+        mine = count[row].copy()
+        mine[at] = np.nan  # modules with more to do are no measure
+        factor = _factor(seconds[row], mine, seconds[others], count[others])
         if factor is not None:
             found[rank] = factor
     return found
@@ -41,7 +48,7 @@ def slow_devices(devices: Devices) -> dict[int, float]:
 def _factor(seconds: FloatArray, count: FloatArray, others_s: FloatArray, others: FloatArray) -> float | None:
     """By what factor everything takes longer; None where it does not, or not everything alike."""
     usual_s, usual = np.median(others_s, axis=0), np.median(others, axis=0)
-    same = (count > 0) & (np.abs(count - usual) <= 0.02 * usual) & (usual_s > 0.0)
+    same = (count > 0) & (np.abs(count - usual) <= (SAME - 1.0) * usual) & (usual_s > 0.0)
     whole = float(seconds.sum())
     if whole <= 0.0 or float(seconds[same].sum()) < _ALIKE * whole:
         return None

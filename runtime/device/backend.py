@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     class Event(Protocol):
@@ -48,6 +51,9 @@ class Backend:
         self._captures = getattr(module, "is_current_stream_capturing", None)
         self._streams: dict[tuple[int, int], str] = {}
         self._private: dict[int, Any] = {}
+        self._current = _current_stream(name)
+        self._seen: dict[tuple[int, ...], tuple[Any, tuple[int, int]]] = {}
+        """Streams by what torch says of them, as it would make an object of one each time."""
 
     def event(self) -> Event:
         """A new event that can be timed."""
@@ -55,8 +61,15 @@ class Backend:
 
     def stream(self) -> tuple[Any, tuple[int, int]]:
         """The current stream, and what tells it from others: the number of its device, and its own."""
-        stream = self.module.current_stream()
-        return stream, (int(stream.device_index), int(_handle(stream)))
+        if self._current is None:
+            stream = self.module.current_stream()
+            return stream, (int(stream.device_index), int(_handle(stream)))
+        told = self._current()
+        seen = self._seen.get(told)
+        if seen is None:
+            stream = self.module.current_stream()
+            seen = self._seen[told] = stream, (int(stream.device_index), int(_handle(stream)))
+        return seen
 
     def stream_name(self, key: tuple[int, int]) -> str:
         """What a stream is called: streams are numbered in the order in which they are first seen."""
@@ -81,6 +94,15 @@ class Backend:
         """Whether what is launched now is kept for later, as in a CUDA graph: events mean nothing there, and looking
         at one would end the capture."""
         return bool(self._captures()) if self._captures is not None else False
+
+
+def _current_stream(name: str) -> Callable[[], tuple[int, ...]] | None:
+    """What tells the numbers of the current stream of a kind of device; None where torch has no such thing."""
+    inside = getattr(sys.modules.get("torch"), "_C", None)
+    device, stream = (getattr(inside, f"_{name}_get{what}", None) for what in ("Device", "CurrentStream"))
+    if device is None or stream is None:
+        return None
+    return lambda: stream(device())
 
 
 def _handle(stream: Any) -> int:

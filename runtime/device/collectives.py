@@ -31,7 +31,7 @@ _MOST_POSTED = 1024
 """Collectives of which it is remembered that nobody has waited for them yet."""
 
 
-class _Posted:
+class Posted:
     """A collective that nobody has waited for yet."""
 
     __slots__ = ("begin", "event", "operation", "pool", "where")
@@ -50,31 +50,39 @@ class Collectives:
     """Those of this process."""
 
     def __init__(self) -> None:
-        self._posted: dict[int, _Posted] = {}
+        self._posted: dict[int, Posted] = {}
+        self._pool: Pool | None = None
         self._step = -1
 
-    def coming(self, event: int, operation: int) -> _Posted | None:
+    def coming(self, event: int, operation: int) -> Posted | None:
         """The host is about to launch a collective of the device, which is an event of the record."""
         try:
             return self._coming(event, operation)
         except Exception:
             return None
 
-    def _coming(self, event: int, operation: int) -> _Posted | None:
+    def _coming(self, event: int, operation: int) -> Posted | None:
         pool = marks.pool()
         if pool is None or _ONE_QUEUE:
             return None
+        self.follow(pool)
         where = pool.core.here()
-        if not chosen_steps.is_chosen(where[1]):
-            self._write_rest()
-            return None
-        if where[1] != self._step:
+        if where[1] != self._step:  # which may have no marks, and its collectives the addresses of earlier ones
             self._write_rest()
             self._step = where[1]
+        if not chosen_steps.is_chosen(where[1]):
+            return None
         begin = pool.mark()
-        return _Posted(pool, begin, event, operation, where) if begin >= 0 else None
+        return Posted(pool, begin, event, operation, where) if begin >= 0 else None
 
-    def number(self, posted: _Posted, process_group: Any, tensor: Any) -> None:
+    def follow(self, pool: Pool) -> None:
+        """Write what is left of a step when that is over."""
+        if pool is not self._pool:
+            self._pool = pool
+            self._posted.clear()
+            pool.before_next.append(self._write_rest)
+
+    def number(self, posted: Posted, process_group: Any, tensor: Any) -> None:
         """The host has launched it, and nothing else in its group since: how long it takes is known by its number."""
         pool = posted.pool
         if pool.durations is None:
@@ -84,10 +92,12 @@ class Collectives:
         except Exception as failure:
             pool.untimed(failure)
 
-    def launched(self, posted: _Posted, work: Any, waits: bool) -> None:
+    def launched(self, posted: Posted, work: Any, waits: bool) -> None:
         """The host has launched it; ``work`` is what it gave back, if that is to be waited for."""
         if work is not None and len(self._posted) < _MOST_POSTED:
-            self._posted[address(work)] = posted
+            if earlier := self._posted.get(where := address(work)):
+                earlier.write(earlier.begin)  # nobody has waited for it where it could be seen, and it is gone
+            self._posted[where] = posted
         else:
             posted.write(posted.pool.mark() if waits else posted.begin)
 
@@ -95,13 +105,14 @@ class Collectives:
         """The stream waits for a collective, and nothing that is launched from here on comes before its end."""
         posted = self._posted.pop(address(work), None) if self._posted else None
         if posted is not None:
-            posted.write(posted.pool.mark())
+            end = posted.pool.mark()
+            posted.write(end if end >= 0 else posted.begin)
 
     def _write_rest(self) -> None:
         """Of those that C++ waited for only the beginning is known."""
-        for posted in self._posted.values():
+        rest, self._posted = self._posted, {}
+        for posted in rest.values():
             posted.write(posted.begin)
-        self._posted.clear()
 
 
 collectives = Collectives()

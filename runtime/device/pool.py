@@ -23,6 +23,8 @@ MOST_MARKS = 1 << 12
 """Of one step. Later ones are not taken."""
 _MOST_WAITING = 4
 """Steps whose events have not come yet; the oldest is given up for another."""
+_LOOK_NS = 100_000
+"""From one look at whether the last marks have come to the next, at least: it takes as long as a mark itself."""
 _LOOKS = 8
 """Times that the event on a stream of our own is looked at, for the clocks."""
 
@@ -85,6 +87,10 @@ class Pool:
         self._lock = threading.Lock()
         self._free: list[Event] = []
         self._epochs = 0
+        self.before_next: list[Callable[[], None]] = []
+        """Called when a step is over that had marks: what is still to be said of it. The next mark may write it."""
+        self._left_out = -1
+        self._looked_ns = 0
         self._now: Epoch | None = None
         self._waiting: list[Epoch] = []
         self._lanes: dict[str, int] = {}
@@ -93,13 +99,22 @@ class Pool:
 
     # ---- while the program runs ----
 
+    def leave_out(self, step: int) -> None:
+        """Mark nothing in a step that has begun, as something else is looked at in it that slows its host down."""
+        self._left_out = step
+
     def mark(self) -> int:
         """Record an event on the current stream; its number, -1 if none could be."""
         try:
             if self.backend.is_capturing():
                 return -1
             step = self.core.current_step()
+            if step == self._left_out:
+                return -1
             stream, key = self.backend.stream()
+            if self._now is not None and self._now.step != step:
+                for tell in self.before_next:
+                    tell()
             with self._lock:
                 epoch = self._epoch(step)
                 if len(epoch.events) >= MOST_MARKS:
@@ -178,6 +193,8 @@ class Pool:
         try:
             if self.backend.is_capturing():
                 return
+            for tell in self.before_next:
+                tell()
             with self._lock:
                 if self._now is not None:
                     self._waiting.append(self._now)
@@ -194,7 +211,8 @@ class Pool:
 
     def _epoch(self, step: int) -> Epoch:
         if self._now is not None and self._now.step == step:
-            self._look_at_last(self._now)
+            if self.core.now() - self._looked_ns > _LOOK_NS:
+                self._look_at_last(self._now)
             return self._now
         if self._now is not None:
             self._waiting.append(self._now)
@@ -227,7 +245,8 @@ class Pool:
                 break
 
     def _look_at_last(self, epoch: Epoch) -> None:
-        """See whether the last marks of this step have come: it says until when at most they took."""
+        """See whether the last marks of a step have come: it says until when at most they took."""
+        self._looked_ns = self.core.now()
         for number in epoch.last.values():
             if number not in epoch.seen_ns and epoch.events[number].query():
                 epoch.seen_ns[number] = self.core.now()

@@ -96,8 +96,10 @@ class ModuleTimes:
             self.operators.stop(timed)  # also where what runs compiled has taken the hooks away
             if number in self.chosen and not _is_pipeline():
                 self.on()
-                if self.operators.wants(number, self.chosen.one_of):
+                if self.operators.wants(number, self.chosen.one_of, self._pool is not None):
                     self.operators.start()
+                    if self._pool is not None and self.operators.is_on:
+                        self._pool.leave_out(number)
         except Exception as failure:
             self.failed(failure)
 
@@ -281,7 +283,9 @@ class ModuleTimes:
         cpu_ns = time.thread_time_ns() - one.cpu_began if one.cpu_began >= 0 else -1
         session.core.span(self._type, 0, known.name_id, one.began, ended, cpu_ns, 0, attributes)
         if one.mark >= 0:
-            told = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
+            told: tuple[object, ...] = ("direction", DIRECTIONS[direction], "class", known.kind, "root", known.root)
+            if one.elements >= 0:
+                told = (*told, "elements", one.elements)
             since = session.core.now()
             self._pool.span(one.mark, self._pool.mark(), "module", known.name, told)
             self.spent_ns += 2 * (session.core.now() - since)  # the mark where it began took about as long

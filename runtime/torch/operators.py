@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 FIRST = chosen_steps.FIRST[1:]
 """Of the steps that have their modules timed those whose operators are counted; what is made once is made before."""
+FIRST_BESIDE_DEVICE = FIRST[:1]
+"""The same where a device is marked in the others: counting slows the host down, which may be what a device waits for.
+"""
 ONE_OF = 16 * chosen_steps.ONE_OF
 """Of later steps one of so many: if counting took as long as all that is counted, it would take 0.4 % of the time."""
 MOST_STEPS = 16
@@ -78,11 +81,13 @@ class Operators:
 
     # ---- steps ----
 
-    def wants(self, step: int, one_of: int) -> bool:
+    def wants(self, step: int, one_of: int, has_device: bool = False) -> bool:
         """Whether the operators of a step are counted, of those one of ``one_of`` of which have their modules timed."""
         if len(self._steps) >= MOST_STEPS:
             return False
-        return step in FIRST or (step > FIRST[-1] and chosen_steps.is_chosen(step, max(one_of, ONE_OF)))
+        return step in (FIRST_BESIDE_DEVICE if has_device else FIRST) or (
+            step > FIRST[-1] and chosen_steps.is_chosen(step, max(one_of, ONE_OF))
+        )
 
     def start(self) -> None:
         """Count from here on, in this thread and in the backward passes that it begins.

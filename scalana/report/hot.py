@@ -53,7 +53,7 @@ def hot_places(
 
     rows: dict[tuple[str, int, int, str], list[int]] = {}
     for index in np.flatnonzero(time_s.sum(axis=1) > 0):
-        rows.setdefault(_place(ppg, int(index)), []).append(int(index))
+        rows.setdefault(place_of(ppg, int(index)), []).append(int(index))
     places = []
     for (file, line, end_line, name), indices in rows.items():
         per_rank = of_ranks("time_s", indices)
@@ -83,7 +83,7 @@ def seconds_by_place(time_s: FloatArray, ppg: PPG) -> list[tuple[str, int, str, 
     seconds: dict[tuple[str, int, int, str], float] = defaultdict(float)
     of_vertex = time_s.sum(axis=1) / max(time_s.shape[1], 1)
     for index in np.flatnonzero(of_vertex > 0.0).tolist():
-        seconds[_place(ppg, index)] += float(of_vertex[index])
+        seconds[place_of(ppg, index)] += float(of_vertex[index])
     places = [(file, line, name, amount) for (file, line, _, name), amount in seconds.items()]
     return sorted(places, key=lambda place: (-place[3], place[0], place[1]))
 
@@ -94,13 +94,13 @@ def seconds_of_ranks(places: Sequence[HotPlace], ppg: PPG) -> FloatArray:
     row_of = {(place.file, place.line, place.end_line, place.name): row for row, place in enumerate(places)}
     seconds = np.zeros((len(places), time_s.shape[1]))
     for index in np.flatnonzero(time_s.sum(axis=1) > 0).tolist():
-        row = row_of.get(_place(ppg, index))
+        row = row_of.get(place_of(ppg, index))
         if row is not None:
             seconds[row] += time_s[index]
     return seconds
 
 
-def _place(ppg: PPG, index: int) -> tuple[str, int, int, str]:
+def place_of(ppg: PPG, index: int) -> tuple[str, int, int, str]:
     """File, lines and name. A loop and what it holds on the same line are one place to a reader."""
     vertex = ppg.psg.vertices[index]
     kind = str(vertex.kind.value)

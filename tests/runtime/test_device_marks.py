@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.clock import ClockBounds
+from scalana.runtime.device.collectives import Collectives, Posted
 from scalana.runtime.device.pool import MOST_MARKS, Pool
 from scalana.runtime.device.windows import kernels_of
 
@@ -173,7 +175,7 @@ def test_nothing_is_recorded_or_looked_at_while_a_graph_is_captured(job):
 
 
 def test_an_end_in_another_step_is_not_known(job):
-    job.device.behind_ns = 1_000
+    job.device.behind_ns = 100_000
     begun = job.pool.mark()
     job.core.step = 1
     job.pool.span(begun, job.pool.mark(), "kernel", "allreduce", ("collective", "allreduce"), 12, "communication")
@@ -181,6 +183,51 @@ def test_an_end_in_another_step_is_not_known(job):
     job.pool.finish()
     ((lane, _, start, end, _, told),) = job.core.spans
     assert lane == "communication" and start == end and "behind_ns" not in told
+
+
+def test_a_step_in_which_something_else_is_looked_at_is_left_out(job):
+    job.pool.leave_out(3)
+    for step in range(2, 5):
+        job.core.step = step
+        mark_a_module(job, behind_ns=0)
+    job.core.time_ns += 10_000_000
+    job.pool.finish()
+    assert [step for _, _, _, _, step, _ in job.core.spans] == [2, 4] and not job.notes
+
+
+def test_streams_are_told_apart_by_what_torch_says_of_them(job, monkeypatch):
+    """Of each stream one object is made, however often it is the current one."""
+    now, made = [7], []
+
+    def current_stream():
+        made.append(now[0])
+        return Stream(now[0])
+
+    inside = SimpleNamespace(_cuda_getDevice=lambda: 0, _cuda_getCurrentStream=lambda device: (now[0], device, 1))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=inside))
+    job.device.current_stream = current_stream
+    backend = Backend("cuda", job.device)
+    keys = []
+    for now[0] in (7, 7, 8, 7, 8):
+        stream, key = backend.stream()
+        keys.append(key)
+        assert stream.cuda_stream == now[0]
+    assert keys == [(0, 7), (0, 7), (0, 8), (0, 7), (0, 8)] and made == [7, 8]
+
+
+def test_collectives_whose_work_comes_to_lie_where_an_earlier_one_lay_are_kept(job):
+    """C++ waits for them, and nothing tells that the first is over before the second is launched. A device that keeps
+    up is done with a step when the next one begins, which is when these are written."""
+    collectives, work = Collectives(), object()
+    collectives.follow(job.pool)
+    for step in range(2):
+        job.core.step = step
+        for event in (11, 12):
+            collectives.launched(Posted(job.pool, job.pool.mark(), event, 1, (7, step)), work, waits=False)
+        job.core.time_ns += 10_000_000
+    job.core.step = 2
+    mark_a_module(job)
+    assert [step for _, _, _, _, step, _ in job.core.spans] == [0, 0, 1, 1]
 
 
 def test_what_a_device_raises_becomes_one_note(job):

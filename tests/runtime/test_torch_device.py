@@ -32,11 +32,11 @@ def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
     spans, calls = ppg.spans, ppg.timeline.calls
     modules = [row for row in rows if spans.attributes(row).get("kind") == "module"]
     rows = [row for row in rows if row not in modules]
-    rows = [row for row in rows if spans.table.step[row] < 3]  # the last step's may not have come when the record ends
     names = Counter((int(spans.table.step[row]), spans.names[spans.table.name[row]]) for row in rows)
-    # The broadcast of step 2 is launched while a graph is captured.
-    assert names == {
-        (1, "allreduce on the device"): 3, (1, "broadcast on the device"): 1, (2, "allreduce on the device"): 3
+    # DDP has its buckets anew in step 1, which takes two broadcasts. In step 2 operators are counted. The broadcast of
+    # step 3 is launched while a graph is captured. The last step's may not have come when the record ends.
+    assert {key: count for key, count in names.items() if key[0] < 4} == {
+        (1, "allreduce on the device"): 3, (1, "broadcast on the device"): 3, (3, "allreduce on the device"): 3
     }  # fmt: skip
     for row in rows:
         assert spans.table.type[row] == SPAN_TYPE["kernel"]
@@ -46,8 +46,8 @@ def test_collectives_of_torch_are_marked_on_sampled_steps(tmp_path):
         (int(spans.table.step[row]), spans.attributes(row)["class"], spans.attributes(row)["direction"])
         for row in modules
     )
-    assert told[1, "Linear", "forward"] == told[2, "Linear", "forward"] == told[1, "Linear", "backward"] == 1
-    lengths = sorted(float(spans.end_s(row) - spans.start_s(row)) for row in rows if spans.table.step[row] == 2)
+    assert told[1, "Linear", "forward"] == told[3, "Linear", "forward"] == told[1, "Linear", "backward"] == 1
+    lengths = sorted(float(spans.end_s(row) - spans.start_s(row)) for row in rows if spans.table.step[row] == 3)
     # Of the bucket of DDP, which C++ waits for, only the beginning is known; the second goes over 3 ms of work.
     assert lengths[0] == 0.0 and lengths[-1] > 0.0029
 

@@ -69,7 +69,15 @@ def _device(account: DeviceAccount, analysis: Analysis) -> Markup:
         bar(parts, account.total_s, "time of the devices"),
         legend(parts, account.total_s),
         *(element("p", sentence) for sentence in said),
+        *_idle(account, analysis),
     )
+
+
+def _idle(account: DeviceAccount, analysis: Analysis) -> list[Markup]:
+    """Where hosts were while devices had nothing to do."""
+    places = device.idle_places(account, analysis)
+    rows = [_Row(place, seconds, "", PALETTE[3]) for seconds, place in places]
+    return [_account(rows, account.total_s, "nothing to do", ("seconds", "while the host was at"))] if rows else []
 
 
 def _rl(account: RLAccount, analysis: Analysis) -> Markup:

@@ -17,13 +17,13 @@ device = Device(board, 0, 1)
 marks.use("emulated", device)
 model = DistributedDataParallel(torch.nn.Linear(4, 2))
 tensor = torch.ones(8)
-for number in range(4):
+for number in range(5):
     dist.all_reduce(tensor)
     work = dist.all_reduce(tensor, async_op=True)
     device.compute.put(3_000_000)
     work.wait()
     model(torch.ones(1, 4)).sum().backward()
-    device.capturing = number == 2
+    device.capturing = number == 3
     dist.broadcast(tensor, 0)
     device.capturing = False
     scalana.step()

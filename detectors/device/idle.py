@@ -1,0 +1,55 @@
+"""Where the main threads of hosts were while their devices had nothing to do: what is to be made shorter, or done ahead
+of time, for devices to be busier.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.device.lanes import Device, Devices
+from scalana.detectors.device.stretches import Stretches, without_overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """One place of the program."""
+
+    vertex: int
+    seconds: float
+    """Of all devices, in what was looked at, while their hosts were there."""
+
+
+def idle_of(devices: Devices) -> list[Idle]:
+    """The places where hosts were while their devices had nothing to do, the longest first."""
+    found: dict[int, float] = defaultdict(float)
+    for device in devices.of_rank.values():
+        for begin, end in gaps_of(device):
+            what, seconds = device.main.within(begin, end)
+            for kind, length in zip(what.tolist(), seconds.tolist(), strict=True):
+                found[int(devices.kinds.vertex[kind])] += length
+    return sorted((Idle(*one) for one in found.items()), key=lambda one: -one.seconds)
+
+
+def gaps_of(device: Device) -> Iterable[tuple[float, float]]:
+    """Begin and end of the stretches, in the windows, in which a device had nothing to do."""
+    talk = device.communication
+    busy = _together(device.work, talk.start_s, talk.end_s)
+    for begin, end in device.windows[:, 1:].tolist():
+        first = int(np.searchsorted(busy.end_s, begin, side="right"))
+        last = int(np.searchsorted(busy.start_s, end, side="left"))
+        at = begin
+        for start, stop in zip(busy.start_s[first:last].tolist(), busy.end_s[first:last].tolist(), strict=True):
+            if start > at:
+                yield at, start
+            at = max(at, stop)
+        if end > at:
+            yield at, end
+
+
+def _together(work: Stretches, start_s: np.ndarray, end_s: np.ndarray) -> Stretches:
+    what = np.zeros(len(work) + len(start_s), np.int64)
+    return without_overlap(np.concatenate((work.start_s, start_s)), np.concatenate((work.end_s, end_s)), what)
