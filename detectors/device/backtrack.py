@@ -182,6 +182,8 @@ class Backtracking:
         device = self.devices.of_rank[member.rank]
         begin = device.begin_s(member.start_s) if before is None else self._launched_s(device, before)
         end = self._launched_s(device, member)
+        if begin >= end:  # its device was so far behind that all of it was launched before
+            return HostProfile({}, {})
         did: dict[int, float] = defaultdict(float)
         blocked: dict[int, float] = defaultdict(float)
         for stretches, but in ((device.helpers, None), (device.main, device.helpers)):

@@ -38,7 +38,8 @@ class HostActivity:
 def host_activity(samples: Samples, threads: Threads, places: Places, period_ns: int) -> HostActivity:
     """The activity of all threads that communicate.
 
-    A sample stands for the time up to half way to its neighbours; beyond the first and the last for half a period.
+    A sample stands for the time up to half way to its neighbours; beyond the first and the last for half a period. What
+    the first of a rank's threads waits for is what it does; another one that waits has nothing to do.
     """
     rows = np.flatnonzero(threads.location[samples.thread.astype(np.int64)] >= 0)
     if not len(rows):
@@ -49,8 +50,16 @@ def host_activity(samples: Samples, threads: Threads, places: Places, period_ns:
     middle = np.append(0, (time[1:] + time[:-1]) // 2)
     start = np.where(same, middle, time - period_ns // 2)
     end = np.append(np.where(same[1:], middle[1:], time[:-1] + period_ns // 2), time[-1] + period_ns // 2)
-    first = np.flatnonzero(~(same & np.append(False, vertex[1:] == vertex[:-1])))
-    last = np.append(first[1:], len(rows)) - 1
+    rank = threads.rank[thread].astype(np.int64)
+    main = np.full(rank.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(main, rank, thread)
+    runs_ns = (samples.cpu_ns[rows] + samples.core_wait_ns[rows]).astype(np.int64)
+    passed_ns = np.where(same, time - np.append(0, time[:-1]), period_ns)
+    kept = np.flatnonzero((thread == main[rank]) | (2 * runs_ns >= passed_ns))
+    thread, vertex, start, end = thread[kept], vertex[kept], start[kept], end[kept]
+    joined = (thread[1:] == thread[:-1]) & (vertex[1:] == vertex[:-1]) & (start[1:] <= end[:-1])
+    first = np.flatnonzero(~np.append(False, joined))
+    last = np.append(first[1:], len(kept)) - 1
     return HostActivity(
         threads.rank[thread[first]].astype(np.int64), thread[first], to_seconds(start[first]), to_seconds(end[last]),
         vertex[first],
