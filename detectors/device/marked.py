@@ -59,7 +59,7 @@ def work_of(spans: Marked, idle_s: Stretches, awaited_s: Stretches) -> tuple[Flo
     for place, mark in enumerate(order.tolist()):
         span, ending, time = int(of[mark]), bool(ends[mark]), float(times[mark])
         launched = float(spans.end_host_s[span] if ending else spans.start_host_s[span])
-        waits = ending and bool(spans.communicates[span])
+        waits = ending and bool(spans.communicates[span]) and bool(spans.end_s[span] > spans.start_s[span])
         if place and time > before and not waits:
             innermost = open_[-1] if open_ else -1
             known = min(max(launched, before), time)

@@ -63,3 +63,19 @@ def test_who_waits_in_nccl(tmp_path):
     assert finding.ranks == [1]
     scale = finding.evidence["steps"] / finding.evidence["marked_steps"]
     assert finding.lost_s == pytest.approx((mine[0] - mine[1]).sum() * scale, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("planted", "kind", "function"), [("host", "launch-gap", "tokenize"), ("kernels", "device-late", "Block.forward")]
+)
+def test_who_is_late_where_hosts_launch_ahead(planted, kind, function, tmp_path):
+    extra = {"TORCH_NCCL_ENABLE_TIMING": "1"}
+    done = torchrun(2, "gpu_ddp.py", planted, record=tmp_path / "run", extra=extra)
+    assert done.returncode == 0, done.stderr
+    report = scalana.analyze(tmp_path / "run")
+    finding = next(one for one in report.findings if one.kind in ("launch-gap", "device-late"))
+    assert (finding.kind, finding.ranks, finding.function) == (kind, [1], function), report.to_text()
+    assert finding.saving_s > 1.0
+    account = report.analysis.sections["device"]
+    parts = account.busy_s + account.waiting_s + account.transfer_s + account.gap_s
+    assert parts == pytest.approx(account.total_s, rel=1e-6)

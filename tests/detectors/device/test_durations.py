@@ -98,6 +98,20 @@ def test_communication_that_is_hidden_has_no_finding(tmp_path):
     assert not findings(report), report.to_text()
 
 
+def test_hosts_that_run_ahead_of_their_devices(tmp_path):
+    """All steps are launched while the devices are in the first; what was not marked is like what was."""
+    report, truth = job(tmp_path, "late stream", "ahead")
+    (found,) = findings(report)
+    steps = truth.shape[1] // 2 - 1  # but for the first one, of which nothing is marked
+    assert (found.kind, found.ranks, found.function) == ("device-late", [1], "sort")
+    assert found.evidence["steps"] == steps and found.evidence["marked_steps"] < steps / 2
+    assert found.lost_s == pytest.approx(steps * 0.060, rel=0.1) == found.saving_s
+    account = report.analysis.sections["device"]
+    parts = account.busy_s + account.waiting_s + account.transfer_s + account.gap_s
+    assert parts == pytest.approx(account.total_s, rel=1e-6)
+    assert account.waiting_s == pytest.approx(found.evidence["marked_steps"] * 0.060, rel=0.1)
+
+
 def test_who_comes_late_at_first_is_not_slow(tmp_path):
     """The step in which rank 1 comes late is not looked at; what is, is balanced."""
     for attempt in attempts(3):

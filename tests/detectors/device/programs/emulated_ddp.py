@@ -1,6 +1,7 @@
 """One rank of a job of torch whose collectives run on an emulated device, with a fault on rank 1.
 
-python emulated_ddp.py FOLDER FAULT, with RANK and WORLD_SIZE; FOLDER has the board, the store, and takes the truth.
+python emulated_ddp.py FOLDER FAULT WAY, with RANK and WORLD_SIZE; FOLDER has the board, the store, and takes the truth.
+With the way ``ahead`` hosts launch all steps without ever waiting for their devices.
 """
 
 import os
@@ -17,12 +18,13 @@ from scalana.runtime.device.durations import Durations
 from tests.tools.emulated_device import MS, Device
 from tests.tools.emulated_nccl import EmulatedNCCL
 
-STEPS, LAYERS = 5, 4
+LAYERS = 4
 KERNEL_NS, COLLECTIVE_NS = 5 * MS, 4 * MS
 
 folder, fault, way = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 faulty = rank == 1
+steps = 21 if way == "ahead" else 5
 dist.init_process_group("gloo", rank=rank, world_size=ranks, store=dist.FileStore(str(folder / "store"), ranks))
 device = Device(folder / "board", rank, ranks)
 nccl = EmulatedNCCL(device, COLLECTIVE_NS)
@@ -78,7 +80,8 @@ def train():
         rest()
     work.wait()
     dist.all_reduce(loss)
-    nccl.synchronize()
+    if way != "ahead":
+        nccl.synchronize()
     scalana.step()
 
 
@@ -86,11 +89,12 @@ gradient, loss = torch.full((8,), float(rank + 1)), torch.ones(1)
 device.meet()
 if faulty and fault == "initial skew":
     time.sleep(0.3)
-marks.use("emulated", device, Durations(nccl.dump) if way == "timed" else None)
-for _ in range(STEPS):
+marks.use("emulated", device, None if way == "marks" else Durations(nccl.dump))
+for _ in range(steps):
     gradient.fill_(rank + 1.0)
     train()
-    assert gradient[0] == ranks * (ranks + 1) / 2
+    assert way == "ahead" or gradient[0] == ranks * (ranks + 1) / 2
+nccl.synchronize()
 time.sleep(0.15)  # torch's thread has looked at the last collectives by then
 nccl.tell_truth(folder / f"truth{rank}")
 sys.stdout.flush()
