@@ -49,6 +49,8 @@ class Kind:
     """Whether a saving can be predicted at all."""
     mended: str = "without it"
     """When the run would be as much shorter as is predicted."""
+    is_on_device: bool = False
+    """Whether it is devices that take longer, rather than the ranks' hosts."""
     is_fault: bool = True
     """Whether something is wrong; else it is known what would be better, and it comes after all faults."""
 
@@ -148,6 +150,7 @@ KINDS = (
         ),
         advice="The device computes longer here than on other ranks: balance what it is given, or how often it runs.",
         arrival="is late",
+        is_on_device=True,
     ),
     Kind(
         "launch-gap",

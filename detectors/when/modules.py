@@ -8,6 +8,8 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import kind_of
+from scalana.detectors.when.on_device import CallPlaces, DeviceCalls, DeviceTimes, calls_on_devices, device_times
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
@@ -50,7 +52,7 @@ class TimedCalls:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTimes:
-    """What modules took on the steps in which all ranks timed theirs; seconds are those of a step.
+    """What modules took on the steps in which all ranks timed theirs; seconds are those of a step, on hosts.
 
     Waiting for other ranks inside of a module is left out. What is inside of a module counts for it too.
     """
@@ -68,6 +70,10 @@ class ModuleTimes:
     """Vertices that are calls of each module, by direction ``[modules][directions]``."""
     timed: TimedCalls
     """What all of this is made of."""
+    marked: DeviceCalls
+    """What these calls left to do on devices, as far as that is known."""
+    device: DeviceTimes | None
+    """The same on devices; None where no module was marked on one."""
 
     def where(self, vertices: IntArray) -> ModuleTimes | None:
         """The same of the steps alone in which modules are called at some vertices; None where none of these was timed.
@@ -80,7 +86,18 @@ class ModuleTimes:
         if not len(steps):
             return None
         part = self.timed.of(np.isin(self.timed.step, steps))
-        return _times_of(part, self.modules, self.seconds.shape[2], self.places)
+        return _times_of(part, self.marked.in_steps(steps), self.modules, self.seconds.shape[2], self.places)
+
+    def is_on_device(self, modules: list[int]) -> bool:
+        """Whether it is known of all of some modules what they took on devices."""
+        return self.device is not None and bool(self.device.is_known[modules].all())
+
+    def taken_s(self) -> FloatArray:
+        """Seconds, on devices of those modules of which that is known, else on hosts
+        ``[modules, directions, ranks]``."""
+        if self.device is None:
+            return self.seconds
+        return np.where(self.device.is_known[:, np.newaxis, np.newaxis], self.device.seconds, self.seconds)
 
     def of_ranks(self) -> BoolArray:
         """Whether modules were timed on a rank ``[ranks]``."""
@@ -114,11 +131,15 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
         vertex[rows],
         lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
     )
-    return _times_of(timed, calls.modules, timeline.ranks, _places(calls, vertex))
+    marked = calls_on_devices(spans, calls.modules).in_steps(np.unique(timed.step))
+    return _times_of(timed, marked, calls.modules, timeline.ranks, _places(calls, vertex))
 
 
-def _times_of(timed: TimedCalls, modules: list[Module], ranks: int, places: list[list[IntArray]]) -> ModuleTimes:
+def _times_of(
+    timed: TimedCalls, marked: DeviceCalls, modules: list[Module], ranks: int, places: list[list[IntArray]]
+) -> ModuleTimes:
     steps = np.unique(timed.step)
+    host = CallPlaces(timed.module, timed.direction, timed.rank, timed.step)
     sums, times = summed_calls((timed.module, timed.direction, timed.rank), timed.seconds, len(modules), ranks)
     absent = ~np.isin(np.arange(ranks), timed.rank)
     for table in (sums, times):
@@ -129,7 +150,8 @@ def _times_of(timed: TimedCalls, modules: list[Module], ranks: int, places: list
     np.add.at(elements, (timed.module[known], timed.rank[known]), timed.elements[known].astype(np.float64))
     np.add.at(sized, (timed.module[known], timed.rank[known]), 1.0)
     elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
-    return ModuleTimes(modules, sums, times, elements, steps, places, timed)
+    device = device_times(host, marked, len(modules), ranks)
+    return ModuleTimes(modules, sums, times, elements, steps, places, timed, marked, device)
 
 
 def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
@@ -199,11 +221,15 @@ def _near(vertex: int, psg: PSG) -> IntArray:
 
 def _module_of(finding: Finding, times: ModuleTimes, steps: float, ppg: PPG) -> Way | None:
     """The innermost module that holds most of what the finding's ranks take longer, and in which direction, in the
-    steps of ``times``, which stand for so many ``steps`` of the run."""
+    steps of ``times``, which stand for so many ``steps`` of the run; on their devices, if it is these that do."""
     here, others = _sides(finding, times)
     if not here.any() or not others.any():
         return None
-    excess = times.seconds[:, :, here].mean(axis=2) - np.median(times.seconds[:, :, others], axis=2)
+    is_of_device = kind_of(finding.kind).is_on_device
+    taken = times.taken_s() if is_of_device else times.seconds
+    excess = each_way = taken[:, :, here].mean(axis=2) - np.median(taken[:, :, others], axis=2)
+    if is_of_device:  # what a backward launches stands where the forward is called
+        excess = np.broadcast_to(each_way.sum(axis=1, keepdims=True), each_way.shape)
     expected, run = _expected_s(finding), excess * steps
     around = _around(finding.vertex, times, ppg)
     inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= EXPLAINS[1] * expected}
@@ -221,7 +247,7 @@ def _module_of(finding: Finding, times: ModuleTimes, steps: float, ppg: PPG) -> 
         if inner is None or excess[inner] < MOST * excess[best]:
             break
         best = inner
-    return best
+    return (best[0], int(np.argmax(each_way[best[0]]))) if best is not None and is_of_device else best
 
 
 def _sides(finding: Finding, times: ModuleTimes) -> tuple[BoolArray, BoolArray]:
@@ -284,11 +310,16 @@ def _tell(finding: Finding, times: ModuleTimes, module: int, way: int) -> None:
     here, others = _sides(finding, times)
     named = times.modules[module]
     finding.where.update(module=named.name or named.root, module_class=named.kind, direction=DIRECTIONS[way])
-    told: dict[str, object] = {
-        "seconds_here": float(times.seconds[module, way, here].mean()),
-        "seconds_others": float(np.median(times.seconds[module, way, others])),
-        "steps": len(times.steps),
-    }
+    told: dict[str, object] = {}
+    is_on_device, is_of_device = times.is_on_device([module]), kind_of(finding.kind).is_on_device
+    of = {"": times.taken_s() if is_of_device else times.seconds}
+    if is_on_device:  # a finding of hosts is about the host's seconds, and one of devices about the device's
+        told["on"] = "device" if is_of_device else "host"
+        of |= {"host_": times.seconds} if is_of_device else {"device_": times.taken_s()}
+    for place, seconds in of.items():
+        told[f"{place}seconds_here"] = float(seconds[module, way, here].mean())
+        told[f"{place}seconds_others"] = float(np.median(seconds[module, way, others]))
+    told["steps"] = len(times.steps)
     calls = times.calls[module, way]
     if not np.isclose(calls[here].mean(), np.median(calls[others])):
         told["calls_here"], told["calls_others"] = float(calls[here].mean()), float(np.median(calls[others]))

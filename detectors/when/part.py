@@ -43,7 +43,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
     start, end = steps.on_all_ranks()
     timeline = window(ppg.timeline, start[low], end[high])
     kept = slice(low, high + 1)
-    chosen = Steps(steps.source, steps.number[kept], steps.start_s[kept], steps.end_s[kept])
+    chosen = Steps(steps.source, steps.number[kept], steps.start_s[kept], steps.end_s[kept], ahead=steps.ahead)
     part = PPG(
         ppg.psg,
         timeline,

@@ -91,6 +91,7 @@ def roofline(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> Roofline | N
     meets = np.array([is_communication(kind) for kind in work.kinds], np.bool_)[work.kind]
     least_s = np.where(meets, work.call_s, least_s)  # how fast it could be is another question
     launched = np.array([kind.is_on_device for kind in work.kinds], np.bool_)[work.kind]
+    least_s[launched & ~work.on_device[work.module, work.rank]] = np.nan  # nobody knows what the device took
     is_tiny = ~launched & (work.call_s < TINY_S * work.calls) & (least_s < TINY_PART * work.call_s) & ~meets
     taken_s = np.where(launched, least_s, work.call_s)
     nature = np.where(is_tiny, 2, np.where(compute_s >= memory_s, 0, 1))

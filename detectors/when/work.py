@@ -7,7 +7,6 @@ that is known: a module is not slow because others have its core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from scalana.detectors.when.modules import lasted_s, summed_calls, waiting_in
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.operators import OperatorCounts, OperatorKind
-from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
+from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, device_calls, module_calls
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of
 from scalana.graphs.steps.periods import Periods
 
@@ -39,8 +38,10 @@ class ModuleWork:
     kinds: list[OperatorKind]
     steps: FloatArray
     """How many were counted ``[ranks]``."""
+    on_device: BoolArray
+    """Whether the seconds of a module are those of a device ``[modules, ranks]``."""
     seconds: FloatArray
-    """Table: without waiting for other ranks; on a CPU, as far as that is known, or on a device, where there is one."""
+    """Table: without waiting for other ranks; on a CPU, as far as that is known, or on a device, where it is marked."""
     stalled_s: FloatArray
     """Table: neither on a CPU nor waiting for other ranks."""
     own_s: FloatArray
@@ -119,7 +120,7 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
     lasted = lasted_s(calls, timed, ppg.spans, waiting_in(timeline, waits))
     on_cpu = np.fmin(lasted, ppg.spans.cpu_s(calls.row[timed]))  # a wait that spins is on a CPU, too
     seconds, stalled_s = (_seconds(calls, timed, values, ppg) * per_step(steps) for values in (on_cpu, lasted - on_cpu))
-    _on_devices(seconds, stalled_s, ppg, number, chosen, steps)
+    on_device = _on_devices(seconds, stalled_s, ppg, calls, timed, chosen, steps)
     call_s = np.minimum(counts.seconds, counts.cpu_s)[kept]
     module, way, rank = module_of[counts.module[kept]], way_of[counts.module[kept]], counts.rank[kept]
     kind, repeated = counts.kind[kept], counts.calls[kept].astype(np.float64)
@@ -133,6 +134,7 @@ def module_work(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleWork | Non
         modules=calls.modules,
         kinds=counts.kinds,
         steps=steps,
+        on_device=on_device,
         seconds=seconds,
         stalled_s=stalled_s,
         own_s=np.maximum(seconds - _of_children(seconds, calls.modules), 0.0),
@@ -187,24 +189,29 @@ def _on_devices(
     seconds: FloatArray,
     stalled_s: FloatArray,
     ppg: PPG,
-    number: Mapping[tuple[str, str, str], int],
+    host: ModuleCalls,
+    timed: IntArray,
     chosen: set[tuple[int, int]],
     steps: FloatArray,
-) -> None:
-    """On ranks whose devices run what modules only launch, put the seconds there in the place of the host's; ``number``
-    is that of modules in the tables, ``steps`` how many of each rank are chosen."""
-    calls = module_calls(ppg.spans, on_device=True)
+) -> BoolArray:
+    """Put the seconds on devices in the place of the host's, where all that the host called is marked there.
+
+    ``timed`` are the rows of the ``host``'s calls that count, in steps that are ``chosen``, and ``steps`` how many
+    there are of these on each rank. Returns whose seconds they are ``[modules, ranks]``.
+    """
+    calls = device_calls(ppg.spans, host.modules)
     rows = np.flatnonzero(_in(calls.rank, calls.step, chosen))
-    if not len(rows):
-        return
-    module = np.array([number.get((one.root, one.name, one.kind), -1) for one in calls.modules], np.int64)
-    rows = rows[module[calls.module[rows]] >= 0]
-    span, place = calls.row[rows], (module[calls.module[rows]], calls.direction[rows], calls.rank[rows])
-    shape = len(seconds), len(DIRECTIONS), ppg.timeline.ranks
-    sums = _summed(ppg.spans.end_s(span) - ppg.spans.start_s(span), place, shape)
-    there = np.unique(calls.rank[rows])
-    seconds[:, :, there] = (sums[:, : len(WAYS)] * per_step(steps))[:, :, there]
-    stalled_s[:, :, there] = 0.0
+    shape = len(host.modules), len(DIRECTIONS), ppg.timeline.ranks
+    counts = [
+        _summed(np.ones(len(some)), (of.module[some], of.direction[some], of.rank[some]), shape)
+        for of, some in ((host, timed), (calls, rows))
+    ]
+    there = (counts[0] == counts[1]).all(axis=1) & counts[1].any(axis=1)
+    lasted = ppg.spans.end_s(calls.row[rows]) - ppg.spans.start_s(calls.row[rows])
+    on_device = np.repeat(there[:, np.newaxis], len(WAYS), axis=1)
+    seconds[on_device] = (_seconds(calls, rows, lasted, ppg) * per_step(steps))[on_device]
+    stalled_s[on_device] = 0.0
+    return there
 
 
 def _summed(values: FloatArray, place: tuple[IntArray, IntArray, IntArray], shape: tuple[int, ...]) -> FloatArray:

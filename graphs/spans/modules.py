@@ -59,16 +59,9 @@ class ModuleCalls:
         return len(self.row)
 
 
-def module_calls(spans: Spans, on_device: bool = False) -> ModuleCalls:
-    """The timed calls of the modules of a run; none where modules were not timed. ``on_device``: what they left to do
-    on devices, from its begin to its end."""
-    rows = spans.rows("module")
-    rows = rows[spans.device_lanes()[spans.table.lane[rows]] == on_device]
-    told = spans.texts("direction")[rows]
-    direction = np.full(len(rows), -1, np.int64)
-    for code, word in enumerate(DIRECTIONS):
-        direction[(told >= 0) & (told == spans.number(word))] = code
-    rows, direction = rows[direction >= 0], direction[direction >= 0]
+def module_calls(spans: Spans) -> ModuleCalls:
+    """The timed calls of the modules of a run; none where modules were not timed."""
+    rows, direction = _directed(spans, spans.rows("module"))
     root, kind = spans.texts("root")[rows], spans.texts("class")[rows]
     name = spans.table.name[rows].astype(np.int64)
     start = spans.table.start_ns[rows].astype(np.int64)
@@ -83,6 +76,37 @@ def module_calls(spans: Spans, on_device: bool = False) -> ModuleCalls:
     step = spans.table.step[rows].astype(np.int64)
     elements = spans.integers("elements")[rows]
     return ModuleCalls(modules, rows, place[number], direction, spans.rank[rows], step, elements)
+
+
+def device_calls(spans: Spans, modules: list[Module]) -> ModuleCalls:
+    """What calls of modules left to do on devices, each from the mark before it to the mark after it; numbers are those
+    of ``modules``, and what is none of these is left out."""
+    rows = spans.rows("device")
+    kind = spans.texts("kind")[rows]
+    rows, direction = _directed(spans, rows[(kind >= 0) & (kind == spans.number("module"))])
+    text = {name: number for number, name in enumerate(spans.names)}
+    known = {
+        tuple(text.get(told, -1) for told in (one.root, one.name, one.kind)): number
+        for number, one in enumerate(modules)
+    }
+    root, kind = spans.texts("root")[rows], spans.texts("class")[rows]
+    name = spans.table.name[rows].astype(np.int64)
+    which, first = number_columns(root, name, kind)
+    numbers = [known.get((int(root[row]), int(name[row]), int(kind[row])), -1) for row in first.tolist()]
+    module = np.array(numbers, np.int64)[which] if len(rows) else which
+    kept = module >= 0
+    rows, direction, module = rows[kept], direction[kept], module[kept]
+    step = spans.table.step[rows].astype(np.int64)
+    return ModuleCalls(modules, rows, module, direction, spans.rank[rows], step, np.full(len(rows), -1, np.int64))
+
+
+def _directed(spans: Spans, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Those of some spans that say in which direction a module is gone through, and in which."""
+    told = spans.texts("direction")[rows]
+    direction = np.full(len(rows), -1, np.int64)
+    for code, word in enumerate(DIRECTIONS):
+        direction[(told >= 0) & (told == spans.number(word))] = code
+    return rows[direction >= 0], direction[direction >= 0]
 
 
 def _tree(called: list[tuple[str, str, str]]) -> list[Module]:

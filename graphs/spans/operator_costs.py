@@ -49,10 +49,12 @@ def is_communication(kind: OperatorKind) -> bool:
 
 
 def product_type(kind: OperatorKind) -> str:
-    """Type of the elements that a product is made of; "" for an operator that has no FLOPs."""
+    """Type of the elements that a product is made of, that of the largest tensor given; "" for an operator that has no
+    FLOPs."""
     if not flops_of(kind):
         return ""
-    return next((one.dtype for one in reversed(kind.inputs) if one is not None and "float" in one.dtype), "")
+    given = [one for one in kind.inputs if one is not None and "float" in one.dtype]
+    return max(given, key=lambda one: one.elements).dtype if given else ""
 
 
 def _bare(name: str) -> str:

@@ -34,6 +34,9 @@ class Steps:
     """NaN where a rank has no such step ``[steps, ranks]``."""
     warm_up: int = 0
     """So many of the first steps are start-up: see :func:`with_warm_up`."""
+    ahead: bool = False
+    """Whether hosts launch whole steps ahead of their devices. A step of a host then is short, until one in which it
+    waits for the device takes the time of all of these: only together they say how long steps take."""
 
     def __len__(self) -> int:
         return len(self.number)
@@ -47,10 +50,22 @@ class Steps:
         return slice(self.warm_up, len(self))
 
     def slow(self) -> IntArray:
-        """Rows of the steps of the steady state that take longer than the run's own spread explains, longest first."""
+        """Rows of the steps of the steady state that take longer than the run's own spread explains, longest first.
+
+        Where hosts are :attr:`ahead`, a long step takes the time of what was launched before it, too: what counts then
+        is its mean with the short ones before it.
+        """
         length = self.length_s()
-        rows = np.flatnonzero(length > _limit(length[self.steady()]))
-        rows = rows[rows >= self.warm_up]
+        steady = length[self.steady()]
+        if self.ahead:
+            rows = np.flatnonzero(steady > steady.mean())
+            since = np.append(0, rows + 1)[: len(rows)]
+            until = np.append(0.0, np.cumsum(steady))
+            mean = (until[rows + 1] - until[since]) / (rows + 1 - since)
+            rows = rows[mean > _limit(mean)]
+        else:
+            rows = np.flatnonzero(steady > _limit(steady))
+        rows = rows + self.warm_up
         return rows[np.argsort(-length[rows], kind="stable")]
 
     def on_all_ranks(self) -> tuple[FloatArray, FloatArray]:
@@ -87,11 +102,13 @@ def with_warm_up(steps: Steps) -> Steps:
 
     First steps compile, allocate, connect and fill caches. Start-up are those at the beginning that each take longer
     than the median by more than the run's own spread (as for slow steps), and those whose beginning is not known; but
-    never half of the steps.
+    never half of the steps. Where hosts are ahead of their devices, start-up are those that take longer than all of the
+    second half.
     """
     length = steps.length_s()
     known = length[~np.isnan(length)]
-    ordinary = ~(length > _limit(known)) & ~np.isnan(length)
+    limit = float(known[len(known) // 2 :].max(initial=0.0)) if steps.ahead else _limit(known)
+    ordinary = ~(length > limit) & ~np.isnan(length)
     first = int(np.argmax(ordinary)) if ordinary.any() else 0
     if 2 * first >= len(steps):
         first = int(np.argmax(~np.isnan(length)))

@@ -17,7 +17,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
-    from scalana.graphs.arrays.types import FloatArray
+    from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MOST_MODULES = 12
 """Rows of the text; the JSON report has every module."""
@@ -35,9 +35,16 @@ class Row:
     count: int
     depth: int
     seconds: FloatArray
-    """Of a step ``[directions, ranks]``."""
+    """Of a step ``[directions, ranks]``; on devices, where that is known of all of them."""
+    starved: float
+    """Part of these in which devices waited for their hosts, at most; NaN on hosts."""
     members: list[int]
     """Their numbers."""
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the seconds are those of devices."""
+        return self.starved == self.starved
 
 
 def rows_of(times: ModuleTimes) -> list[Row]:
@@ -48,10 +55,17 @@ def rows_of(times: ModuleTimes) -> list[Row]:
     for number, module in enumerate(times.modules):
         depth.append(depth[module.parent] + 1 if module.parent >= 0 else 0)
         members.setdefault((module.root, module.position, module.kind), []).append(number)
-    return [
-        Row(name, kind, len(own), depth[own[0]], times.seconds[own][:, :, ranks].sum(axis=0), own)
-        for (_, name, kind), own in members.items()
-    ]
+    rows = []
+    for (_, name, kind), own in members.items():
+        called = name if times.modules[own[0]].name else kind  # what wraps a model has its name, too
+        seconds, starved = times.seconds[own][:, :, ranks].sum(axis=0), float("nan")
+        if times.device is not None and times.is_on_device(own):
+            seconds, idle = (
+                table[own][:, :, ranks].sum(axis=0) for table in (times.device.seconds, times.device.starved_s)
+            )
+            starved = float(idle.sum()) / max(float(seconds.sum()), 1e-300)
+        rows.append(Row(called, kind, len(own), depth[own[0]], seconds, starved, own))
+    return rows
 
 
 def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
@@ -65,27 +79,37 @@ def table(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     kept = sorted(worth, key=lambda row: -float(row.seconds.sum(axis=0).max()))[:MOST_MODULES]
     shown = [row for row in worth if any(row is one for one in kept)]
     count = len(times.steps)
-    left, line, right = rule("Modules", f"ms of a step, mean of {count} timed step{'s' * (count > 1)}", width)
+    on_device = any(row.is_on_device for row in shown)
+    where = " on the device" if on_device else ""
+    left, line, right = rule("Modules", f"ms of a step{where}, mean of {count} timed step{'s' * (count > 1)}", width)
     beside = analysis.roofline
-    reached = f" {'reached':>8}" if beside is not None else ""
-    lines = [f"  {'least':>7} {'median':>7} {'most':>7} {'forward':>8} {'backward':>8}{reached}  module"]
+    more = f" {'starved':>8}" if on_device else ""
+    more += f" {'reached':>8}" if beside is not None else ""
+    lines = [f"  {'least':>7} {'median':>7} {'most':>7} {'forward':>8} {'backward':>8}{more}  module"]
     for row in shown:
         all_s = row.seconds.sum(axis=0)
         cells = " ".join(
             f"{names.amount(1e3 * float(value)):>7}" for value in (all_s.min(), np.median(all_s), all_s.max())
         )
         ways = " ".join(f"{_way(row, way):>8}" for way in DIRECTIONS[:2])
+        if on_device:
+            ways += f" {names.percent(row.starved) if row.is_on_device else '·':>8}"
         if beside is not None:
             ways += f" {_reached(roofline.reached(beside, row.members)):>8}"
         several = f"{row.count} x " if row.count > 1 else ""
         name = "  " * row.depth + row.name
-        room = max(width - 46 - len(reached), 8)
-        what = clip(f"  {several}{row.kind}", max(room - len(name), 0))
+        room = max(width - 46 - len(more), 8)
+        kind = several + (row.kind if row.name != row.kind or several else "")
+        kind += ", on the host" if on_device and not row.is_on_device else ""
+        what = clip(f"  {kind.removeprefix(', ')}", room - len(name)) if kind and room > len(name) else ""
         lines.append(f"  {cells} {ways}  " + paint(clip(name, room), "cyan") + what)
     if len(rows) > len(shown):
         lines.append(f"  and {len(rows) - len(shown)} smaller: see the JSON report")
+    if on_device:
+        lines += wrap("starved: of its time on the device, it waited at most so much for its host", width, "  ")
     if beside is not None:
-        lines += wrap("reached: of its CPU time, what this machine would need at best (scalana calibrate)", width, "  ")
+        whose = "time" if on_device else "CPU time"
+        lines += wrap(f"reached: of its {whose}, what this machine would need at best (scalana calibrate)", width, "  ")
     return [paint(left, "bold") + paint(line + right, "dim"), paint(lines[0], "dim"), *lines[1:]]
 
 
@@ -105,9 +129,10 @@ def inside(finding: Finding) -> str:
         return ""
     where = finding.where
     here, others = (float(told[f"seconds_{side}"]) for side in ("here", "others"))
+    whose = f" on the {told['on']}" if "on" in told else ""
     text = (
         f"It is in the {where['direction']} of module {where['module']} ({where['module_class']}): "
-        f"{names.seconds(here)} a step, on other ranks {names.seconds(others)}"
+        f"{names.seconds(here)} a step{whose}, on other ranks {names.seconds(others)}"
     )
     if "calls_here" in told:
         text += f"; it is called {told['calls_here']:.3g} times a step, elsewhere {told['calls_others']:.3g} times"
@@ -132,11 +157,7 @@ def document(analysis: Analysis) -> dict[str, Any] | None:
             "name": module.name,
             "class": module.kind,
             "calls": plain(float(np.median(times.calls[number][0, ranks]))),
-            **{
-                f"{way}_s": _spread(times.seconds[number, place, ranks])
-                for place, way in enumerate(DIRECTIONS)
-                if times.calls[number, place, ranks].any()
-            },
+            **_seconds(times, number, ranks),
             **_work(analysis, number),
         }
         for number, module in enumerate(times.modules)
@@ -149,6 +170,21 @@ def document(analysis: Analysis) -> dict[str, Any] | None:
     if analysis.roofline is not None:
         told["ceilings"] = roofline.ceilings_document(analysis.roofline)
     return told
+
+
+def _seconds(times: ModuleTimes, number: int, ranks: IntArray) -> dict[str, Any]:
+    """What a module takes each way it is gone: on devices if that is known, and then on hosts as well."""
+    ways = [(place, way) for place, way in enumerate(DIRECTIONS) if times.calls[number, place, ranks].any()]
+    hosts = {f"{way}_s": _spread(times.seconds[number, place, ranks]) for place, way in ways}
+    if times.device is None or not times.is_on_device([number]):
+        return hosts
+    seconds, starved_s = times.device.seconds[number], times.device.starved_s[number]
+    return {
+        "on": "device",
+        **{f"{way}_s": _spread(seconds[place, ranks]) for place, way in ways},
+        "starved_s": {way: plain(float(np.median(starved_s[place, ranks]))) for place, way in ways},
+        "host": hosts,
+    }
 
 
 def _work(analysis: Analysis, module: int) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def block(analysis: Analysis, width: int, paint: Paint) -> list[str]:
     if not shown:
         return []
     count = int(line.work.steps.max())
-    right = f"ms of CPU time in a step, {count} counted step{'s' * (count > 1)}"
+    what = "on the device" if line.work.on_device.any() else "of CPU time"
+    right = f"ms {what} in a step, {count} counted step{'s' * (count > 1)}"
     left, middle, right = rule("Below what this machine can do", right, width)
     lines = [paint(left, "bold") + paint(middle + right, "dim")]
     for one in shown:
@@ -142,8 +143,12 @@ def _hint(analysis: Analysis, width: int) -> list[str]:
 
 
 def _most(line: Roofline, one: Gain) -> str:
-    """The operators that hold most of a gain, or that it lies between operators."""
+    """The operators that hold most of a gain, or that it lies between operators; where a device runs them, so that only
+    all of them together have a time, those that need most."""
     costs = _operators(line, one.members)
+    if any(kind.is_on_device for kind in costs):
+        kind, (_, least, calls) = max(costs.items(), key=lambda item: item[1][1])
+        return f"; {_times(kind, calls)} could take {names.amount(1e3 * least)}" if least > 0.0 else ""
     between_s = one.taken_s - sum(taken for taken, _, _ in costs.values())
     if between_s >= _MOST * one.gain_s:
         return f"; {names.amount(1e3 * between_s)} between operators"
@@ -151,13 +156,16 @@ def _most(line: Roofline, one: Gain) -> str:
     left_s = one.gain_s
     for kind, (taken, least, calls) in sorted(costs.items(), key=lambda item: item[1][1] - item[1][0])[:2]:
         told.append(
-            f"{names.amount(1e3 * taken)} in {operator_text(kind)}{f' x {calls:.0f}' if round(calls) > 1 else ''}, "
-            f"which could take {names.amount(1e3 * least)}"
+            f"{names.amount(1e3 * taken)} in {_times(kind, calls)}, which could take {names.amount(1e3 * least)}"
         )
         left_s -= taken - least
         if left_s <= _MOST * one.gain_s:
             break
     return f"; {'; '.join(told)}" if told else ""
+
+
+def _times(kind: OperatorKind, calls: float) -> str:
+    return operator_text(kind) + (f" x {calls:.0f}" if round(calls) > 1 else "")
 
 
 def _operators(line: Roofline, members: list[int]) -> dict[OperatorKind, tuple[float, float, float]]:
@@ -173,7 +181,8 @@ def _operators(line: Roofline, members: list[int]) -> dict[OperatorKind, tuple[f
         rows = chosen[work.kind[chosen] == kind]
         sums = (float(column[rows].sum()) * scale for column in (work.call_s, line.call_least_s, work.calls))
         taken, least, calls = sums
-        found[work.kinds[kind]] = (taken, min(least, taken), calls)
+        launched = work.kinds[kind].is_on_device  # what it takes is not known then, but what its launch does
+        found[work.kinds[kind]] = (taken, least if launched else min(least, taken), calls)
     return found
 
 
@@ -249,7 +258,7 @@ def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[
         if not np.isnan(between).all():
             told["between_operators_s"] = max(_median(between), 0.0)
         values: dict[str, Any] = plain(told)
-        if line is not None:
+        if line is not None and not np.isnan(line.least_s[module, way]).all():
             least = _median(line.least_s[module, way])
             values |= plain({"least_s": least, "reached": least / seconds, "bound": line.bound(module, way)})
             values["own_gain_s"] = plain(_median(line.own_gain_s[module, way]))

@@ -36,6 +36,8 @@ class Summary:
     """So many of the first steps are start-up."""
     median_s: float
     """Of a step of the steady state."""
+    mean_s: float
+    """Of a step of the steady state, on average over ranks: all of them together take ``steady_s``."""
     least_s: float
     most_s: float
     startup_s: float
@@ -46,6 +48,8 @@ class Summary:
     """Between these, on average over ranks."""
     end_s: float
     """From the last step, on average over ranks, to the end of the last record."""
+    ahead: bool
+    """Whether hosts launch steps ahead of their devices, so that only the mean says how long a step takes."""
 
 
 def summary(analysis: Analysis) -> Summary | None:
@@ -65,12 +69,14 @@ def summary(analysis: Analysis) -> Summary | None:
         count=len(steps),
         warm_up=steps.warm_up,
         median_s=float(np.median(length)),
+        mean_s=steady_s / len(length),
         least_s=float(length.min()),
         most_s=float(length.max()),
         startup_s=max(analysis.ppg.run.seconds - span - end_s, 0.0),
         steady_s=steady_s,
         between_s=max(span - steady_s, 0.0),
         end_s=end_s,
+        ahead=steps.ahead,
     )
 
 
@@ -89,8 +95,9 @@ def in_words(analysis: Analysis) -> str:
     word = "step" if steady == 1 else "steps"
     if told.warm_up:
         word = f"more {word}"
-    length = f"{steady} {word} of {names.seconds(told.median_s)}"
+    length = f"{steady} {word} of {names.seconds(told.mean_s if told.ahead else told.median_s)}"
     if names.seconds(told.least_s) != names.seconds(told.most_s):
+        length += " on average" if told.ahead else ""
         length += f" ({names.span(told.least_s, told.most_s)})"
     if analysis.window is not None:
         first, last = analysis.window

@@ -72,6 +72,9 @@ def test_bytes_are_those_of_tensors_and_of_what_is_looked_up() -> None:
     many = operator_kind("aten::_foreach_add", "Float[8,4,];" * 8 + "+92:11776;>" + "Float[8,4,];" * 8 + "+92:11776;")
     assert bytes_of(many) == 2 * 100 * 8 * 4 * 4 and len(many.inputs) == 8
     assert product_type(operator_kind("aten::mm", "Double[8,4,];Double[4,2,];>Double[8,2,];")) == "float64"
+    attention = "BFloat16[2,4,16,8,];" * 5 + "Float[2,4,16,1,];>"  # the last are sums of exponentials
+    backward = operator_kind("aten::_scaled_dot_product_flash_attention_backward", attention)
+    assert flops_of(backward) > 0 and product_type(backward) == "bfloat16"
     assert flops_of(operator_kind("aten::mm", "Float[?];Float[4,2,];>Float[?];")) == 0
 
 

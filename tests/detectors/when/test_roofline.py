@@ -39,15 +39,28 @@ def work(
     for number, value in taken_s.items():
         own[number, 0] = value
     way = np.zeros(len(rows), np.int64)
-    numbers = np.full(ranks, float(steps))
+    numbers, on_host = np.full(ranks, float(steps)), np.zeros((len(MODULES), ranks), np.bool_)
     made = ModuleWork(
-        MODULES, KINDS, numbers, with_inside(own, MODULES), own * 0, own, *(np.zeros(shape) for _ in range(4)),
+        MODULES, KINDS, numbers, on_host, with_inside(own, MODULES), own * 0, own, *(np.zeros(shape) for _ in range(4)),
         module, way, rank, kind, calls.astype(float), call_s.astype(float),
     )  # fmt: skip
     flops = np.array([2e9, 2e9, 0.0, 0.0])[kind] * calls
     tables = [made.with_inside(made.table(column)) for column in (flops, flops * 0 + calls * 12e6, calls, call_s)]
     return ModuleWork(
-        MODULES, KINDS, numbers, made.seconds, own * 0, own, *tables, module, way, rank, kind, made.calls, made.call_s
+        MODULES,
+        KINDS,
+        numbers,
+        on_host,
+        made.seconds,
+        own * 0,
+        own,
+        *tables,
+        module,
+        way,
+        rank,
+        kind,
+        made.calls,
+        made.call_s,
     )
 
 

@@ -194,9 +194,9 @@ def test_marks_that_count_anew_are_numbered_by_time():
     assert found(alike([work(10)]), again).number.tolist() == list(range(6))
 
 
-def of_lengths(*lengths):
+def of_lengths(*lengths, ahead=False):
     ends = np.cumsum(lengths)[:, None] * np.ones(RANKS)
-    return with_warm_up(Steps("test", np.arange(len(lengths)), ends - np.array(lengths)[:, None], ends))
+    return with_warm_up(Steps("test", np.arange(len(lengths)), ends - np.array(lengths)[:, None], ends, ahead=ahead))
 
 
 def test_long_steps_at_the_beginning_are_start_up_and_later_ones_are_slow():
@@ -205,6 +205,25 @@ def test_long_steps_at_the_beginning_are_start_up_and_later_ones_are_slow():
     assert steps.slow().tolist() == [24, 22]
     assert of_lengths(1.0, 1.1, 0.9, 1.2).warm_up == 0
     assert of_lengths(5.0, 1.0).warm_up == 0  # of two nobody knows which is ordinary
+
+
+LAUNCHED = [0.1] * 9
+"""Steps that a host only launches; the one after them takes the device's time of all ten."""
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slow"),
+    [
+        ([*LAUNCHED, 9.1] * 4, []),
+        ([1.0] * 10 + [*LAUNCHED, 9.1] * 3, []),  # a host that waits in every step at first
+        ([*LAUNCHED, 9.1] * 2 + [*LAUNCHED, 19.1] + [*LAUNCHED, 9.1], [29]),
+        ([*LAUNCHED, 9.1, *LAUNCHED], []),  # once: nobody knows what is ordinary
+    ],
+)
+def test_where_hosts_launch_ahead_a_step_is_as_long_as_on_average_with_those_before_it(lengths, slow):
+    steps = of_lengths(30.0, *lengths, ahead=True)
+    assert steps.warm_up == 1 and (steps.slow() - 1).tolist() == slow
+    assert len(of_lengths(*[0.1] * 20, *lengths).slow()) > len(slow)  # each by itself
 
 
 def test_steps_that_vary_by_themselves_are_not_slow():

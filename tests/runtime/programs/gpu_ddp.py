@@ -2,8 +2,8 @@
 
     torchrun --standalone --nproc-per-node 2 gpu_ddp.py nothing|host|kernels|rows
 
-``host`` takes 150 ms more before each step, ``kernels`` eight products more in one block, ``rows`` gives rank 1 twice as
-many rows. Where there is one GPU both share it: NCCL is told that they are on hosts of their own, as it refuses
+``host`` takes 150 ms more before each step, ``kernels`` eight products more in one block, ``rows`` gives rank 1 twice
+as many rows. Where there is one GPU both share it: NCCL is told that they are on hosts of their own, as it refuses
 otherwise. Each rank prints how long a step took.
 """
 
