@@ -9,6 +9,7 @@ from scalana.detectors.late_ranks.detect import detect
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
+from scalana.detectors.when.modules import tell_modules
 
 
 class LateRanks:
@@ -33,5 +34,7 @@ class LateRanks:
         timeline, psg = facts.timeline, facts.psg
         findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
+        if findings and facts.modules is not None:
+            tell_modules(findings, facts.modules, facts.ppg)
         findings = without_turns(findings, timeline, facts.run)
         return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in findings])

@@ -42,6 +42,8 @@ class TimedCalls:
     vertex: IntArray
     seconds: FloatArray
     """Without waiting for other ranks."""
+    cpu_s: FloatArray
+    """Of the thread that they run in, on a CPU; NaN where that is not known."""
 
     def of(self, kept: BoolArray) -> TimedCalls:
         """Some of them."""
@@ -58,6 +60,8 @@ class ModuleTimes:
     modules: list[Module]
     seconds: FloatArray
     """Means ``[modules, directions, ranks]``; NaN on ranks where modules were not timed at all."""
+    cpu_s: FloatArray
+    """The same of the CPU time of their threads, NaN where it is not known of all calls."""
     calls: FloatArray
     """Calls in a step, likewise."""
     elements: FloatArray
@@ -113,15 +117,18 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
         calls.elements[rows],
         vertex[rows],
         lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
+        spans.cpu_s(calls.row[rows]),
     )
     return _times_of(timed, calls.modules, timeline.ranks, _places(calls, vertex))
 
 
 def _times_of(timed: TimedCalls, modules: list[Module], ranks: int, places: list[list[IntArray]]) -> ModuleTimes:
     steps = np.unique(timed.step)
-    sums, times = summed_calls((timed.module, timed.direction, timed.rank), timed.seconds, len(modules), ranks)
+    place = timed.module, timed.direction, timed.rank
+    sums, times = summed_calls(place, timed.seconds, len(modules), ranks)
+    on_cpu, _ = summed_calls(place, timed.cpu_s, len(modules), ranks)
     absent = ~np.isin(np.arange(ranks), timed.rank)
-    for table in (sums, times):
+    for table in (sums, on_cpu, times):
         table /= len(steps)
         table[:, :, absent] = np.nan
     known = timed.elements >= 0
@@ -129,7 +136,7 @@ def _times_of(timed: TimedCalls, modules: list[Module], ranks: int, places: list
     np.add.at(elements, (timed.module[known], timed.rank[known]), timed.elements[known].astype(np.float64))
     np.add.at(sized, (timed.module[known], timed.rank[known]), 1.0)
     elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
-    return ModuleTimes(modules, sums, times, elements, steps, places, timed)
+    return ModuleTimes(modules, sums, on_cpu, times, elements, steps, places, timed)
 
 
 def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
@@ -289,6 +296,9 @@ def _tell(finding: Finding, times: ModuleTimes, module: int, way: int) -> None:
         "seconds_others": float(np.median(times.seconds[module, way, others])),
         "steps": len(times.steps),
     }
+    cpu_s = times.cpu_s[module, way]
+    if not np.isnan(cpu_s[here | others]).any():
+        told["cpu_here"], told["cpu_others"] = float(cpu_s[here].mean()), float(np.median(cpu_s[others]))
     calls = times.calls[module, way]
     if not np.isclose(calls[here].mean(), np.median(calls[others])):
         told["calls_here"], told["calls_others"] = float(calls[here].mean()), float(np.median(calls[others]))

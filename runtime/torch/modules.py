@@ -191,7 +191,7 @@ class ModuleTimes:
                 entered.mark = self._pool.mark()
             if self.operators.is_on:
                 self.operators.enter(entered, known, DIRECTIONS[self._direction()])
-                entered.cpu_began = time.thread_time_ns()
+            entered.cpu_began = time.thread_time_ns()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)

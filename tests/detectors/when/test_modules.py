@@ -31,6 +31,8 @@ def span(rank: Rank, name: str, kind: str, path: list[tuple[str, str, int]], beg
     attributes = {"direction": "forward", "class": kind, "root": "Net", **more}
     length = round((rank.now - begin) * MS)
     where = {"path": rank.path(path), "step": step, "attributes": attributes}
+    if name.endswith("expert"):
+        where["cpu_ns"] = length
     rank.writer.span(SPAN_TYPE["module"], name, round(begin * MS), length, **where)
 
 
@@ -101,6 +103,7 @@ def test_a_finding_names_the_module_that_takes_longer(tmp_path: Path) -> None:
     told = finding.evidence["module_time"]
     assert isinstance(told, dict)
     assert told["seconds_here"] == pytest.approx(0.040) and told["seconds_others"] == pytest.approx(0.010)
+    assert told["cpu_here"] == pytest.approx(0.040) and told["cpu_others"] == pytest.approx(0.010)
     report = text.render(analysis, width=200)
     assert "forward of module layers.1.expert (Expert): 40 ms a step, on other ranks 10 ms" in report
     assert "its input has 3.0 times as many elements" in report
