@@ -102,10 +102,11 @@ def computes_in_turn(excess: IntervalExcess) -> bool:
     return core_wait <= cpu or excess.times_usual() >= UNEQUAL
 
 
-def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
-    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
+def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, part: float = 1.0) -> list[Finding]:
+    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these).
+    ``part`` is that of what is worth a finding which they must cost."""
     contention = CoreContention.of(timeline)
-    recorded_s = all_recorded_s(timeline)
+    recorded_s = part * all_recorded_s(timeline)
     outnumbered = ranks_without_core(run)
     return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
 

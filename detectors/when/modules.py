@@ -198,6 +198,18 @@ def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
             _tell(finding, there, *found)
 
 
+def is_half_of(half: Finding, finding: Finding, times: ModuleTimes, psg: PSG) -> bool:
+    """Whether a finding lies in the forward of a module, or in one inside of it, of which another one tells the
+    backward, or the other way round, on the same ranks and in the same steps."""
+    if half.ranks != finding.ranks or any("direction" not in one.where for one in (half, finding)):
+        return False
+    inner, outer = (f"{one.where['module']}." for one in (half, finding))
+    here, there = (times.where(_near(one.vertex, psg)) for one in (half, finding))
+    if not inner.startswith(outer) or half.where["direction"] == finding.where["direction"]:
+        return False
+    return here is not None and there is not None and bool(np.isin(here.steps, there.steps).any())
+
+
 def _near(vertex: int, psg: PSG) -> IntArray:
     """A vertex, those around it and those below."""
     around = [one.index for one in psg.ancestors(vertex)]

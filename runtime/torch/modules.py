@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside a backward, of a checkpoint."""
-CALL_NS, PASS_NS = 6000, 16000
+CALL_NS, PASS_NS = 7000, 18000
 """What a call of a module takes by its hooks, and a backward of one, beside what is measured: about as much."""
 
 
