@@ -17,9 +17,12 @@ from scalana.detectors.delays.wait_states import (
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
+from scalana.detectors.when.marks import steps_of
+from scalana.detectors.when.modules import ModuleTimes, module_times
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.actions import Pipeline, find_pipelines
+from scalana.graphs.steps.steps import Steps
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -38,8 +41,10 @@ class Need(enum.Enum):
 class Facts:
     """One run, and what follows from its record alone."""
 
-    def __init__(self, ppg: PPG) -> None:
+    def __init__(self, ppg: PPG, steps: Steps | None = None) -> None:
+        """``steps`` are those of the run, if they are known already."""
         self.ppg = ppg
+        self._steps = steps
 
     @property
     def timeline(self) -> Timeline:
@@ -71,6 +76,22 @@ class Facts:
         if need is Need.PHASES:
             return len(self.ppg.spans.rows("phase")) > 0
         return False
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """The steps of the run; None where it has none."""
+        return self._steps if self._steps is not None else steps_of(self.ppg)
+
+    @cached_property
+    def first_steady(self) -> int:
+        """Number of the first step of the steady state, 0 where none is known."""
+        steps = self.steps
+        return int(steps.number[steps.warm_up]) if steps is not None and steps.warm_up < len(steps) else 0
+
+    @cached_property
+    def modules(self) -> ModuleTimes | None:
+        """What the modules of its models took; None where none were timed."""
+        return module_times(self.ppg, self.waits, self.first_steady)
 
     @cached_property
     def pipelines(self) -> list[Pipeline]:

@@ -15,8 +15,7 @@ from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
 from scalana.detectors.when.compared import tell_work
 from scalana.detectors.when.compiling import tell_compiling
-from scalana.detectors.when.marks import steps_of
-from scalana.detectors.when.modules import module_times, tell_modules
+from scalana.detectors.when.modules import tell_modules
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
@@ -38,7 +37,7 @@ SUM_TOLERANCE = 1e-6
 
 def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
-    facts = Facts(ppg)
+    facts = Facts(ppg, steps)
     _fill_waiting(facts)
     warnings = _warnings(ppg)
     outcomes = _outcomes(facts)
@@ -50,7 +49,7 @@ def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
     ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
     analysis = Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
-    _tell_when(analysis, steps if steps is not None else steps_of(ppg))
+    _tell_when(analysis, facts)
     return analysis
 
 
@@ -63,19 +62,18 @@ def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
     return reconciled([(outcome.told, outcome.explained) for outcome in outcomes], timeline)
 
 
-def _tell_when(analysis: Analysis, steps: Steps | None) -> None:
+def _tell_when(analysis: Analysis, facts: Facts) -> None:
     """Add what regions, modules, loaders of data, compilers and steps tell."""
-    ppg, waits, table = analysis.ppg, analysis.waits, analysis.blame
+    ppg, waits, table, steps = analysis.ppg, analysis.waits, analysis.blame, facts.steps
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
     tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
     tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline)
-    steady = int(steps.number[steps.warm_up]) if steps is not None and steps.warm_up < len(steps) else 0
-    analysis.modules = module_times(ppg, waits, steady)
+    analysis.modules = facts.modules
     if analysis.modules is not None:
         tell_modules(analysis.findings, analysis.modules, ppg)
-        analysis.work = module_work(ppg, waits, steady)
+        analysis.work = module_work(ppg, waits, facts.first_steady)
         if analysis.work is not None:
             tell_work(analysis.findings, analysis.work)
     if steps is not None:

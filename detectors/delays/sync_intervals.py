@@ -28,6 +28,10 @@ by less."""
 TOGETHER = 0.5
 """Part of the longest wait for a culprit by which it and a member may leave an operation apart, to be compared from
 there on: a greater difference at the beginning would explain most of the wait."""
+LATE_BEFORE = 0.2
+"""The same for a culprit that came to a collective for all later, and was not waited for there: one that hands over a
+bucket of gradients on the way. It is as late because of what it did before, and what it did since explains no more than
+the rest of the wait."""
 
 
 @dataclass(slots=True)
@@ -46,9 +50,9 @@ class SyncIntervals:
     """Call with which the culprit's location left the last common operation, -1 where the record begins
     ``[latenesses]``.
 
-    Where the culprit left that one so much later than the waiter that this alone explains half of the wait, it had been
-    late before; where it left so much earlier, the waiter did before what the culprit did after. Then it is the last
-    operation that they left together, or the beginning, if one of them is near.
+    Where the culprit left that one so much later than the waiter that this alone explains half of the wait (of a
+    collective a fifth), it had been late before; where it left so much earlier, the waiter did before what the culprit
+    did after. Then it is the last operation that they left together, or the beginning, if one of them is near.
     """
     event: IntArray
     """Number of (instance, culprit), in ascending order ``[latenesses]``."""
@@ -92,6 +96,7 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(timeline, done, member_enter_s)
+    late_before = np.where(_waits_of(instances.operation) == Waits.ALL, LATE_BEFORE, TOGETHER)
     instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
     most = np.diff(first_wait) + np.diff(instances.first)[instance]
     first_row = np.concatenate(([0], np.cumsum(most)))
@@ -124,7 +129,7 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
         since_call, since_culprit, met_s = _common_operations(
             first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
             calls.waits, instances.first, instances.members, member_location, left, early_s, wait_s, member_enter_s,
-            calls.enter_s, calls.exit_s, apart, all_s, SEARCH_LIMIT, SEARCH_FURTHER,
+            calls.enter_s, calls.exit_s, apart, late_before, all_s, SEARCH_LIMIT, SEARCH_FURTHER,
         )  # fmt: skip
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
@@ -327,6 +332,7 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
     enter_s,
     exit_s,
     apart,
+    late_before,
     all_s,
     limit,
     further,
@@ -371,7 +377,7 @@ def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
                     later_s = exit_s[left[own]] - exit_s[left[entry]]
                     together = (
                         not apart[other]
-                        or abs(later_s) <= TOGETHER * longest_s
+                        or -TOGETHER * longest_s <= later_s <= late_before[other] * longest_s
                         or (later_s > 0.0 and min(exit_s[left[entry]], exit_s[left[own]]) >= both_s)
                         or wait_s[row] <= 0.0
                     )

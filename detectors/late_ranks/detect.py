@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -43,6 +43,9 @@ MOST_FINDINGS = 10
 """Findings reported; what remains is in the blame table."""
 WORTH = 0.01
 """Part of all recorded rank-seconds below which waiting is not worth a finding."""
+HALF = 0.5
+"""Part of what is worth a finding that one half of a cause must cost: the forward or the backward of a module, of which
+the other half is told."""
 WORTH_MOVING = 0.03
 """The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
 WORTH_DRIFTING = 0.1
@@ -75,6 +78,8 @@ class _Run:
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
     pools: Sequence[CallPool]
+    part: float = 1.0
+    """Of what is worth a finding, that candidates must cost."""
 
 
 @dataclass(slots=True)
@@ -98,24 +103,46 @@ def detect(
     pools: Sequence[CallPool] = (),
 ) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
+    return detect_halves(timeline, psg, waits, table, replay, farms, pools)[0]
+
+
+def detect_halves(
+    timeline: Timeline,
+    psg: PSG,
+    waits: WaitStates,
+    table: BlameTable,
+    replay: Replay,
+    farms: list[TaskFarm],
+    pools: Sequence[CallPool] = (),
+    wanted: bool = False,
+) -> tuple[list[Finding], list[Finding]]:
+    """The same, and those that cost too little by themselves, but may be one half of a cause, where they are
+    ``wanted``: to be told only where the other half is."""
     total = float(waits.all_s(timeline).sum())
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
-        return []
+        return [], []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
-    judged = _judged(large, run)
+    half = [candidate for candidate in small if wanted and candidate.lost_s >= HALF * WORTH * recorded]
+    half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
+    judged = _judged(large + half, run)
     late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
+    halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)], table, timeline, psg)
     contention = CoreContention.of(timeline)
-    cases = [
-        case
-        for candidate, excess in sorted(late, key=lambda measured: -measured[0].lost_s)
-        if not takes_its_share(candidate, excess, table, timeline, psg, farms)
-        and (case := _case(candidate, excess, judged, contention, run)) is not None
-    ]
-    return _told(cases, run) if cases else []
+
+    def told(measured: list[Measured], run: _Run) -> list[Finding]:
+        cases = [
+            case
+            for candidate, excess in sorted(measured, key=lambda measured: -measured[0].lost_s)
+            if not takes_its_share(candidate, excess, table, timeline, psg, farms)
+            and (case := _case(candidate, excess, judged, contention, run)) is not None
+        ]
+        return _told(cases, run) if cases else []
+
+    return told(late, run), told(halves, replace(run, part=HALF))
 
 
 def _judged(large: list[Candidate], run: _Run) -> Significance:
@@ -165,9 +192,9 @@ def _case(
     if drifts:
         finding.evidence["drifts"] = True
     finding.kind = _kind(candidate, finding, programs, run)
-    if candidate.lost_s < run.recorded_s * _worth(candidate, finding, table, judged):
+    if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, table, judged):
         return None
-    if candidate.lost_s < DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
+    if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
         return None
     return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
 
@@ -182,7 +209,9 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     for case, end in zip(cases, ends, strict=True):
         candidate, finding = case.candidate, case.finding
         finding.saving_s = max(0.0, measured_end - end)
-        little = finding.saving_s < WORTH * measured_end and not _is_long_alone(finding, measured_end, timeline)
+        little = finding.saving_s < run.part * WORTH * measured_end and not _is_long_alone(
+            finding, measured_end, timeline
+        )
         if little and candidate.lost_s < WORTH_ONCE * run.recorded_s:
             continue
         _name_hidden(finding, candidate, findings, run)

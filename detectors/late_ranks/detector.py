@@ -5,10 +5,11 @@ from __future__ import annotations
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import HALF, detect_halves
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
+from scalana.detectors.when.modules import is_half_of, tell_modules
 
 
 class LateRanks:
@@ -31,7 +32,15 @@ class LateRanks:
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
-        findings = detect(timeline, psg, facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools)
+        known = facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools
+        modules = facts.modules
+        findings, halves = detect_halves(timeline, psg, *known, wanted=modules is not None)
+        if modules is not None:
+            tell_modules(findings + halves, modules, facts.ppg)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
-        findings = without_turns(findings, timeline, facts.run)
-        return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in findings])
+        told = without_turns(findings, timeline, facts.run)
+        if modules is not None:
+            halves = [*(finding for finding in findings if finding not in told), *halves]
+            halves = without_turns(halves, timeline, facts.run, HALF)
+            told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
+        return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

@@ -69,6 +69,7 @@ def describe(
     if others is not None:
         evidence["seconds_others"] = others
         evidence["ratio"] = wall / others if others > 0.0 else None
+        evidence["cpu_here"], evidence["cpu_others"] = float(time.cpu_s[here].mean()), float(time.cpu_s[~here].mean())
         runs = times_run(candidate.code_location.vertex, here, timeline, psg)
         if runs is not None:
             evidence["runs_here"], evidence["runs_others"] = runs

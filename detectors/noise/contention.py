@@ -102,10 +102,11 @@ def computes_in_turn(excess: IntervalExcess) -> bool:
     return core_wait <= cpu or excess.times_usual() >= UNEQUAL
 
 
-def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo) -> list[Finding]:
-    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these)."""
+def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, part: float = 1.0) -> list[Finding]:
+    """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these).
+    ``part`` is that of what is worth a finding which they must cost."""
     contention = CoreContention.of(timeline)
-    recorded_s = all_recorded_s(timeline)
+    recorded_s = part * all_recorded_s(timeline)
     outnumbered = ranks_without_core(run)
     return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
 
@@ -149,7 +150,7 @@ def _is_turns(
         explained += 1.0 - cpu - core_wait
     if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
         return True
-    worth = WORTH if intervals >= ONCE and (asleep or alone(finding)) else WORTH_ALIKE
+    worth = WORTH if intervals >= ONCE and (asleep or alone(finding) or does_more(finding)) else WORTH_ALIKE
     programs = finding.evidence.get("programs_share")
     return (programs if isinstance(programs, float) else 1.0) * finding.lost_s < worth * recorded_s
 
@@ -158,6 +159,19 @@ def alone(finding: Finding) -> bool:
     """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
     here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
     return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
+
+
+def does_more(finding: Finding) -> bool:
+    """Whether a finding's ranks are always late, and compute so much longer than others over the run, at its place or
+    in the module that it lies in, that no core is slow enough to explain it: they have another amount of work."""
+    steady = finding.evidence.get("steady_share")
+    if not isinstance(steady, float) or steady < STEADY:
+        return False
+    for told in (finding.evidence, finding.evidence.get("module_time")):
+        here, others = (told.get(key) if isinstance(told, dict) else None for key in ("cpu_here", "cpu_others"))
+        if isinstance(here, float) and isinstance(others, float) and here >= UNEQUAL * others > 0.0:
+            return True
+    return False
 
 
 def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:

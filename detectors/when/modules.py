@@ -44,6 +44,8 @@ class TimedCalls:
     vertex: IntArray
     seconds: FloatArray
     """Without waiting for other ranks."""
+    cpu_s: FloatArray
+    """Of the thread that they run in, on a CPU; NaN where that is not known."""
 
     def of(self, kept: BoolArray) -> TimedCalls:
         """Some of them."""
@@ -60,6 +62,8 @@ class ModuleTimes:
     modules: list[Module]
     seconds: FloatArray
     """Means ``[modules, directions, ranks]``; NaN on ranks where modules were not timed at all."""
+    cpu_s: FloatArray
+    """The same of the CPU time of their threads, NaN where it is not known of all calls."""
     calls: FloatArray
     """Calls in a step, likewise."""
     elements: FloatArray
@@ -130,6 +134,7 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
         calls.elements[rows],
         vertex[rows],
         lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
+        spans.cpu_s(calls.row[rows]),
     )
     marked = calls_on_devices(spans, calls.modules).in_steps(np.unique(timed.step))
     return _times_of(timed, marked, calls.modules, timeline.ranks, _places(calls, vertex))
@@ -140,9 +145,11 @@ def _times_of(
 ) -> ModuleTimes:
     steps = np.unique(timed.step)
     host = CallPlaces(timed.module, timed.direction, timed.rank, timed.step)
-    sums, times = summed_calls((timed.module, timed.direction, timed.rank), timed.seconds, len(modules), ranks)
+    place = timed.module, timed.direction, timed.rank
+    sums, times = summed_calls(place, timed.seconds, len(modules), ranks)
+    on_cpu, _ = summed_calls(place, timed.cpu_s, len(modules), ranks)
     absent = ~np.isin(np.arange(ranks), timed.rank)
-    for table in (sums, times):
+    for table in (sums, on_cpu, times):
         table /= len(steps)
         table[:, :, absent] = np.nan
     known = timed.elements >= 0
@@ -151,7 +158,7 @@ def _times_of(
     np.add.at(sized, (timed.module[known], timed.rank[known]), 1.0)
     elements = np.divide(elements, sized, out=np.full(elements.shape, np.nan), where=sized > 0)
     device = device_times(host, marked, len(modules), ranks)
-    return ModuleTimes(modules, sums, times, elements, steps, places, timed, marked, device)
+    return ModuleTimes(modules, sums, on_cpu, times, elements, steps, places, timed, marked, device)
 
 
 def _in_common(calls: ModuleCalls, spans: Spans, timeline: Timeline) -> BoolArray:
@@ -211,6 +218,18 @@ def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
         found = _module_of(finding, there, steps, ppg)
         if found is not None:
             _tell(finding, there, *found)
+
+
+def is_half_of(half: Finding, finding: Finding, times: ModuleTimes, psg: PSG) -> bool:
+    """Whether a finding lies in the forward of a module, or in one inside of it, of which another one tells the
+    backward, or the other way round, on the same ranks and in the same steps."""
+    if half.ranks != finding.ranks or any("direction" not in one.where for one in (half, finding)):
+        return False
+    inner, outer = (f"{one.where['module']}." for one in (half, finding))
+    here, there = (times.where(_near(one.vertex, psg)) for one in (half, finding))
+    if not inner.startswith(outer) or half.where["direction"] == finding.where["direction"]:
+        return False
+    return here is not None and there is not None and bool(np.isin(here.steps, there.steps).any())
 
 
 def _near(vertex: int, psg: PSG) -> IntArray:
@@ -320,6 +339,9 @@ def _tell(finding: Finding, times: ModuleTimes, module: int, way: int) -> None:
         told[f"{place}seconds_here"] = float(seconds[module, way, here].mean())
         told[f"{place}seconds_others"] = float(np.median(seconds[module, way, others]))
     told["steps"] = len(times.steps)
+    cpu_s = times.cpu_s[module, way]
+    if not np.isnan(cpu_s[here | others]).any():
+        told["cpu_here"], told["cpu_others"] = float(cpu_s[here].mean()), float(np.median(cpu_s[others]))
     calls = times.calls[module, way]
     if not np.isclose(calls[here].mean(), np.median(calls[others])):
         told["calls_here"], told["calls_others"] = float(calls[here].mean()), float(np.median(calls[others]))

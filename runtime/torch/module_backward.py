@@ -120,7 +120,7 @@ class Backward:
             there.append(one)
             if self.operators is not None and self.operators.is_on:
                 self.operators.enter(one, one.known, "backward")
-                one.cpu_began, one.thread = time.thread_time_ns(), task[1]
+            one.cpu_began, one.thread = time.thread_time_ns(), task[1]
         except Exception as failure:
             self._failed(failure)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside a backward, of a checkpoint."""
-CALL_NS, PASS_NS = 6000, 16000
+CALL_NS, PASS_NS = 7000, 18000
 """What a call of a module takes by its hooks, and a backward of one, beside what is measured: about as much."""
 
 
@@ -191,7 +191,7 @@ class ModuleTimes:
                 entered.mark = self._pool.mark()
             if self.operators.is_on:
                 self.operators.enter(entered, known, DIRECTIONS[self._direction()])
-                entered.cpu_began = time.thread_time_ns()
+            entered.cpu_began = time.thread_time_ns()
             entered.began = session.core.now()
         except Exception as failure:
             self.failed(failure)

@@ -4,6 +4,7 @@ A program is a list of actions per rank:
 
 * ``("work", name, ms)``: own work in the activity ``name``
 * ``("coll", operation, ranks, root)``: a collective over ``ranks``; a fifth element is the ms that it takes by itself
+* ``("post", operation, ranks)``: the same without waiting for it, then or later
 * ``("send", dst)`` (buffered) and ``("recv", src)``; a third element is the ms that the message is on its way
 * ``("test",)``: completes this rank's latest send
 
@@ -82,6 +83,18 @@ def simulate(
             source["posts"]["members"]["recv"] = row
             rows[rank].append(row)
             now[rank] = exit_ms
+        elif action[0] == "post":
+            operation, members = action[1:3]
+            posted = counters[rank, action[0], tuple(members)]
+            here = arrived[action[0], tuple(members), posted]
+            instance = next(iter(here.values()))["posts"] if here else None
+            if instance is None:
+                instance = {"op": operation, "root": -1, "comm": hash(tuple(members)) % 1000, "members": {}}
+                instances.append(instance)
+            row = {"v": vertex("post"), "op": operation, "enter": now[rank], "exit": now[rank], "posts": instance}
+            here[rank] = instance["members"][rank] = row
+            rows[rank].append(row)
+            counters[rank, action[0], tuple(members)] += 1
         else:
             operation, members, root = action[1:4]
             counter = counters[(rank, operation, tuple(members))]

@@ -47,6 +47,20 @@ def test_a_chain_of_messages_leads_back_to_its_first_rank():
     check(examples.chain(), 216, expected)
 
 
+@pytest.mark.parametrize("forward_ms", [20, 5], ids=["part of the cause", "too little to look further back"])
+def test_who_posts_a_collective_late_on_the_way_is_late_by_what_comes_before_it_too(forward_ms):
+    """A bucket of gradients is handed over between the two parts, by which rank 1 is late, and not waited for."""
+    meet = ("coll", "allreduce", [0, 1], -1)
+
+    def step(forward, backward):
+        post = ("post", "allreduce", [0, 1])
+        return [meet, ("work", "forward", 30 + forward), post, ("work", "backward", 40 + backward)]
+
+    program = [steps * 5 + [meet] for steps in (step(0, 0), step(forward_ms, 30))]
+    told = {(1, "forward"): 100, (1, "backward"): 150} if forward_ms == 20 else {(1, "backward"): 175}
+    check(program, 5 * (forward_ms + 30), told)
+
+
 def test_a_cause_two_communicators_away():
     check(examples.grid(), 90, {(3, "refine"): 90})
 

@@ -61,7 +61,7 @@ def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
     return SimpleNamespace(own=own, locations=locations, ranks=ranks)
 
 
-def found(kind: str, lost_s: float, **evidence: float) -> Finding:
+def found(kind: str, lost_s: float, **evidence: object) -> Finding:
     return Finding(kind, 1, "a.cc", 7, 7, "f", "loop", [3], lost_s, 0.5, 0.1, evidence=dict(evidence))
 
 
@@ -117,6 +117,27 @@ def test_turns_on_shared_cores_are_no_finding(finding: Finding, kept: bool) -> N
     assert bool(without_turns([finding], shared, hosts(8, 2))) is kept
     free = crowded(1.0, 0.0, 8)
     assert without_turns([finding], free, hosts(8, 8)) == [finding]
+
+
+@pytest.mark.parametrize(
+    ("here_s", "others_s", "steady", "module_s", "kept"),
+    [
+        (1.0, 0.4, 0.9, None, True),
+        (1.0, 0.8, 0.9, None, False),
+        (1.0, 0.4, 0.3, None, False),
+        (1.0, 0.8, 0.9, (0.04, 0.01), True),
+        (1.0, 0.8, 0.9, (0.04, 0.03), False),
+    ],
+    ids=["far more work", "perhaps a slow core", "in turn", "far more in a module", "no more in a module"],
+)
+def test_far_more_work_is_no_turn_though_it_is_a_small_part_of_the_run(
+    here_s: float, others_s: float, steady: float, module_s: tuple[float, float] | None, kept: bool
+) -> None:
+    told: dict[str, object] = {"cpu_here": here_s, "cpu_others": others_s, "steady_share": steady, **LITTLE}
+    if module_s is not None:
+        told["module_time"] = dict(zip(("cpu_here", "cpu_others"), module_s, strict=True))
+    finding = found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, sync_intervals=50.0, **told)
+    assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2))) is kept
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ def span(rank: Rank, name: str, kind: str, path: list[tuple[str, str, int]], beg
     attributes = {"direction": "forward", "class": kind, "root": "Net", **more}
     length = round((rank.now - begin) * MS)
     where = {"path": rank.path(path), "step": step, "attributes": attributes}
+    if name.endswith("expert"):
+        where["cpu_ns"] = length
     rank.writer.span(SPAN_TYPE["module"], name, round(begin * MS), length, **where)
 
 
@@ -101,9 +103,45 @@ def test_a_finding_names_the_module_that_takes_longer(tmp_path: Path) -> None:
     told = finding.evidence["module_time"]
     assert isinstance(told, dict)
     assert told["seconds_here"] == pytest.approx(0.040) and told["seconds_others"] == pytest.approx(0.010)
+    assert told["cpu_here"] == pytest.approx(0.040) and told["cpu_others"] == pytest.approx(0.010)
     report = text.render(analysis, width=200)
     assert "forward of module layers.1.expert (Expert): 40 ms a step, on other ranks 10 ms" in report
     assert "its input has 3.0 times as many elements" in report
+
+
+@pytest.mark.parametrize(
+    ("backward_of", "lines"),
+    [("layers.1.expert", [42, 32]), ("layers.1", [42, 32]), ("layers.0.expert", [42])],
+    ids=["one module", "one around it", "another"],
+)
+def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
+    tmp_path: Path, backward_of: str, lines: list[int]
+) -> None:
+    """The forward of a module takes a little longer on rank 1, too little to be told by itself; a backward much."""
+    ranks = make_ranks(tmp_path, 2)
+    for number in range(STEPS):
+        for rank in ranks:
+            begin, slow = rank.now, rank.rank == 1
+            rank.work("load", 100)
+            inside = rank.now
+            rank.work(WORK, 43 if slow else 40)
+            if is_chosen(number):
+                span(rank, "layers.1.expert", "Expert", EXPERT, inside, number)
+            inside = rank.now
+            rank.work(BACKWARD, 60 if slow else 40)
+            if is_chosen(number):
+                span(rank, backward_of, "Expert", BACKWARD, inside, number, direction="backward")
+            mark = {"step": number, "attributes": {"source": "optimizer"}}
+            rank.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), round((rank.now - begin) * MS), **mark)
+        until = max(rank.now for rank in ranks) + 1
+        for rank in ranks:
+            rank.call("allreduce", until, where="sum", seq=number + 1)
+    for rank in ranks:
+        rank.end()
+    found = analyze(build(tmp_path, command=["train"])).findings
+    assert [one.line for one in found] == lines
+    assert [one.where["module"] for one in found] == [backward_of, "layers.1.expert"][: len(lines)]
+    assert [one.lost_s for one in found] == pytest.approx([STEPS * 0.020, STEPS * 0.003][: len(lines)], rel=0.2)
 
 
 def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
