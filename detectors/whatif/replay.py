@@ -192,11 +192,14 @@ class Replay:
 
 def _that_end(timeline: Timeline) -> IntArray:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
-    workers of Ray are; all where there is no other ``[some locations]``."""
+    workers of Ray are, and so are other threads of its process, which a replay does not begin earlier when it calls for
+    them; all where there is no other ``[some locations]``."""
     last = timeline.calls.first[1:] - 1
     made = np.flatnonzero(np.diff(timeline.calls.first) > 0)
     idle = made[timeline.calls.operation[last[made]] == _REPLY]
-    some = np.setdiff1d(np.arange(len(timeline.locations)), idle)
+    locations = timeline.locations
+    ended = locations.rank[idle[locations.is_main[idle]]]
+    some = np.setdiff1d(np.flatnonzero(~np.isin(locations.rank, ended)), idle)
     return some if len(some) else np.arange(len(timeline.locations))
 
 

@@ -99,6 +99,8 @@ def write(folder: Path, planted: Planted) -> float:
         trainer.reply(call + 5, trained_s)
         driver.call("result", call + 5, came_s, trained_s)
         now = trained_s
+        helper.record.thread(1 + step, 2 + step)  # one for each step, which hands something over at its end
+        helper.call("put", call + 6, now - WEIGHTS_S, now - WEIGHTS_S, thread=1 + step)
     for number, process in enumerate((trainer, agent, first, second, verifier), 1):
         driver.call("submit", 900 + number, now, now)
         process.call("take", 900 + number, process.since_s, now)
