@@ -33,6 +33,8 @@ METHODS = (
     # verl 0.9.1, whose timers are those of who waits for these: coroutines
     ("verl.experimental.reward_loop.reward_loop", "RewardLoopWorker", "compute_score", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_weights", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_log_prob", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
 )
 """Module; class; method, whose name the phase has; framework."""
@@ -40,7 +42,7 @@ METHODS = (
 _BATCH = "data"
 """Argument, the first, of :data:`WITH_TOKENS`: a batch of answers with their tokens as ``input_ids``, one after the
 other."""
-WITH_TOKENS = ("update_actor",)
+WITH_TOKENS = ("compute_log_prob", "compute_ref_log_prob", "update_actor")
 """Methods of which it is told what they work on."""
 
 MANAGERS = (
