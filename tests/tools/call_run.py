@@ -39,7 +39,9 @@ class Process:
         self.events += 1
         flags = _POST if begin_s == end_s else EVENT_BLOCKING
         begin, end = (self.start_ns + round(each * NS) for each in (begin_s, end_s))
-        self.record.event(self.events, BY_NAME[operation].code, begin, end - begin, thread=thread, seq=call, flags=flags)
+        self.record.event(
+            self.events, BY_NAME[operation].code, begin, end - begin, thread=thread, seq=call, flags=flags
+        )
 
     def do(self, call: int, begin_s: float, end_s: float) -> None:
         """Idle until it is called, then work for it."""
