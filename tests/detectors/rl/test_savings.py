@@ -118,9 +118,7 @@ CASES = {
 
 @pytest.mark.parametrize("steps", [None, (1, STEPS - 1)])
 @pytest.mark.parametrize("kind", CASES)
-def test_savings_are_what_comes_out_without_the_cause(
-    kind: str, steps: tuple[int, int] | None, tmp_path: Path
-) -> None:
+def test_savings_are_what_comes_out_without_the_cause(kind: str, steps: tuple[int, int] | None, tmp_path: Path) -> None:
     recorded_s, usual_s = write(tmp_path / "run", CASES[kind]), write(tmp_path / "usual", Planted())
     report = api.analyze(tmp_path / "run", steps=steps)
     finding = next(each for each in report.findings if each.kind == kind)
