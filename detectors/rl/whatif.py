@@ -58,20 +58,22 @@ class Replayer:
             spent.append(np.stack(parts, axis=1))
         return cls(loop, replay, spent, gaps)
 
-    def without(self, less_s: FloatArray, slow: BoolArray | None = None) -> Change:
+    def without(self, less_s: FloatArray, unlike: BoolArray | None = None) -> Change:
         """The change by which processes take so much less for what they do, more if it is negative
-        ``[ranks, steps, doings]``. Those that are ``slow`` do so where they take longer than others between the same
-        calls: what is slow may be a part of what is done, and calls in which all meet lie in between ``[ranks]``."""
+        ``[ranks, steps, doings]``. Those that are ``unlike`` the others do so where they take longer, or less, than
+        these between the same calls: what differs may be a part of what is done, and calls in which all meet lie in
+        between. Where all are, each is compared with all others ``[ranks]``."""
         removed = np.zeros(len(self.replay.timeline.calls) + len(self.replay.timeline.locations))
         for rank, (spent, less) in enumerate(zip(self.spent_s, less_s, strict=True)):
-            if slow is not None and slow[rank]:
-                by_gap = self._where_slower(rank, less, np.flatnonzero(~slow))
+            if unlike is not None and unlike[rank]:
+                others = np.flatnonzero(~unlike) if not unlike.all() else np.delete(np.arange(len(unlike)), rank)
+                by_gap = self._where_unlike(rank, less, others)
             else:
                 by_gap = _evenly(spent, less)
             removed[self.gaps[rank]] += by_gap.sum(axis=(1, 2))
         return Change.of(removed)
 
-    def _where_slower(self, rank: int, less_s: FloatArray, others: IntArray) -> FloatArray:
+    def _where_unlike(self, rank: int, less_s: FloatArray, others: IntArray) -> FloatArray:
         """What a process takes less ``[steps, doings]``, by gap ``[gaps, steps, doings]``."""
         place, spent = self._between(rank), self.spent_s[rank]
         places, number = np.unique(place, return_inverse=True)
@@ -85,8 +87,9 @@ class Replayer:
         # In all, others would take what is left.
         whole, left = usual.sum(axis=0), here.sum(axis=0) - less_s
         usual *= np.divide(left, whole, out=np.zeros_like(left), where=whole > 0.0)
-        more = np.where(whole > 0.0, np.maximum(here - usual, 0.0), here)
-        part = np.divide(more, here, out=np.zeros_like(here), where=here > 0.0)
+        differs = np.where(less_s >= 0.0, np.maximum(here - usual, 0.0), np.maximum(usual - here, 0.0))
+        differs = np.where(whole > 0.0, differs, here)
+        part = np.divide(differs, here, out=np.zeros_like(here), where=here > 0.0)
         return _evenly(spent * part[number], less_s)
 
     def _between(self, rank: int) -> IntArray:
@@ -122,8 +125,8 @@ class _Try:
     text: str
     less_s: FloatArray
     error: float
-    slow: BoolArray | None = None
-    """Processes that are to be as fast as the others, where it is about these ``[ranks]``."""
+    unlike: BoolArray | None = None
+    """Processes that are to be like the others, where it is about these ``[ranks]``."""
 
 
 def predict(
@@ -139,7 +142,8 @@ def predict(
     tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
     if Doing.TRAINING in speeds.by_tokens and speeds.by_tokens[Doing.TRAINING].costs[1] > 0.0:
         less, error = _balanced_rows(loop, speeds)
-        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error))
+        all_ranks = np.ones(len(loop.processes), np.bool_)
+        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error, all_ranks))
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
         tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0, speeds.slow))
@@ -150,7 +154,7 @@ def predict(
         for each in remedies(loop, decoding, recorded_s, speeds)
     ]
     tries = [each for each in tries if np.abs(each.less_s).any()]
-    saved = replayer.saved_s([replayer.without(each.less_s, each.slow) for each in tries])
+    saved = replayer.saved_s([replayer.without(each.less_s, each.unlike) for each in tries])
     off = replayer.error()
     step_s = float(loop.step_s().mean())
     return [
