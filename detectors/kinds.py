@@ -407,6 +407,11 @@ KINDS = (
         "A process is slower than others at the same work.",
         (
             Claim(
+                "{Ranks} {takes|take} {text:times} times as long as the others for the same work "
+                "({text:times_by_phase}), in {count:in_steps} of {count:of_steps} steps",
+                ("times", "times_by_phase", "in_steps", "of_steps"),
+            ),
+            Claim(
                 "{Ranks} {takes|take} {text:times} times as long as the others for the same work, in {count:in_steps} "
                 "of {count:of_steps} steps",
                 ("times", "in_steps", "of_steps"),

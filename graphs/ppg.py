@@ -27,6 +27,7 @@ from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
+from scalana.graphs.bursts.held_up import HeldUp, add_held_up
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
@@ -393,6 +394,7 @@ def _own_work(
     unwritten_s = np.zeros(first_call[-1] + first_location[-1] if len(thinned_calls) else 0)
     place_of_path = catalogue.find(places.vertex, places.line)
     seen: dict[int, Extents] = {}
+    held_up: list[HeldUp] = []
 
     def bursts(number: int) -> Bursts:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
@@ -406,7 +408,9 @@ def _own_work(
     def sampled(number: int) -> tuple[Rows, Rows]:
         part, here = located[number], bursts(number)
         samples = samples_of(data, part.shard)
-        rows, told = sampled_work(here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls)
+        rows, told = sampled_work(
+            here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls, held_up
+        )
         behind = first_call[-1] + first_location[number] - len(part)
         to = here.number + np.where(here.number < len(part), first_call[number], behind)
         if here.unwritten_ns is not None:
@@ -434,6 +438,7 @@ def _own_work(
     before, behind = zip(*each(inferred, numbers), strict=True) if located else ((), ())
     own, activities = numbered([*before, *behind], catalogue)
     add_extents(own, activities, catalogue, list(seen.values()))
+    add_held_up(activities, catalogue.vertex, catalogue.line, held_up)
     return own, activities, unwritten_s
 
 

@@ -157,6 +157,10 @@ class Activities:
     """Line of the user's code in the file of the vertex, 0 where unknown ``[activities]``."""
     helper: npt.NDArray[np.bool_]
     """Whether the work was done by another thread or child process for which the location waited."""
+    waits_vertex: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Where most was waited for it if it was, else -1; empty where nothing is known of that ``[activities]``."""
+    waits_line: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The line there, likewise; 0 where unknown."""
 
     def __len__(self) -> int:
         return len(self.vertex)

@@ -17,6 +17,8 @@ from scalana.graphs.timeline import Timeline
 
 FAR_MORE = 2.0
 """So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
+MOSTLY = 0.5
+"""Part of a cause that helpers of ranks do, from which it is these that ranks wait for."""
 CERTAIN = 2.0
 """Standard deviations of the number of samples that an excess of CPU time must have, to be more computing."""
 
@@ -81,6 +83,9 @@ def describe(
         evidence["large_tasks"], evidence["large_tasks_over_s"] = len(excess.over_s), float(excess.over_s.sum())
     if wall > 0.0:
         evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
+    held_up_at = waits_at(candidate, table, timeline, psg)
+    if held_up_at is not None:
+        evidence["waits_at"] = held_up_at
     leaf = leaf_of(candidate, table, timeline, psg)
     if leaf is not None:
         evidence["leaf"] = leaf
@@ -91,3 +96,19 @@ def describe(
         told = called if called != inside.name else ""
         evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": told}
     return evidence
+
+
+def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:
+    """Where ranks wait while a thread or child of theirs does what a candidate is about, as for a lock that it holds;
+    None where it is not about that."""
+    activities = timeline.activities
+    target, seconds = table.target[candidate.entries], table.seconds[candidate.entries]
+    helped = activities.helper[target]
+    if not len(activities.waits_vertex) or float(seconds[helped].sum()) <= MOSTLY * float(seconds.sum()):
+        return None
+    most = int(np.bincount(target[helped].astype(np.int64), seconds[helped]).argmax())
+    vertex, line = int(activities.waits_vertex[most]), int(activities.waits_line[most])
+    if vertex <= 0 or vertex == candidate.code_location.vertex:
+        return None
+    place = psg[vertex].place
+    return {"file": place.file, "line": line or place.line, "function": psg.function_of(vertex)}

@@ -102,6 +102,24 @@ _MESSAGES = np.array([row.code for row in OPERATIONS if "send" in row.name or "r
 
 
 @dataclass(slots=True)
+class ByTokens:
+    """What takes as long as there are tokens."""
+
+    ranks: IntArray
+    """Processes that were compared ``[some ranks]``."""
+    tokens: FloatArray
+    """``[ranks, steps]``"""
+    costs: FloatArray
+    """Seconds beside the tokens, and of a token ``[2]``."""
+
+    def usual_s(self) -> FloatArray:
+        """Seconds that these processes would take if none were slow, 0 for others ``[ranks, steps]``."""
+        result = np.zeros(self.tokens.shape)
+        result[self.ranks] = self.costs[0] + self.tokens[self.ranks] * self.costs[1]
+        return result
+
+
+@dataclass(slots=True)
 class Speeds:
     """How much longer each process takes for the same work than is usual."""
 
@@ -111,8 +129,8 @@ class Speeds:
     """``[ranks]``"""
     measured: FloatArray
     """Of generation; the median is 1 ``[ranks]``."""
-    train_costs: FloatArray | None
-    """Seconds of training beside its tokens, and of a token; None where these are not known ``[2]``."""
+    by_tokens: dict[Doing, ByTokens]
+    """Of training and of log-probabilities, where their tokens are known."""
 
 
 @dataclass(slots=True)
@@ -164,7 +182,11 @@ def simulated(loop: Loop, decoding: Decoding) -> Rollouts:
 
 
 def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None) -> Speeds:
-    """Compare processes at the same work: in generation by the model, in training by its tokens."""
+    """Compare processes at the same work: in generation by the model, in training and in log-probabilities by tokens.
+
+    Log-probabilities that do not tell their tokens are of what the process trains on; that is no proof that somebody is
+    slow, but tells how much slower in them somebody is of whom it is known.
+    """
     ranks = len(loop.processes)
     factor, slow, measured = np.ones((DOINGS, ranks)), np.zeros(ranks, np.bool_), np.ones(ranks)
     if decoding is not None and rollouts is not None:
@@ -172,21 +194,39 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
         ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
         slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
         factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_generate())
-        factor[Doing.LOG_PROB] = factor[Doing.GENERATION]
-    costs = None
+    by_tokens = {}
     train = loop.that_train()
     if len(train) and not np.isnan(loop.tokens[train]).any():
-        spent, tokens = loop.own_s[:, :, Doing.TRAINING], loop.tokens[train]
-        work = np.stack((np.ones(tokens.size), tokens.reshape(-1)), axis=1)
-        rank = np.repeat(train, loop.steps)
-        costs, training = fit_speeds(work, np.maximum(spent[train].reshape(-1), 1e-9), rank, ranks)
-        model = np.zeros_like(spent)
-        model[train] = (work @ costs).reshape(len(train), loop.steps)
-        steadily = _persistent(spent / np.maximum(model, 1e-12), model > 0.0) & (training > SLOW)
+        by_tokens[Doing.TRAINING], training, steadily = _by_tokens(loop.own_s[:, :, Doing.TRAINING], loop.tokens, train)
         slow |= steadily
         factor[Doing.TRAINING] = _beside_others(training, steadily, train)
-        factor[Doing.LOG_PROB] = np.maximum(factor[Doing.LOG_PROB], factor[Doing.TRAINING])
-    return Speeds(factor, slow, measured, costs)
+    # Where log-probabilities cannot be compared, they are as slow as what else the process computes.
+    factor[Doing.LOG_PROB] = np.maximum(factor[Doing.GENERATION], factor[Doing.TRAINING])
+    tokens, passes = loop.passed(), loop.own_s[:, :, Doing.LOG_PROB]
+    known = np.flatnonzero((passes > 0.0).any(axis=1) & (np.nan_to_num(tokens) > 0.0).all(axis=1))
+    if len(known) > 1:
+        by_tokens[Doing.LOG_PROB], passing, steadily = _by_tokens(passes, tokens, known)
+        slow |= steadily & ~np.isnan(loop.passed_tokens).any(axis=1)
+        factor[Doing.LOG_PROB, known] = _beside_others(passing, slow, known)[known]
+    return Speeds(factor, slow, measured, by_tokens)
+
+
+def _by_tokens(spent_s: FloatArray, tokens: FloatArray, some: IntArray) -> tuple[ByTokens, FloatArray, BoolArray]:
+    """Compare processes by the seconds that they take for tokens, both ``[ranks, steps]``.
+
+    Returns:
+        What they take for their tokens; how much longer each process does ``[ranks]``; and which of ``some`` do so in
+        most steps ``[ranks]``.
+    """
+    ranks, steps = spent_s.shape
+    work = np.stack((np.ones(tokens[some].size), tokens[some].reshape(-1)), axis=1)
+    rank, spent = np.repeat(some, steps), spent_s[some].reshape(-1)
+    there = spent > 0.0
+    costs, factor = fit_speeds(work[there], spent[there], rank[there], ranks)
+    found = ByTokens(some, tokens, costs)
+    model = found.usual_s()
+    steadily = _persistent(spent_s / np.maximum(model, 1e-12), (model > 0.0) & (spent_s > 0.0)) & (factor > SLOW)
+    return found, factor, steadily
 
 
 def _beside_others(factor: FloatArray, slow: BoolArray, some: IntArray) -> FloatArray:
@@ -314,10 +354,10 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
     # Between stages: in a message, and for one that began with a message of the one that waits.
     by_message = np.isin(timeline.calls.operation[charges.call], _MESSAGES) | np.isin(charges.met, _MESSAGES)
     give("pipeline", training & by_message, everything)
-    if speeds.train_costs is not None:
+    if (by_tokens := speeds.by_tokens.get(Doing.TRAINING)) is not None:
         train, tokens = loop.that_train(), loop.tokens.copy()
         tokens[np.setdiff1d(np.arange(len(tokens)), train)] = tokens[train].mean(axis=0)
         more = (tokens[charges.culprit, charges.step] - tokens[charges.waiter, charges.step]) + 0.0
-        give("training-imbalance", training, more * speeds.train_costs[1])
+        give("training-imbalance", training, more * by_tokens.costs[1])
     give("other", np.ones(len(charges), np.bool_), everything)
     return part

@@ -11,7 +11,7 @@ from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
 from scalana.detectors.rl.advice import advice_of
 from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
 from scalana.detectors.rl.charges import Charges
-from scalana.detectors.rl.decode import Decoding
+from scalana.detectors.rl.decode import SLOW, Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
@@ -58,7 +58,7 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
         for number, cause in enumerate(CAUSES)
         if cause.kind and lost[number] >= LEAST * max(known.loop.total_s, 1e-12)
     ]
-    saved = known.replayer.saved_s([_excess(known, number) for number in told])
+    saved = known.replayer.saved_s([known.replayer.without(_excess(known, number)) for number in told])
     predicted, now_s = _predictions(known.account), float(known.account.step_s.mean())
     found, off = [], known.replayer.error()
     for number, saving in zip(told, saved, strict=True):
@@ -176,10 +176,23 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         found["trained_tokens_here"] = float(mine.mean())
         rest = (loop.tokens[:, steps].sum(axis=0) - mine) / max(len(loop.processes) - 1, 1)
         found["trained_tokens_others"] = float(rest.mean())
-    factor = float(known.speeds.factor[:, ranks].max())
-    if factor > 1.0:
-        found["times"] = f"{factor:.2f}"
+    found |= _times(known, ranks)
     found["not_the_cause"] = _not_the_cause(known, number, ranks, steps.tolist(), who.tolist())
+    return found
+
+
+def _times(known: Known, ranks: list[int]) -> dict[str, object]:
+    """How many times as long some processes take in all in which they are slow, and in which by how much if that is
+    not the same."""
+    own_s = known.loop.own_s[ranks, :, :DOINGS].sum(axis=1)
+    factor = known.speeds.factor[:, ranks].T
+    slow = (factor > 1.0) & (own_s > 0.0)
+    if not slow.any():
+        return {}
+    found: dict[str, object] = {"times": f"{own_s[slow].sum() / (own_s / factor)[slow].sum():.2f}"}
+    by_doing = {TEXT[doing]: float(factor[:, doing].max()) for doing in Doing if slow[:, doing].any()}
+    if max(by_doing.values()) > SLOW * min(by_doing.values()):
+        found["times_by_phase"] = ", ".join(f"{name} {times:.2f}" for name, times in by_doing.items())
     return found
 
 

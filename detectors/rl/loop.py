@@ -107,6 +107,8 @@ class Loop:
     """What calls took by themselves, by the phase that they were made in ``[ranks, steps, doings]``."""
     tokens: FloatArray
     """What was trained on, NaN where it is not known ``[ranks, steps]``."""
+    passed_tokens: FloatArray
+    """What log-probabilities were of, as they say, NaN where they don't ``[ranks, steps]``."""
     trajectories: Trajectories
     index: TokenIndex
     """Of the trajectories."""
@@ -127,6 +129,10 @@ class Loop:
     def step_s(self) -> FloatArray:
         """Length of every step, of an average process ``[steps]``."""
         return np.mean([np.diff(process.bounds_s) for process in self.processes if process.counted], axis=0)
+
+    def passed(self) -> FloatArray:
+        """What log-probabilities were of: as they say, or else what the process trained on ``[ranks, steps]``."""
+        return np.where(np.isnan(self.passed_tokens), self.tokens, self.passed_tokens)
 
     def that_do(self, doing: Doing) -> IntArray:
         """Processes that ever do something ``[some ranks]``."""
@@ -192,7 +198,10 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     counted = np.array([process.counted for process in processes])
     own[~counted] = 0.0
     trajectories = _trajectories(spans, processes)
-    phase_tokens = _phase_tokens(spans, rows, meaning, processes, steps)
+    phase_tokens, passed = (
+        _phase_tokens(spans, rows[meaning[spans.table.name[rows]] == doing], processes, steps)
+        for doing in (Doing.TRAINING, Doing.LOG_PROB)
+    )
     index = trajectories.with_tokens(len(processes))
     tokens = np.where(np.isnan(phase_tokens), _trained_tokens(trajectories, index, steps), phase_tokens)
     tokens[own[:, :, Doing.TRAINING].sum(axis=1) == 0.0] = 0.0  # who trains on nothing
@@ -214,7 +223,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     of_driver, line_of_driver, seconds = place_of(timeline, handed)
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
         vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
-    return Loop(steps, processes, own, called, tokens, trajectories, index, vertex, line, moved, kept.first)
+    return Loop(steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, kept.first)
 
 
 def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
@@ -427,10 +436,9 @@ def _numbered(spans: Spans, key: str) -> IntArray:
     return np.where(text >= 0, text + (1 << 40), spans.integers(key))
 
 
-def _phase_tokens(spans: Spans, rows: IntArray, meaning: IntArray, processes: list[Process], steps: int) -> FloatArray:
-    """Tokens that phases of training say, NaN where they don't ``[ranks, steps]``."""
+def _phase_tokens(spans: Spans, rows: IntArray, processes: list[Process], steps: int) -> FloatArray:
+    """Tokens that some phases say, NaN where they don't ``[ranks, steps]``."""
     result = np.full((len(processes), steps), np.nan)
-    rows = rows[meaning[spans.table.name[rows]] == Doing.TRAINING]
     tokens, rank, start = spans.numbers("tokens")[rows], spans.rank[rows], spans.start_s(rows)
     for number in np.flatnonzero(~np.isnan(tokens)).tolist():
         process = int(rank[number])

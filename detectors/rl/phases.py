@@ -65,7 +65,7 @@ TABLE = (
             "policyandreferencelogprobs",
             "criticvalues", "teacherlogp", "teacherlogprobs", "valueinference",
             "teacherlogprobinference", "teacherforward", "callogprobs", "makeexperience", "makeexperiencebatch",
-            "forwardactor", "forwardcritic", "evalbatch",
+            "forwardactor", "forwardcritic", "evalbatch", "computelogprob", "computereflogprob",
         ),
     ),
     PhaseNames(

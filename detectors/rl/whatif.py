@@ -14,7 +14,7 @@ from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.rl.remedies import remedies
 from scalana.detectors.whatif.replay import Change, Replay
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 LONGEST = 8
 """A cap is put where about so many trajectories exceed it, ..."""
@@ -58,21 +58,51 @@ class Replayer:
             spent.append(np.stack(parts, axis=1))
         return cls(loop, replay, spent, gaps)
 
-    def without(self, less_s: FloatArray) -> Change:
+    def without(self, less_s: FloatArray, unlike: BoolArray | None = None) -> Change:
         """The change by which processes take so much less for what they do, more if it is negative
-        ``[ranks, steps, doings]``."""
+        ``[ranks, steps, doings]``. Those that are ``unlike`` the others do so where they take longer, or less, than
+        these between the same calls: what differs may be a part of what is done, and calls in which all meet lie in
+        between. Where all are, each is compared with all others ``[ranks]``."""
         removed = np.zeros(len(self.replay.timeline.calls) + len(self.replay.timeline.locations))
-        for rank, spent in enumerate(self.spent_s):
-            total = spent.sum(axis=0)
-            part = np.divide(less_s[rank], total, out=np.zeros_like(total), where=total > 0.0)
-            removed[self.gaps[rank]] += (spent * part).sum(axis=(1, 2))
+        for rank, (spent, less) in enumerate(zip(self.spent_s, less_s, strict=True)):
+            if unlike is not None and unlike[rank]:
+                others = np.flatnonzero(~unlike) if not unlike.all() else np.delete(np.arange(len(unlike)), rank)
+                by_gap = self._where_unlike(rank, less, others)
+            else:
+                by_gap = _evenly(spent, less)
+            removed[self.gaps[rank]] += by_gap.sum(axis=(1, 2))
         return Change.of(removed)
 
-    def saved_s(self, less_s: Sequence[FloatArray]) -> list[float]:
+    def _where_unlike(self, rank: int, less_s: FloatArray, others: IntArray) -> FloatArray:
+        """What a process takes less ``[steps, doings]``, by gap ``[gaps, steps, doings]``."""
+        place, spent = self._between(rank), self.spent_s[rank]
+        places, number = np.unique(place, return_inverse=True)
+        usual = np.zeros((len(places), *less_s.shape))
+        for other in others.tolist():
+            at = np.searchsorted(places, there := self._between(other))
+            known = places[np.minimum(at, len(places) - 1)] == there
+            np.add.at(usual, at[known], self.spent_s[other][known])
+        here = np.zeros_like(usual)
+        np.add.at(here, number, spent)
+        # In all, others would take what is left.
+        whole, left = usual.sum(axis=0), here.sum(axis=0) - less_s
+        usual *= np.divide(left, whole, out=np.zeros_like(left), where=whole > 0.0)
+        differs = np.where(less_s >= 0.0, np.maximum(here - usual, 0.0), np.maximum(usual - here, 0.0))
+        differs = np.where(whole > 0.0, differs, here)
+        part = np.divide(differs, here, out=np.zeros_like(here), where=here > 0.0)
+        return _evenly(spent * part[number], less_s)
+
+    def _between(self, rank: int) -> IntArray:
+        """Between which calls of the program the gaps of a process lie, as numbers ``[gaps of its location]``."""
+        calls, gaps = self.replay.timeline.calls, self.gaps[rank]
+        vertex = np.concatenate(([-1], calls.vertex[gaps[:-1]].astype(np.int64), [-1])) + 1
+        return np.asarray(vertex[:-1] * (int(calls.vertex.max(initial=0)) + 2) + vertex[1:])
+
+    def saved_s(self, changes: Sequence[Change]) -> list[float]:
         """By how much the run is shorter with each of some changes."""
-        if not less_s:
+        if not changes:
             return []
-        measured, changed = self.replay.run_ends_s([self.without(less) for less in less_s])
+        measured, changed = self.replay.run_ends_s(changes)
         return [measured - each for each in changed]
 
     def error(self) -> float:
@@ -83,12 +113,20 @@ class Replayer:
         return abs(float(again.max()) - end_s) / max(end_s - begin_s, 1e-12)
 
 
+def _evenly(spent_s: FloatArray, less_s: FloatArray) -> FloatArray:
+    """Divide seconds ``[steps, doings]`` over gaps in proportion to what was done there ``[gaps, steps, doings]``."""
+    total = spent_s.sum(axis=0)
+    return spent_s * np.divide(less_s, total, out=np.zeros_like(total), where=total > 0.0)
+
+
 @dataclass(slots=True)
 class _Try:
     change: str
     text: str
     less_s: FloatArray
     error: float
+    unlike: BoolArray | None = None
+    """Processes that are to be like the others, where it is about these ``[ranks]``."""
 
 
 def predict(
@@ -102,18 +140,13 @@ def predict(
     less = _nothing(loop)
     less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - FASTER)
     tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
-    if speeds.train_costs is not None and speeds.train_costs[1] > 0.0:
-        less, factor = _nothing(loop), speeds.factor[Doing.TRAINING][:, None]
-        train, model = loop.that_train(), np.zeros(loop.tokens.shape)
-        tokens = loop.tokens[train]
-        more = (tokens - tokens.mean(axis=0)) * speeds.train_costs[1]
-        less[train, :, Doing.TRAINING] = more * factor[train]
-        model[train] = (speeds.train_costs[0] + tokens * speeds.train_costs[1]) * factor[train]
-        error = _error(model, loop.own_s[:, :, Doing.TRAINING], loop)
-        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error))
+    if Doing.TRAINING in speeds.by_tokens and speeds.by_tokens[Doing.TRAINING].costs[1] > 0.0:
+        less, error = _balanced_rows(loop, speeds)
+        all_ranks = np.ones(len(loop.processes), np.bool_)
+        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error, all_ranks))
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
-        tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0))
+        tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0, speeds.slow))
     modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
     recorded_s = rollouts.recorded_s if rollouts is not None else None
     tries += [
@@ -121,7 +154,8 @@ def predict(
         for each in remedies(loop, decoding, recorded_s, speeds)
     ]
     tries = [each for each in tries if np.abs(each.less_s).any()]
-    saved, off = replayer.saved_s([each.less_s for each in tries]), replayer.error()
+    saved = replayer.saved_s([replayer.without(each.less_s, each.unlike) for each in tries])
+    off = replayer.error()
     step_s = float(loop.step_s().mean())
     return [
         Prediction(each.change, each.text, step_s - save / loop.steps, each.error + off)
@@ -131,6 +165,18 @@ def predict(
 
 def _nothing(loop: Loop) -> FloatArray:
     return np.zeros((len(loop.processes), loop.steps, DOINGS))
+
+
+def _balanced_rows(loop: Loop, speeds: Speeds) -> tuple[FloatArray, float]:
+    """What processes take less with as many tokens for each, in training and in what is of the same rows; and how far
+    the model of it is off."""
+    less, error = _nothing(loop), 0.0
+    for doing, each in speeds.by_tokens.items():
+        factor, tokens = speeds.factor[doing][:, None], each.tokens[each.ranks]
+        more = (tokens - tokens.mean(axis=0)) * each.costs[1]
+        less[each.ranks, :, doing] = more * factor[each.ranks]
+        error += _error(each.usual_s() * factor, loop.own_s[:, :, doing], loop)
+    return less, error
 
 
 def _error(model_s: FloatArray, recorded_s: FloatArray, loop: Loop) -> float:

@@ -192,12 +192,20 @@ class Replay:
 
 def _that_end(timeline: Timeline) -> IntArray:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
-    workers of Ray are; all where there is no other ``[some locations]``."""
-    last = timeline.calls.first[1:] - 1
-    made = np.flatnonzero(np.diff(timeline.calls.first) > 0)
-    idle = made[timeline.calls.operation[last[made]] == _REPLY]
-    some = np.setdiff1d(np.arange(len(timeline.locations)), idle)
-    return some if len(some) else np.arange(len(timeline.locations))
+    workers of Ray are. Nor do other threads of a process that is called hold the end: a replay does not begin them
+    earlier when it is called earlier. All where there is no other ``[some locations]``."""
+    locations, calls = timeline.locations, (timeline.whole or timeline).calls  # of a window, what was before it counts
+    here = np.arange(len(locations))
+    replies = calls.location[calls.operation == _REPLY]
+    called = np.isin(locations.rank, locations.rank[replies]) & ~locations.is_main
+    until = [
+        int(np.searchsorted(calls.enter_s[calls.first[each] : calls.first[each + 1]], locations.end_s[each], "right"))
+        for each in here.tolist()
+    ]
+    last = calls.first[:-1] + until - 1
+    idle = (last >= calls.first[:-1]) & (calls.operation[np.maximum(last, 0)] == _REPLY) if len(calls) else called
+    some = here[~idle & ~called]
+    return some if len(some) else here
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:

@@ -23,6 +23,7 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths, unequal
+from scalana.graphs.bursts.held_up import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
@@ -77,9 +78,12 @@ def own_work(
         np.concatenate((places.vertex, bursts.default_vertex)), np.concatenate((places.line, bursts.default_line))
     )
     vertices = int(max(bursts.before.max(initial=-1), bursts.after.max(initial=-1))) + 1
-    rows, evidence = sampled_work(bursts, samples, threads, places, catalogue, vertices, period_ns)
+    held_up: list[HeldUp] = []
+    rows, evidence = sampled_work(bursts, samples, threads, places, catalogue, vertices, period_ns, None, held_up)
     common = common_profiles([evidence])
-    return numbered([inferred_work(bursts, rows, common, catalogue, vertices, period_ns)], catalogue)
+    own, activities = numbered([inferred_work(bursts, rows, common, catalogue, vertices, period_ns)], catalogue)
+    add_held_up(activities, catalogue.vertex, catalogue.line, held_up)
+    return own, activities
 
 
 class Catalogue:
@@ -116,15 +120,18 @@ def sampled_work(
     vertices: int,
     period_ns: int,
     in_calls: BoolArray | None = None,
+    held_up: list[HeldUp] | None = None,
 ) -> tuple[Rows, Rows]:
     """Rows of the bursts that hold samples, and what they tell of those that hold none (for :func:`common_profiles`).
 
     ``in_calls`` says which paths lead into a communication call ``[paths]``: in a burst that holds unwritten calls, a
-    sample there tells nothing of own work.
+    sample there tells nothing of own work. Where locations waited for helpers is added to ``held_up``.
     """
     place_of_path = catalogue.find(places.vertex, places.line)
     kind = own_kinds(bursts, vertices, period_ns)
-    rows, mended = _sampled(bursts, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    rows, mended, waited = _sampled(bursts, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    if held_up is not None:
+        held_up.append(HeldUp.of(*waited, len(catalogue)))
     exact_cpu(rows, bursts.cpu_ns, mended)
     return rows, evidence_of(bursts, rows, vertices, period_ns)
 
@@ -179,9 +186,10 @@ def _sampled(
     place_of_path: IntArray,
     period_ns: int,
     in_calls: BoolArray | None,
-) -> tuple[Rows, BoolArray]:
-    """Rows of the bursts that hold samples, CPU as the samples have it; and in which bursts short rests, or runs, went
-    to where others were found ``[bursts]``. ``kind`` is that of each burst ``[bursts]``."""
+) -> tuple[Rows, BoolArray, tuple[IntArray, IntArray, FloatArray]]:
+    """Rows of the bursts that hold samples, CPU as the samples have it; in which bursts short rests, or runs, went
+    to where others were found ``[bursts]``; and of waits for helpers the place of their work, that of the wait, and
+    seconds. ``kind`` is that of each burst ``[bursts]``."""
     stretches = stretches_of(samples, places, period_ns)
     there = InGaps.of(bursts, samples, threads, stretches, in_calls)
     burst, state, path = there.burst, samples.state[there.rows], samples.path[there.rows]
@@ -213,7 +221,12 @@ def _sampled(
     at_work = Rows(burst[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
     mended = np.zeros(len(bursts.location), np.bool_)
     mended[moved.burst] = True
-    return grouped(concatenated([at_work, moved, uneven])), mended
+    waited = (
+        place_of_path[helpers.path],
+        place_of_path[path[helpers.row]],
+        spent.seconds[helpers.row] * helpers.share,
+    )
+    return grouped(concatenated([at_work, moved, uneven])), mended, waited
 
 
 def _without_lost_cores(

@@ -33,14 +33,17 @@ METHODS = (
     # verl 0.9.1, whose timers are those of who waits for these: coroutines
     ("verl.experimental.reward_loop.reward_loop", "RewardLoopWorker", "compute_score", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_weights", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_log_prob", "verl"),
+    ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
 )
 """Module; class; method, whose name the phase has; framework."""
 
 _BATCH = "data"
 """Argument, the first, of :data:`WITH_TOKENS`: a batch of answers with their tokens as ``input_ids``, one after the
-other."""
-WITH_TOKENS = ("update_actor",)
+other; or what stands for it in verl's queue, with tags of all answers that tell their lengths."""
+_LENGTH = "seq_len"
+WITH_TOKENS = ("compute_log_prob", "compute_ref_log_prob", "update_actor")
 """Methods of which it is told what they work on."""
 
 MANAGERS = (
@@ -88,7 +91,11 @@ def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
 
 
 def _tokens_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
-    ids = (named[_BATCH] if _BATCH in named else arguments[1])["input_ids"]
+    batch = named[_BATCH] if _BATCH in named else arguments[1]
+    tags = getattr(batch, "tags", None)
+    if tags is not None:  # of a batch that lies in a queue until it is worked on
+        return sum(int(tag[_LENGTH]) for tag in tags)
+    ids = batch["input_ids"]
     return int((ids.values() if ids.is_nested else ids).numel())
 
 

@@ -176,8 +176,9 @@ def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
     values: dict[str, Any] = plain(evidence)
     if isinstance(values.get("callers"), list):
         values["callers"] = [names.relative(str(caller), cwd) for caller in values["callers"]]
-    if isinstance(values.get("leaf"), dict):
-        values["leaf"]["file"] = names.relative(str(values["leaf"]["file"]), cwd)
+    for key in ("leaf", "waits_at"):
+        if isinstance(values.get(key), dict):
+            values[key]["file"] = names.relative(str(values[key]["file"]), cwd)
     return values
 
 

@@ -49,6 +49,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         compiling(finding),
         cost(finding, run),
         sampled(finding),
+        held_up(finding, run),
         slowed(finding, run),
         behind(finding, run),
         beside(finding),
@@ -149,6 +150,16 @@ def compiling(finding: Finding) -> str:
     others = f", {round(known['compilations_others'])} on other ranks" if "compilations_others" in known else ""
     again = f", {round(known['again'])} of what was compiled before" if known["again"] else ""
     return f"It lies in compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
+
+
+def held_up(finding: Finding, run: RunInfo) -> str:
+    """Where ranks wait for what a thread or child of theirs does here, if they do."""
+    known = finding.evidence.get("waits_at")
+    if not isinstance(known, Mapping):
+        return ""
+    where = names.place(names.near(str(known["file"]), run.cwd), int(known["line"]))
+    ranks, some = run.names.many(finding.ranks, run.ranks), "waits" if len(finding.ranks) == 1 else "wait"
+    return f"Meanwhile {ranks} {some} at {where}" + (f" ({known['function']})." if known["function"] else ".")
 
 
 def slowed(finding: Finding, run: RunInfo) -> str:

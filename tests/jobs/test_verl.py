@@ -4,58 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
-from tests.jobs.test_launching import ROOT, environment
 from tests.needs import torch_or_skip
+from tests.tools import verl_job
 
 pytestmark = pytest.mark.slow
 
 torch_or_skip()
 
-PACKAGES = [ROOT / "build" / name / "site-packages" for name in ("verl", "ray")]
-PROGRAMS = ROOT / "tests" / "detectors" / "rl" / "programs"
-PROGRAM = PROGRAMS / "verl_grpo.py"
 STEPS, ANSWERS = 5, 8
-LONG_IN, SLOW_IN, SLOW_S = [1, 3], [2, 4], 0.8
-"""Steps with a long answer, and with slow rewards, and what one of these takes longer: as the programs have it."""
-LIMIT_S = 600
-SETTINGS = {
-    "VERL_USE_EXTERNAL_MODULES": "verl_cpu",
-    "VERL_PLATFORM": "cpu",
-    "VERL_ENGINE_DEVICE": "cuda",  # whose engine trains on any device
-    "RAY_AUTH_MODE": "disabled",
-    "RAY_ADDRESS": "local",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_prestart_worker_first_driver": "0",
-    "HF_HUB_OFFLINE": "1",
-}
+LONG_IN, SLOW_IN, SLOW_S, TRAINER_S = [1, 3], [2, 4], 0.8, 0.15
+"""Steps with a long answer, and with slow rewards, and what one of these, and a forward pass of the slow trainer, takes
+longer: as the programs have it."""
+PASSES = 3
+"""Forward passes in a step: of two parts of a batch to train, and one for log-probabilities."""
 
-if not all((path / name).is_dir() for path, name in zip(PACKAGES, ("verl", "ray"), strict=True)):
+if not verl_job.is_installed():
     pytest.skip("verl is not installed: make verl", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[api.Report, str]:
     folder = tmp_path_factory.mktemp("verl")
-    path = os.pathsep.join(map(str, (*PACKAGES, PROGRAMS)))
-    done = subprocess.run(
-        [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder / "run"), "--"]
-        + [sys.executable, str(PROGRAM), str(folder / "out"), str(STEPS)],
-        cwd=ROOT,
-        env=environment(PYTHONPATH=path, PLANTED="yes", **SETTINGS),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return api.analyze(os.fspath(folder / "run")), done.stdout
+    stdout = verl_job.record(folder, STEPS, "long rewards trainer")
+    return api.analyze(os.fspath(folder / "run")), stdout
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +88,8 @@ def test_process_time_adds_up_and_each_cause_has_its_process(report: api.Report)
 
 
 def test_savings_are_what_was_planted(report: api.Report) -> None:
-    """Rewards are slow in as many rounds as the reward worker has threads for; the long answers outlast all others."""
+    """Rewards are slow in as many rounds as the reward worker has threads for; the long answers outlast all others; and
+    the trainers meet in each forward pass, before which one of them sleeps."""
     spans, found = report.ppg.spans, {finding.kind: finding for finding in report.findings}
     threads = min(32, (os.cpu_count() or 1) + 4)  # of asyncio
     slow_s = len(SLOW_IN) * -(-ANSWERS // threads) * SLOW_S
@@ -119,4 +97,5 @@ def test_savings_are_what_was_planted(report: api.Report) -> None:
     rows = spans.rows("trajectory")
     ends = spans.end_s(rows[np.argsort(spans.start_s(rows), kind="stable")]).reshape(STEPS, ANSWERS)
     last = np.sort(ends, axis=1)[LONG_IN, -2:]
+    assert found["rl-slow-hardware"].saving_s == pytest.approx(STEPS * PASSES * TRAINER_S, rel=0.15)
     assert found["rl-long-tail"].saving_s == pytest.approx(float((last[:, 1] - last[:, 0]).sum()), rel=0.15)

@@ -34,12 +34,14 @@ class Process:
         self.events = 0
         self.since_s = 0.0
 
-    def call(self, operation: str, call: int, begin_s: float, end_s: float) -> None:
+    def call(self, operation: str, call: int, begin_s: float, end_s: float, thread: int = 0) -> None:
         """Something that is handed over (at one time), or waited for."""
         self.events += 1
         flags = _POST if begin_s == end_s else EVENT_BLOCKING
         begin, end = (self.start_ns + round(each * NS) for each in (begin_s, end_s))
-        self.record.event(self.events, BY_NAME[operation].code, begin, end - begin, seq=call, flags=flags)
+        self.record.event(
+            self.events, BY_NAME[operation].code, begin, end - begin, thread=thread, seq=call, flags=flags
+        )
 
     def do(self, call: int, begin_s: float, end_s: float) -> None:
         """Idle until it is called, then work for it."""

@@ -35,6 +35,8 @@ class Plan:
     verifier_s: list[list[float]] = field(default_factory=list)
     """``[steps][ranks]``; none where it is empty, as of what follows."""
     log_prob_s: list[list[float]] = field(default_factory=list)
+    log_prob_tokens: bool = False
+    """Whether log-probabilities tell that they are of the tokens that are trained on."""
     train_tokens: list[list[int]] = field(default_factory=list)
     """Tokens that a process trains on; none is told where it is empty."""
     train_token_s: float = 0.0001
@@ -50,6 +52,8 @@ class Plan:
     """Outside of all phases, between the verifier's answers and the log-probabilities ``[steps][ranks]``."""
     starve_s: list[list[float]] = field(default_factory=list)
     """Waiting for a queue of trajectories to fill, before the step's rollout ``[steps][ranks]``."""
+    passes_s: list[list[float]] = field(default_factory=list)
+    """A forward pass of training, behind which all meet, before what training takes else ``[steps][ranks]``."""
     stage_s: float = 0.0
     """What each process takes as a stage of a pipeline, before it trains: each begins when the one before has ended."""
     overlapped: bool = False
@@ -60,13 +64,20 @@ class Plan:
     """Size of what is broadcast as new weights."""
     slow: list[float] = field(default_factory=list)
     """By which factor each process is slower in all that a GPU does ``[ranks]``."""
+    slow_in: dict[str, list[float]] = field(default_factory=dict)
+    """The same of ``generation``, ``log-prob`` or ``training``, where it is another one ``[ranks]``."""
 
     def dump(self, path: Path) -> None:
         """Write it."""
         path.write_text(json.dumps(asdict(self)))
 
-    def factor(self, rank: int) -> float:
-        return self.slow[rank] if self.slow else 1.0
+    def factor(self, rank: int, doing: str) -> float:
+        slow = self.slow_in.get(doing, self.slow)
+        return slow[rank] if slow else 1.0
+
+    def log_prob_of(self, step: int, rank: int) -> float:
+        """Seconds of log-probabilities of a process."""
+        return self.of(self.log_prob_s, step, rank) * self.factor(rank, "log-prob")
 
     def finish_s(self, step: int, rank: int) -> list[float]:
         """When each trajectory of a process ends, from the begin of its rollout ``[trajectories]``."""
@@ -76,13 +87,13 @@ class Plan:
             running = len(order) - place
             now += (lengths[number] - done) * (self.floor_s + self.sequence_s * running)
             done = lengths[number]
-            ends[number] = now * self.factor(rank)
+            ends[number] = now * self.factor(rank, "generation")
         return ends
 
     def train_of(self, step: int, rank: int) -> float:
         """Seconds of training of a process."""
         tokens = self.train_tokens[step][rank] if self.train_tokens else 0
-        return (self.train_s + tokens * self.train_token_s) * self.factor(rank)
+        return (self.train_s + tokens * self.train_token_s) * self.factor(rank, "training")
 
     def verifier_of(self, step: int, rank: int) -> float:
         """Seconds of the verifier of a process after its rollout."""
@@ -114,9 +125,9 @@ class Plan:
         made = max(
             self.of(self.starve_s, step, r) + max(self.finish_s(step, r)) + self.verifier_of(step, r) for r in ranks
         )
-        log_prob = [
-            self.of(self.outside_s, step, r) + self.of(self.log_prob_s, step, r) * self.factor(r) for r in ranks
-        ]
+        log_prob = [self.of(self.outside_s, step, r) + self.log_prob_of(step, r) for r in ranks]
+        if self.passes_s:
+            log_prob = [max(log_prob[r] + self.passes_s[step][r] for r in ranks)] * self.ranks
         trained, stage_end = 0.0, 0.0
         for r in ranks:
             stage_end = max(stage_end, log_prob[r]) + self.stage_s
@@ -189,9 +200,9 @@ def loop(plan: Plan, rank: int, ranks: int) -> float:
                 pack(batches, plan.driver_s)
             dist.scatter(batch, batches, 0)
         pause(plan.of(plan.outside_s, step, rank))
-        with scalana.rl.phase("old_log_prob"):
-            pause(plan.of(plan.log_prob_s, step, rank) * plan.factor(rank))
         tokens = plan.train_tokens[step][rank] if plan.train_tokens else None
+        with scalana.rl.phase("old_log_prob", tokens=tokens if plan.log_prob_tokens else None):
+            pause(plan.log_prob_of(step, rank))
         with scalana.rl.phase("update_actor", role="trainer", tokens=tokens):
             if plan.stage_s:
                 if rank:
@@ -199,6 +210,9 @@ def loop(plan: Plan, rank: int, ranks: int) -> float:
                 pause(plan.stage_s)
                 if rank + 1 < ranks:
                     dist.send(batch, rank + 1)
+            if plan.passes_s:
+                pause(plan.passes_s[step][rank])
+                dist.all_reduce(gradient)
             pause(plan.train_of(step, rank))
             dist.all_reduce(gradient)
         with scalana.rl.weights(version=step):

@@ -114,11 +114,16 @@ def write(plan: Plan, folder: Path) -> None:
         for each in processes:
             each.now_s += plan.of(plan.outside_s, step, each.rank)
             start = each.now_s
-            each.now_s += plan.of(plan.log_prob_s, step, each.rank) * plan.factor(each.rank)
-            each.span("phase", "old_log_prob", start)
+            each.now_s += plan.log_prob_of(step, each.rank)
+            told = {"tokens": plan.train_tokens[step][each.rank]} if plan.log_prob_tokens else {}
+            each.span("phase", "old_log_prob", start, **told)
         begin = [each.now_s for each in processes]
         if plan.stage_s:
             pass_on(processes, plan.stage_s)
+        if plan.passes_s:
+            for each in processes:
+                each.now_s += plan.passes_s[step][each.rank]
+            meet("allreduce")
         for each in processes:
             each.now_s += plan.train_of(step, each.rank)
         meet("allreduce")

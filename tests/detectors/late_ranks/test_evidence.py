@@ -11,6 +11,7 @@ import numpy as np
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.late_ranks.evidence import waits_at
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
@@ -162,6 +163,22 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
     )
     time = place_time(Candidate(code_location, np.array([0]), 0.3, [1]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
+
+
+def test_where_a_rank_waits_for_a_lock_that_its_thread_holds() -> None:
+    """A thread works behind a lock in line 15, for which the rank waits in line 22."""
+    psg = PSG()
+    works = psg.add(VertexKind.COMP, Place("a.py", 13, 15, 0, ""), 0)
+    takes = psg.add(VertexKind.COMP, Place("a.py", 20, 22, 0, ""), 0)
+    candidate = Candidate(CodeLocation(TargetKind.OWN, works, 15), np.array([0, 1]), 3.0, [1])
+    table: Any = SimpleNamespace(target=np.array([1, 0]), seconds=np.array([2.0, 1.0]))
+    activities = SimpleNamespace(
+        helper=np.array([False, True]), waits_vertex=np.array([-1, takes]), waits_line=np.array([0, 22])
+    )
+    timeline: Any = SimpleNamespace(activities=activities)
+    assert waits_at(candidate, table, timeline, psg) == {"file": "a.py", "line": 22, "function": ""}
+    table.seconds = table.seconds[::-1]  # most of it is the ranks' own work
+    assert waits_at(candidate, table, timeline, psg) is None
 
 
 def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:

@@ -64,6 +64,42 @@ def test_many_processes_with_lengths_as_they_are(tmp_path: Path) -> None:
     assert all(each.error < 0.02 for each in run.account.what_if)
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_process_that_is_slower_in_some_work_than_in_other(told: bool, tmp_path: Path) -> None:
+    """Rank 3 takes 1.5 times as long to train and 4 times as long for log-probabilities; those that tell no tokens
+    are of what it trains on."""
+    usual = jobs.plan(log_prob_s=lambda step, rank: 0.1 + 0.02 * step, log_prob_tokens=told)
+    slow = {"training": [1.0, 1.0, 1.0, 1.5], "log-prob": [1.0, 1.0, 1.0, 4.0]}
+    run, mended = modelled(replace(usual, slow_in=slow), tmp_path / "run"), modelled(usual, tmp_path / "mended")
+    first = run.findings[0]
+    assert first.kind == "rl-slow-hardware" and first.ranks == [3]
+    assert first.evidence["times_by_phase"] == "log-prob 4.00, training 1.50"
+    predicted = {each.change: each.step_s for each in run.account.what_if}
+    assert predicted["no-slow-process"] == pytest.approx(mended.step_s, rel=0.01)
+    assert first.saving_s == pytest.approx(jobs.STEPS * (run.step_s - mended.step_s), rel=0.01)
+
+
+def test_a_process_that_is_slow_in_a_part_of_training(tmp_path: Path) -> None:
+    """All meet behind the forward pass, in which alone rank 3 is slow: what mending it saves is saved there."""
+    slow = jobs.plan(passes_s=lambda step, rank: 0.3 if rank == 3 else 0.1, log_prob_s=[])
+    usual = replace(slow, passes_s=jobs.table(lambda step, rank: 0.1))
+    run, mended = modelled(slow, tmp_path / "run"), modelled(usual, tmp_path / "mended")
+    assert [(each.kind, each.ranks) for each in run.findings] == [("rl-slow-hardware", [3])]
+    predicted = {each.change: each.step_s for each in run.account.what_if}
+    assert predicted["no-slow-process"] == pytest.approx(mended.step_s, rel=0.01)
+
+
+def test_a_process_that_is_slow_in_log_probabilities_alone(tmp_path: Path) -> None:
+    """It is slow for the same work where that is told; else it is only late."""
+    lags = {"log-prob": [1.0, 1.0, 3.0, 1.0]}
+    found_in = {
+        told: modelled(jobs.plan(slow_in=lags, log_prob_tokens=told), tmp_path / str(told)).findings
+        for told in (True, False)
+    }
+    named = {told: [each.kind for each in found if each.kind.startswith("rl-")] for told, found in found_in.items()}
+    assert named == {True: ["rl-slow-hardware"], False: []}
+
+
 def test_lengths_guessed_by_prompts(tmp_path: Path) -> None:
     """All answers to one prompt are long, and one process has them: an assignment by what is known of prompts is as
     good as one by lengths."""

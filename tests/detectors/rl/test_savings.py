@@ -96,9 +96,12 @@ def write(folder: Path, planted: Planted) -> float:
         trainer.begin(call + 5, came_s)
         trainer.span("phase", "update_actor", came_s, trained_s - WEIGHTS_S, tokens=100)
         trainer.span("phase", "update_weights", trained_s - WEIGHTS_S, trained_s)
+        trainer.span("step", "step", now, trained_s, source="trainer")
         trainer.reply(call + 5, trained_s)
         driver.call("result", call + 5, came_s, trained_s)
         now = trained_s
+        helper.record.thread(1 + step, 2 + step)  # one for each step, which hands something over at its end
+        helper.call("put", call + 6, now - WEIGHTS_S, now - WEIGHTS_S, thread=1 + step)
     for number, process in enumerate((trainer, agent, first, second, verifier), 1):
         driver.call("submit", 900 + number, now, now)
         process.call("take", 900 + number, process.since_s, now)
@@ -113,13 +116,14 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("steps", [None, (1, STEPS - 1)])
 @pytest.mark.parametrize("kind", CASES)
-def test_savings_are_what_comes_out_without_the_cause(kind: str, tmp_path: Path) -> None:
+def test_savings_are_what_comes_out_without_the_cause(kind: str, steps: tuple[int, int] | None, tmp_path: Path) -> None:
     recorded_s, usual_s = write(tmp_path / "run", CASES[kind]), write(tmp_path / "usual", Planted())
-    report = api.analyze(tmp_path / "run")
+    report = api.analyze(tmp_path / "run", steps=steps)
     finding = next(each for each in report.findings if each.kind == kind)
     account = report.analysis.sections["rl"]
-    assert isinstance(account, RLAccount) and len(account.step_s) == STEPS
+    assert isinstance(account, RLAccount) and len(account.step_s) == STEPS - (steps is not None)
     assert finding.saving_s == pytest.approx(recorded_s - usual_s, rel=0.1)
 
 

@@ -351,6 +351,20 @@ def test_without_the_interpreter_lock_the_running_thread_of_the_process_is_the_c
     assert _table(own, activities) == {(0, 1, 10, False): pytest.approx(30), (0, 3, 30, True): pytest.approx(30)}
 
 
+def test_it_is_known_where_a_helper_is_waited_for():
+    # Main waits for a lock in 2 until 30 ms, and in 1 for 10 ms more, while a thread of its process works in 3.
+    rows = [(0, t, 2, 0, STATE_LOCK) for t in np.arange(2.5, 30, 5)]
+    rows += [(0, t, 1, 0, STATE_LOCK) for t in np.arange(32.5, 40, 5)]
+    rows += [(0, t, 1, 5, STATE_RUNNING) for t in np.arange(42.5, 60, 5)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 40, 5)]
+    own, activities = own_work(
+        _gaps((0, 0, 60, 1, -1, 7)), _samples(*rows), _threads((0, 0, 0), (0, 0, -1)), _places(4), PERIOD
+    )
+    assert _table(own, activities) == {(0, 1, 10, False): 22.5, (0, 3, 30, True): 37.5}
+    where = dict(zip(activities.vertex.tolist(), zip(activities.waits_vertex, activities.waits_line), strict=True))
+    assert where == {1: (-1, 0), 3: (2, 20)}
+
+
 def test_helpers_of_other_ranks_and_locations_in_calls_do_not_count():
     rows = [(0, 2.5, 2, 2, STATE_LOCK), (0, 47.5, 2, 0, STATE_LOCK)]
     rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 50, 5)]  # another location of the rank, in a call

@@ -151,6 +151,10 @@ class RewardLoopWorker:
 class ActorRolloutRefWorker:
     async def update_weights(self, global_steps=None, mode="auto"):
         return global_steps
+    def compute_ref_log_prob(self, data):
+        return data
+    def compute_log_prob(self, data):
+        return data
     def update_actor(self, data):
         return data
 """,
@@ -235,7 +239,9 @@ async def coroutines() -> list[object]:
     loop = import_module("verl.experimental.reward_loop.reward_loop").RewardLoopWorker()
     worker = import_module("verl.workers.engine_workers").ActorRolloutRefWorker()
     ids = SimpleNamespace(is_nested=True, values=lambda: SimpleNamespace(numel=lambda: 70))
-    assert worker.update_actor(data={"input_ids": ids})
+    batch = {"input_ids": ids}
+    assert worker.compute_ref_log_prob(batch) is worker.compute_log_prob(batch) is worker.update_actor(data=batch)
+    assert worker.update_actor(SimpleNamespace(tags=[{"seq_len": 30}, {"seq_len": 50}]))  # it lies in a queue
     return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
 
 

@@ -1,7 +1,7 @@
 """What verl needs to train on CPUs without vLLM or SGLang: a platform, and an engine that generates.
 
 verl loads it in every process (``VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu``). It knows nothing of scalana.
-With ``PLANTED`` in the environment the second trainer computes slowly.
+Where that is planted, the second trainer computes slowly, or all take their time for every token.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from verl.plugin.platform.platform_manager import PlatformRegistry
 from verl.utils import distributed
 from verl.workers.rollout import base
 from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
+from verl_planted import planted
 from verl_server import Server
 
-SLOW_S = 0.15
-"""What a forward pass takes longer on a slow trainer."""
 RESOURCE = "NPU"
 """verl counts the places for its processes by GPU or NPU, and by nothing else."""
 
@@ -104,7 +103,7 @@ class Replica(RolloutReplica):
     async def launch_servers(self) -> None:
         name = f"server_{self.replica_rank}"
         actor = ray.remote(Server).options(name=name, num_cpus=0, max_concurrency=64)
-        self._server_handle = actor.remote(self.model_config.path, self.replica_rank)
+        self._server_handle = actor.remote(self.model_config.path, self.replica_rank, self.config.response_length)
         self._server_address = name
         self.servers = [self._server_handle]
 
@@ -137,13 +136,16 @@ distributed.initialize_global_process_group_ray = functools.partial(
 RolloutReplicaRegistry.register("cpu", lambda: Replica)
 base._ROLLOUT_REGISTRY[("cpu", "async")] = f"{__name__}.Adapter"
 
-if os.environ.get("PLANTED") and os.environ.get("RANK") == "1":
+SLOW_S = planted("trainer") if os.environ.get("RANK") == "1" else 0.0
+TOKEN_S = planted("rows")
+
+if os.environ.get("RANK") and (SLOW_S or TOKEN_S):
     from transformers import LlamaForCausalLM
 
     plain = LlamaForCausalLM.forward
 
     def forward(self: Any, *arguments: Any, **named: Any) -> Any:
-        time.sleep(SLOW_S)  # a slow device
+        time.sleep(SLOW_S + TOKEN_S * float(named["attention_mask"].sum()))  # a slow device
         return plain(self, *arguments, **named)
 
     LlamaForCausalLM.forward = forward

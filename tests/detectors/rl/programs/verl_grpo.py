@@ -2,21 +2,20 @@
 
     VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu python verl_grpo.py FOLDER STEPS [NAME=VALUE ...]
 
-Two processes train (FSDP2), two servers generate. With ``PLANTED`` in the environment an answer is long in some steps,
-rewards are slow in others, and one of the two trains slowly.
+Two processes train (FSDP2), two servers generate. ``PLANTED`` in the environment says what is planted in it (see
+``verl_planted.py``): long answers in some steps, slow rewards in others, a slow trainer, rows of uneven lengths.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 import time
 from pathlib import Path
 
+from verl_planted import planted
+
 PROMPTS, ANSWERS, MOST = 4, 2, 128
-SLOW_S, SLOW_IN = 0.8, (2, 4)
-"""What a reward takes longer in some steps, from 0 on, where that is planted."""
 WHOLE = "{param_dtype: fp32, reduce_dtype: fp32, buffer_dtype: fp32}"
 
 
@@ -49,12 +48,10 @@ def make_data(file: Path, rows: int) -> None:
     pandas.DataFrame(table).to_parquet(file)
 
 
-scored = itertools.count()
-
-
-def compute_score(data_source: str, solution_str: str, ground_truth: str, extra_info: object = None) -> float:
-    if os.environ.get("PLANTED") and next(scored) // (PROMPTS * ANSWERS) in SLOW_IN:
-        time.sleep(SLOW_S)  # slow reward
+def compute_score(data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, int]) -> float:
+    step = extra_info["index"] // PROMPTS
+    if step and step % 2 == 0:
+        time.sleep(planted("rewards"))  # slow reward
     return float(solution_str.split().count(ground_truth))
 
 
@@ -64,6 +61,7 @@ def settings(folder: Path, steps: int) -> list[str]:
         f"data.train_files={folder}/data.parquet",
         f"data.val_files={folder}/data.parquet",
         f"data.train_batch_size={PROMPTS}",
+        "data.shuffle=False",
         "data.max_prompt_length=16",
         f"data.max_response_length={MOST}",
         "data.dataloader_num_workers=0",

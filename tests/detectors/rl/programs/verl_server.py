@@ -1,37 +1,37 @@
 """A server that generates for verl, with continuous batching: all answers under way get a token in every forward pass.
 
-With ``PLANTED`` in the environment the first answer of some steps on the second server is long. What is sent is no
-class of verl's, so that this process has not to import it.
+Where that is planted, the first answer of every second step on the second server is long, or the answers to half of the
+prompts are. What is sent is no class of verl's, so that this process has not to import it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from verl_planted import planted
 
-PLANTED = bool(os.environ.get("PLANTED"))
-SHORT, LONG = 8, 100
-"""Tokens of an answer, and of one that is planted."""
-LONG_IN = (1, 3)
-"""Steps, from 0 on, in which one is planted."""
-FORWARD_S = 0.01
+SHORT, OF_LONG_ROWS = 8, 40
+"""Tokens of an answer, and of those to the first half of the prompts where rows are planted to be uneven."""
+IN_A_STEP = 4
+"""Answers that each server makes in a step."""
+FORWARD_S = planted("token") or 0.01
 """What a forward pass takes at least."""
 
 
 class Server:
     """An actor that generates: one forward pass after the other, for all answers that are under way."""
 
-    def __init__(self, path: str, number: int) -> None:
+    def __init__(self, path: str, number: int, most: int) -> None:
+        """``most`` tokens an answer has."""
         from transformers import AutoModelForCausalLM
 
         torch.set_num_threads(1)
         torch.manual_seed(number)
-        self.number = number
+        self.number, self.most = number, most
         self.model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
         self.end = self.model.config.eos_token_id
         self.under_way: list[dict[str, Any]] = []
@@ -42,9 +42,13 @@ class Server:
     async def generate(
         self, request_id: str, prompt_ids: list[int], sampling_params: dict[str, Any], **_: Any
     ) -> SimpleNamespace:
-        planted = PLANTED and self.number == 1 and self.started == 0 and self.version in LONG_IN
         # Lengths that differ a little from answer to answer, and are those of every run.
-        length = LONG if planted else SHORT + (3 * self.started + 5 * self.number) % 5
+        length = SHORT + (3 * self.started + 5 * self.number) % 5
+        if self.number == 1 and self.started == 0 and (self.version or 0) % 2 == 1:
+            length = max(length, round(planted("long")))
+        if planted("rows") and 2 * self.started < IN_A_STEP:
+            length = OF_LONG_ROWS
+        length = min(length, self.most)
         self.started += 1
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         answer = {"ids": list(prompt_ids), "made": [], "probabilities": [], "length": length, "done": done}
