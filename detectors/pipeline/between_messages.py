@@ -91,6 +91,8 @@ class Events:
     bytes: IntArray
     chunk: IntArray
     """Which of the stages of its rank it is for, or from: 0 for the first one."""
+    message: IntArray
+    """A number that both ends of a message have."""
 
     def take(self, chosen: BoolArray) -> Events:
         """Some of them."""

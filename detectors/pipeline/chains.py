@@ -26,6 +26,8 @@ class MessageRows:
     """When the call began; for one that does not block, when its result was asked for."""
     end_s: FloatArray
     """When the rank could go on."""
+    message: IntArray
+    """A number that both ends of a message have."""
 
     def take(self, chosen: IntArray | BoolArray) -> MessageRows:
         """Some of the rows."""
@@ -55,7 +57,13 @@ class Chain:
         up = (peer == (place + 1) % size) if self.is_ring else peer > place
         backward = up != is_send
         number = occurrence((place * 2 + backward) * 2 + is_send)
-        columns = (rows.begin_s[order], rows.end_s[order], rows.bytes[order], np.zeros(len(order), np.int64))
+        columns = (
+            rows.begin_s[order],
+            rows.end_s[order],
+            rows.bytes[order],
+            np.zeros(len(order), np.int64),
+            rows.message[order],
+        )
         return Events(place, backward, is_send, number, *columns)
 
 

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.pipeline.actions import Action, Kind, OrderError, Program
 from scalana.detectors.pipeline.between_messages import AT_ONCE_S, NO_PAUSES, Events, PauseRows, Read, read_events
 from scalana.detectors.pipeline.chains import CAME, WENT, Chain, MessageRows, find_chain, has_its_ends, sides
-from scalana.detectors.pipeline.placed import EVEN, Placed, read_placed, unevenness
+from scalana.detectors.pipeline.placed import EVEN, Placed, read_placed, read_standard, unevenness
 from scalana.detectors.pipeline.rings import read_ring
+from scalana.detectors.pipeline.schedules import recognise
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 USUAL = 0.5
@@ -111,10 +113,29 @@ def _line(chain: Chain, known: Known) -> HandWritten | None:
     if not events.backward.any():
         return _forwards(chain, events, known)
     simplest = _one_stage_a_rank(chain, events, known)
+    # On two ranks the messages of an order in a V are those of stages round and round as well.
+    if known.training and len(chain.ranks) > 2 and (simplest is None or not _is_standard(simplest, known)):
+        for placed in read_standard(events, len(chain.ranks)):
+            return _placed(chain, placed)
     if not known.training or (simplest is not None and unevenness(simplest.read(known.pauses()).rows) <= EVEN):
         return simplest
     others = (_placed(chain, one) for one in read_placed(events, len(chain.ranks)))
     return evenest([simplest, *others], known)
+
+
+def _is_standard(found: HandWritten, known: Known) -> bool:
+    """Whether its last step goes in the order of a standard schedule: then nothing else is looked for."""
+    rows = found.read(known.pauses()).rows
+    rows = rows.take(rows.step == rows.step.max())
+    rows = rows.take(np.lexsort((rows.begin_s, rows.rank)))
+    columns = zip(rows.rank.tolist(), rows.kind.tolist(), rows.stage.tolist(), rows.microbatch.tolist(), strict=True)
+    orders: list[list[Action]] = [[] for _ in found.ranks]
+    for rank, kind, stage, microbatch in columns:
+        orders[rank].append(Action(Kind(kind), stage, microbatch))
+    try:
+        return recognise(Program.of(orders)) != ""
+    except OrderError:
+        return False
 
 
 def evenest(found: Iterable[HandWritten | None], known: Known) -> HandWritten | None:

@@ -12,18 +12,18 @@ most nearly the same time in the right one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.actions import Action, Kind, OrderError
 from scalana.detectors.pipeline.between_messages import Events
 from scalana.detectors.pipeline.chains import occurrence
 from scalana.detectors.pipeline.measured import ActionRows
-from scalana.detectors.pipeline.schedules import stage_placement
+from scalana.detectors.pipeline.schedules import SCHEDULES, stage_placement
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 MOST_CHUNKS = 4
@@ -56,13 +56,6 @@ class _Guess:
     round: int
 
     @cached_property
-    def place_of(self) -> IntArray:
-        """Of every stage ``[stages]``."""
-        found = np.empty(self.stages.size, np.int64)
-        found[self.stages] = np.arange(len(self.stages))[:, None]
-        return found
-
-    @cached_property
     def forwards(self) -> tuple[IntArray, IntArray]:
         """Chunk and microbatch of each forward of a rank, in order ``[forwards]`` each."""
         chunks = self.stages.shape[1]
@@ -84,14 +77,7 @@ class _Guess:
 
     def hands(self, place: int, ahead: int) -> _Hands:
         """What a rank does, with whom it shares it."""
-        backward, chunk, number = self.actions(ahead)
-        stage = self.stages[place][chunk]
-        last = self.stages.size - 1
-        before, after = np.where(backward, stage + 1, stage - 1), np.where(backward, stage - 1, stage + 1)
-        near = [
-            np.where((s < 0) | (s > last), place, self.place_of[np.clip(s, 0, last)]) - place for s in (before, after)
-        ]
-        return _Hands(backward, chunk, number, near[0], near[1], stage, after)
+        return _Hands.of(self.stages, place, *self.actions(ahead))
 
 
 @dataclass(frozen=True)
@@ -107,6 +93,16 @@ class _Hands:
     """Where what it makes goes to."""
     stage: IntArray
     next_stage: IntArray
+
+    @classmethod
+    def of(cls, stages: IntArray, place: int, backward: BoolArray, chunk: IntArray, number: IntArray) -> _Hands:
+        """Those of a place, by the stages of every place ``[places, chunks]``."""
+        place_of = np.empty(stages.size, np.int64)
+        place_of[stages] = np.arange(len(stages))[:, None]
+        stage, last = stages[place][chunk], stages.size - 1
+        before, after = np.where(backward, stage + 1, stage - 1), np.where(backward, stage - 1, stage + 1)
+        near = [np.where((s < 0) | (s > last), place, place_of[np.clip(s, 0, last)]) - place for s in (before, after)]
+        return cls(backward, chunk, number, near[0], near[1], stage, after)
 
     def messages(self) -> IntArray:
         """How many there are of each key ``[keys]``."""
@@ -127,24 +123,68 @@ class _Hands:
         return list(zip(*(column[mine].tolist() for column in (self.backward, stage, self.number)), strict=True))
 
 
+def read_standard(events: Events, places: int) -> Iterator[Placed]:
+    """The pipelines in a V that messages along a line may be, in the very order of a standard schedule.
+
+    What a rank does in it without a message (the other half of a backward) is no part of that.
+    """
+    for schedule in SCHEDULES:
+        if schedule.placement != "v":
+            continue
+        stages = _stages(schedule.placement, places, schedule.chunks)
+        for steps in _steps(events):
+            microbatches = _microbatches(events, stages, steps)
+            try:
+                orders = schedule.orders(places, microbatches, schedule.chunks) if microbatches else []
+            except OrderError:
+                continue
+            hands = [_hands_of(order, stages, place) for place, order in enumerate(orders)]
+            sides = [_Side.of(events, place) for place in range(len(orders))]
+            if hands and all(side.steps(one) == steps for side, one in zip(sides, hands, strict=True)):
+                for told in _labelled(events, sides, hands, stages, steps):
+                    yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
+
+
+def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
+    """What a rank does in an order, but for what needs no message and makes none."""
+    kept = [action for action in order if action.kind is not Kind.W]
+    chunk_of = {int(stage): chunk for chunk, stage in enumerate(stages[place])}
+    backward = np.array([action.kind is not Kind.F for action in kept])
+    chunk = np.array([chunk_of[action.stage] for action in kept])
+    return _Hands.of(stages, place, backward, chunk, np.array([action.microbatch for action in kept]))
+
+
 def read_placed(events: Events, places: int) -> Iterator[Placed]:
     """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
     for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
-        placement = np.array(stage_placement(shape, places, chunks))
-        stages = np.stack([np.flatnonzero(placement == place) for place in range(places)])
+        stages = _stages(shape, places, chunks)
         for steps in _steps(events):
             yield from _with_stages(events, stages, steps)
 
 
-def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Placed]:
-    """Those with such stages and so many steps."""
+def _stages(shape: str, places: int, chunks: int) -> IntArray:
+    """The stages of every place ``[places, chunks]``."""
+    placement = np.array(stage_placement(shape, places, chunks))
+    return np.stack([np.flatnonzero(placement == place) for place in range(places)])
+
+
+def _microbatches(events: Events, stages: IntArray, steps: int) -> int:
+    """How many a step has with such stages; 0 where that cannot be."""
     sends = int((events.is_send & (events.place == 0)).sum())
     each = steps * int((_Guess(stages, 1, 1).hands(0, 1).target != 0).sum())
-    microbatches = sends // each
-    if sends % each or microbatches < 2:
-        return
+    return 0 if sends % each or sends // each < 2 else sends // each
+
+
+def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Placed]:
+    """Those with such stages and so many steps."""
+    microbatches = _microbatches(events, stages, steps)
     for size in (size for size in range(1, microbatches + 1) if microbatches % size == 0):
-        for told in _told(events, _Guess(stages, microbatches, size), steps):
+        guess = _Guess(stages, microbatches, size)
+        able = [
+            [guess.hands(place, ahead) for ahead in range(1, len(guess.forwards[0]) + 1)]
+            for place in range(len(stages))
+        ]
+        for told in _told(events, stages, able, steps):
             yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
 
 
@@ -163,30 +203,39 @@ def _steps(events: Events) -> list[int]:
     return [steps for steps in (most, most // 2) if steps > 1 and most % steps == 0]
 
 
-def _told(events: Events, guess: _Guess, steps: int) -> Iterator[Events]:
-    """Events by their stages and microbatches, in each way that can be."""
-    places, size = len(guess.stages), len(guess.forwards[0])
-    sides = [_Side.of(events, place) for place in range(places)]
-    if any(side.steps(guess.hands(place, 1)) != steps for place, side in enumerate(sides)):
+def _told(events: Events, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Events]:
+    """Events by their stages and microbatches, in each way that can be, of those that each rank is ``able`` to."""
+    sides = [_Side.of(events, place) for place in range(len(stages))]
+    if any(side.steps(tried[0]) != steps for side, tried in zip(sides, able, strict=True)):
         return
     # The first step says how far each rank may be ahead; all the others have to be like it.
-    able = []
-    for place, side in enumerate(sides):
-        tried = [guess.hands(place, ahead) for ahead in range(1, size + 1)]
+    fits = []
+    for side, tried in zip(sides, able, strict=True):
         loose = [side.looseness(hands, 1) for hands in tried]
-        able.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
-    for chosen in islice(_agreeing(able), MOST_WAYS):
-        if any(side.looseness(hands, steps) < 0 for side, hands in zip(sides, chosen, strict=True)):
-            continue
-        number, chunk = np.zeros(len(events.place), np.int64), np.zeros(len(events.place), np.int64)
-        backward = np.zeros(len(events.place), bool)
-        for side, hands in zip(sides, chosen, strict=True):
-            step, at = np.divmod(side.actions(hands, steps), 2 * size)
-            backward[side.row], chunk[side.row] = hands.backward[at], hands.chunk[at]
-            number[side.row] = step * guess.microbatches + hands.number[at]
-        told = replace(events, backward=backward, number=number, chunk=chunk)
-        if _comes_back(told, guess.stages):
-            yield told
+        fits.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
+    for chosen in islice(_agreeing(fits), MOST_WAYS):
+        yield from _labelled(events, sides, chosen, stages, steps)
+
+
+def _labelled(
+    events: Events, sides: list[_Side], hands: Sequence[_Hands], stages: IntArray, steps: int
+) -> Iterator[Events]:
+    """Events by their stages and microbatches, if each rank does this: none where something is sent before what is
+    needed has come, where the ends of a message disagree, or where other sizes come back."""
+    if any(side.looseness(one, steps) < 0 for side, one in zip(sides, hands, strict=True)):
+        return
+    number, chunk, target = (np.zeros(len(events.place), np.int64) for _ in range(3))
+    backward = np.zeros(len(events.place), bool)
+    for side, one in zip(sides, hands, strict=True):
+        step, at = np.divmod(side.actions(one, steps), len(one.stage))
+        backward[side.row], chunk[side.row] = one.backward[at], one.chunk[at]
+        number[side.row] = step * (len(one.stage) // (2 * stages.shape[1])) + one.number[at]
+        target[side.row] = np.where(side.events.is_send, one.next_stage[at], one.stage[at])
+    told = replace(events, backward=backward, number=number, chunk=chunk)
+    said = np.stack((backward, target, number))
+    sent, came = (said[:, ends][:, np.argsort(events.message[ends])] for ends in (events.is_send, ~events.is_send))
+    if np.array_equal(sent, came) and _comes_back(told, stages):
+        yield told
 
 
 def _comes_back(events: Events, stages: IntArray) -> bool:

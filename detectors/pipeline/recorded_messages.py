@@ -59,6 +59,7 @@ class Messages:
             bytes=np.concatenate((self.bytes, self.bytes)),
             begin_s=np.concatenate((self.sent_s, self.asked_s)),
             end_s=np.concatenate((self.passed_s, self.came_s)),
+            message=np.tile(np.arange(count), 2),
         )
 
 

@@ -10,6 +10,7 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.when.burst_work import BurstWork
+from scalana.detectors.when.over_steps import CostByStep, tell_trend
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -27,8 +28,8 @@ NEARLY_ALL = 0.9
 
 
 def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline) -> None:
-    """Add to the evidence of every finding of waiting how much of it is lost in start-up, steady state and end, and in
-    which steps.
+    """Add to the evidence of every finding of waiting how much of it is lost in start-up, steady state and end, in
+    which steps, and how that changes over them (:func:`tell_trend`).
 
     A wait is lost where it ends. Of waits of one kind (a group of the blame table) as large a part is a finding's in
     every step.
@@ -41,6 +42,7 @@ def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, st
     step = periods.row_at(rank, released)
     start, end = steps.on_all_ranks()
     steady = steps.steady()
+    costs = CostByStep.of(table, steps, timeline)
     early = released <= start[steady][0][rank]
     late = released > end[-1][rank]
     group, wait_s = table.groups.group_of_call[waiting], waits.all_s(timeline)[waiting]
@@ -59,6 +61,7 @@ def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, st
         by_step = weighted_count(step[inside], lost_s[inside], len(steps))[steady]
         if float(by_step.sum()) > 0.0:
             finding.evidence["in_steps"] = _in_steps(by_step, steps.number[steady])
+            tell_trend(finding, by_step, costs)
 
 
 def _in_steps(lost_s: FloatArray, number: IntArray) -> dict[str, object]:

@@ -12,7 +12,7 @@ from scalana.report import modules, names, roofline
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
-from scalana.report.steps import when
+from scalana.report.steps import trend, when
 from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         modules.inside(finding),
         roofline.compared(finding),
         when(finding),
+        trend(finding),
         loading(finding),
         compiling(finding),
         cost(finding, run),

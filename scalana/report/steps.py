@@ -182,3 +182,31 @@ def _a_step(finding: Finding, phases: dict[str, float], steps: dict[str, object]
         return []
     share = phases["steady_s"] / max(sum(phases.values()), 1e-300)
     return [f"and takes {names.seconds(finding.saving_s * share / int(str(steps['of'])))} of each"]
+
+
+_COSTS = {
+    "work": "Its cost",
+    "time": "Its cost, with what is waited for a core,",
+    "waiting": "The waiting that it causes",
+}
+
+
+def trend(finding: Finding) -> str:
+    """How what a finding costs changes over the steps, and what it costs if that goes on; empty where it does not."""
+    known = finding.evidence.get("over_steps")
+    if not isinstance(known, dict):
+        return ""
+    before, after = names.seconds(known["before_s"]), names.seconds(known["after_s"])
+    rises, each = known["after_s"] > known["before_s"], "a step" if known["steps"] == known["of"] else "each time"
+    cost = _COSTS[known["cost"]]
+    if known["shape"] == "unclear":
+        way = "rises" if rises else "falls"
+        return f"{cost} {way} over the steps, from about {before} {each} to {after}, whether steadily or at once."
+    if known["shape"] == "jump":
+        text = f"{cost} is {after} {each} from step {known['from_step']} on, before that {before}. If it stays so"
+    else:
+        way, slope = "grows" if rises else "falls", names.seconds(abs(known["per_step_s"]))
+        from_to = f"from {before} in step {known['first_step']} to {after} in step {known['last_step']}"
+        text = f"{cost} {way} with the steps, {from_to}, by {slope} a step. If it goes on so"
+    next_s, so_far = names.seconds(known["next_s"]), names.seconds(known["so_far_s"])
+    return f"{text}, the next {known['of']} steps cost {next_s}, after {so_far} in these."

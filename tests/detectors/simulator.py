@@ -5,7 +5,8 @@ A program is a list of actions per rank:
 * ``("work", name, ms)``: own work in the activity ``name``
 * ``("coll", operation, ranks, root)``: a collective over ``ranks``; a fifth element is the ms that it takes by itself
 * ``("post", operation, ranks)``: the same without waiting for it, then or later
-* ``("send", dst)`` (buffered) and ``("recv", src)``; a third element is the ms that the message is on its way
+* ``("send", dst)`` (buffered) and ``("recv", src)``; a third element is the ms that the message is on its way, a fourth
+  one (of a send the third) its tag
 * ``("test",)``: completes this rank's latest send
 
 The result is a :class:`Timeline` with one location per rank, one vertex per activity name and per kind of call.
@@ -44,8 +45,8 @@ def simulate(
 
     rows: list[list[dict]] = [[] for _ in range(ranks)]
     work: list[list[tuple[int, int, float]]] = [[] for _ in range(ranks)]  # (gap on rank, vertex, ms)
-    sent: dict[tuple[int, int], list[dict]] = defaultdict(list)
-    received: dict[tuple[int, int], int] = defaultdict(int)
+    sent: dict[tuple[int, int, int], list[dict]] = defaultdict(list)
+    received: dict[tuple[int, int, int], int] = defaultdict(int)
     arrived: dict[tuple, dict[int, dict]] = defaultdict(dict)
     counters: dict[tuple, int] = defaultdict(int)
     instances: list[dict] = []
@@ -66,17 +67,17 @@ def simulate(
             row = {"v": vertex("send"), "op": "send", "enter": now[rank], "exit": now[rank], "posts": instance}
             instance["members"]["send"] = row
             rows[rank].append(row)
-            sent[rank, action[1]].append(row)
+            sent[rank, action[1], action[2] if len(action) > 2 else 0].append(row)
         elif action[0] == "test":
             row = {"v": vertex("test"), "op": "test", "enter": now[rank], "exit": now[rank]}
             row["waits"] = next(r["posts"] for r in reversed(rows[rank]) if r["op"] == "send")
             rows[rank].append(row)
         elif action[0] == "recv":
-            channel = sent[action[1], rank]
-            if received[action[1], rank] >= len(channel):
+            way = action[1], rank, action[3] if len(action) > 3 else 0
+            if received[way] >= len(sent[way]):
                 return False
-            source = channel[received[action[1], rank]]
-            received[action[1], rank] += 1
+            source = sent[way][received[way]]
+            received[way] += 1
             exit_ms = max(now[rank], source["enter"] + (action[2] if len(action) > 2 else 0.0))
             row = {"v": vertex("recv"), "op": "recv", "enter": now[rank], "exit": exit_ms, "posts": source["posts"]}
             row["waits"] = source["posts"]

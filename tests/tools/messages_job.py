@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 WIDTH = 64
+STANDARD = {"zbv": "ZBV", "dualpipev": "DualPipeV"}
+"""Orders of published schedules in a V, as scalana calls them."""
 
 
 class Clock:
@@ -124,25 +127,25 @@ class Pipe:
 
     def stage_of(self, chunk: int) -> int:
         """Which stage the rank's chunk is: round and round, or there and back in a V."""
-        turned = self.options.order == "v" and chunk % 2
+        turned = self.options.order in ("v", *STANDARD) and chunk % 2
         return chunk * len(self.ranks) + (len(self.ranks) - 1 - self.stage if turned else self.stage)
 
-    def receive(self, peer: int, size: int = WIDTH) -> torch.Tensor:
+    def receive(self, peer: int, size: int = WIDTH, tag: int = 0) -> torch.Tensor:
         x = torch.zeros(size, dtype=torch.float64)
         if peer >= 0:
             if self.options.shapes:
                 dist.recv(torch.zeros(3, dtype=torch.int64), peer)
-            dist.recv(x, peer)
+            dist.recv(x, peer, tag=tag)
         return x
 
-    def send(self, x: torch.Tensor, peer: int) -> None:
+    def send(self, x: torch.Tensor, peer: int, tag: int = 0) -> None:
         if peer >= 0:
             if self.options.shapes:
                 dist.send(torch.zeros(3, dtype=torch.int64), peer)
             if self.options.isend:
-                self.kept.append((x, dist.isend(x, peer)))
+                self.kept.append((x, dist.isend(x, peer, tag=tag)))
             else:
-                dist.send(x, peer)
+                dist.send(x, peer, tag=tag)
 
     def exchange(self, x: torch.Tensor, peer: int) -> torch.Tensor:
         """Send to a neighbour and receive from it."""
@@ -228,16 +231,31 @@ class Pipe:
         backwards = [(True, chunk, m) for one in rounds for chunk in (1, 0) for m in one]
         ahead = min(3 * ranks - 2, len(forwards))
         turns = [one for pair in zip(forwards[ahead:], backwards, strict=False) for one in pair]
+        self.work_off([*forwards[:ahead], *turns, *backwards[len(forwards) - ahead :]])
+
+    def in_the_order_of(self, name: str) -> None:
+        """Two stages a rank in a V, in the order of a published schedule, with whole backwards: forwards and backwards
+        have tags, as a neighbour asks for them in another order than they are sent."""
+        from scalana.detectors.pipeline.schedules import BY_NAME, W
+
+        ranks, kept = len(self.ranks), []
+        for action in BY_NAME[name].orders(ranks, self.options.nmb, 2)[self.stage]:
+            if action.kind is not W:
+                kept.append((action.kind.name != "F", int(action.stage >= ranks), action.microbatch))
+        self.work_off(kept, tags=True)
+
+    def work_off(self, actions: list[tuple[bool, int, int]], tags: bool = False) -> None:
+        """Actions in a V: whether it is a backward, chunk and microbatch of each."""
         here: dict[tuple[bool, int, int], torch.Tensor] = {}
-        for backward, chunk, m in [*forwards[:ahead], *turns, *backwards[len(forwards) - ahead :]]:
+        for backward, chunk, m in actions:
             up = backward == bool(chunk)  # on to the next rank, or there from the one before
             source, target = (self.before, self.after) if up else (self.after, self.before)
-            x = here.pop((backward, chunk, m), None)
-            x = self.receive(source) if x is None else x
+            x, tag = here.pop((backward, chunk, m), None), int(backward and tags)
+            x = self.receive(source, tag=tag) if x is None else x
             work = self.works[chunk]
             made = work.backward(x, m) if backward else work.forward(x, m)
             if target >= 0:
-                self.send(made, target)
+                self.send(made, target, tag)
             elif self.stage:  # the V turns here
                 here[backward, 1 - chunk, m] = made
             elif chunk and not backward:
@@ -298,7 +316,9 @@ def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--order", choices=["1f1b", "gpipe", "prefetch", "interleaved", "v", "forward", "decode"], default="1f1b"
+        "--order",
+        choices=["1f1b", "gpipe", "prefetch", "interleaved", "v", *STANDARD, "forward", "decode"],
+        default="1f1b",
     )
     parser.add_argument("--nmb", type=int, default=8, help="microbatches")
     parser.add_argument("--steps", type=int, default=5, help="steps after the first")
@@ -344,6 +364,7 @@ def main() -> None:
         "prefetch": pipe.prefetching,
         "interleaved": pipe.interleaved,
         "v": pipe.in_a_v,
+        **{order: partial(pipe.in_the_order_of, name) for order, name in STANDARD.items()},
         "forward": pipe.evaluate,
         "decode": pipe.decode,
     }

@@ -18,7 +18,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.pipeline.attribution import attribute
 from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.measured import read_rows
-from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.pipeline.schedules import BY_NAME, stage_placement
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.gather import Communicator
@@ -208,6 +208,45 @@ def test_several_stages_a_rank() -> None:
     assert told == pytest.approx([(2 if s == 5 else 1) / 1.125 for s in range(8)], abs=0.05)
 
 
+def in_a_v(name: str, slow: int, halves: bool = False, ranks: int = 4, steps: int = 5) -> list[list[tuple]]:
+    """Two stages a rank in a V, in the order of a published schedule; backwards whole, or their halves apart. Messages
+    have tags: a neighbour asks for them in another order than they are sent."""
+    place, last = stage_placement("v", ranks, 2), 2 * ranks - 1
+    lists = []
+    for rank, order in enumerate(BY_NAME[name].orders(ranks, 8, 2)):
+        actions: list[tuple] = []
+        for _ in range(steps):
+            actions.append(("work", "load", 0.5))
+            for action in order:
+                kind, stage = action.kind.name, action.stage
+                usual_ms = {"F": F_MS, "B": B_MS, "I": B_MS / (1 + halves), "W": B_MS / 2 * halves}[kind]
+                way, tag = (1, 0) if kind == "F" else (-1, 1)
+                source, target = stage - way, stage + way
+                alone = kind == "W"
+                if not alone and 0 <= source <= last and place[source] != rank:
+                    actions.append(("recv", place[source], 0.0, tag))
+                if usual_ms:
+                    actions.append(("work", kind, usual_ms))
+                if usual_ms and stage == slow:
+                    actions.append(("work", "slow", usual_ms))
+                if not alone and 0 <= target <= last and place[target] != rank:
+                    actions.append(("send", place[target], tag))
+            actions.append(("work", "adapt", 2.0))
+        lists.append(actions)
+    return lists
+
+
+@pytest.mark.parametrize("name, halves", [("ZBV", False), ("DualPipeV", False), ("DualPipeV", True)])
+def test_two_stages_a_rank_in_the_order_of_a_published_schedule(name: str, halves: bool) -> None:
+    analysis = analysed(in_a_v(name, 5, halves))
+    (pipeline,) = analysis.sections["pipeline"]  # type: ignore[attr-defined]
+    assert pipeline.diagnosis.measured.program.stages == 8
+    assert set(pipeline.diagnosis.measured.microbatches.tolist()) == {8} and shares(analysis)["imbalance"] > 0.1
+    loads = [stage.load for stage in pipeline.diagnosis.attribution.stages]
+    assert int(np.argmax(loads)) == 5 and loads[5] > 1.5
+    assert faults(analysis)[:1] == [("pipeline-imbalance", [2], "slow")]
+
+
 def test_forwards_alone() -> None:
     analysis = analysed(program("forward", microbatches=12), trains=False, of_torch=True)
     assert faults(analysis) == []
@@ -322,11 +361,12 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "order, ranks, stage, rank",
-    [("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("v", 4, 5, 2)],
+    [("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("v", 4, 5, 2), ("zbv", 4, 5, 2)],
 )
 def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, rank: int, tmp_path: Path) -> None:
     lines = [n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works")]
     options = f"--order {order} --chunks 2 --f-ms 20 --b-ms 40 --slow {stage}:3 --steps 3".split()
+    options += ["--isend"] if order == "zbv" else []
     for number in attempts(2):
         found = report(tmp_path / str(number), *options, ranks=ranks)
         told = [(p["stages"], p["microbatches"], p["ranks"]) for p in found["pipeline"]]

@@ -9,7 +9,7 @@ import pytest
 
 from scalana.detectors.pipeline.actions import Action, Kind, Program, spread_costs
 from scalana.detectors.pipeline.attribution import attribute
-from scalana.detectors.pipeline.chains import MessageRows
+from scalana.detectors.pipeline.chains import MessageRows, occurrence
 from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
 from scalana.detectors.pipeline.measured import read_rows
 from scalana.detectors.pipeline.messages import Known, recognise_messages
@@ -23,7 +23,14 @@ Row = tuple[int, int, int, int, float, float]
 def table(rows: list[Row]) -> MessageRows:
     """Rows (rank, peer, is_send, bytes, begin, end) as columns."""
     columns = [np.array(column) for column in zip(*rows)]
-    return MessageRows(*columns[:4], *(column.astype(float) for column in columns[4:]))
+    rank, peer, is_send, size = columns[:4]
+    begin, end = (column.astype(float) for column in columns[4:])
+    # Messages from one rank to another come in the order in which they went.
+    source, target = np.where(is_send > 0, rank, peer), np.where(is_send > 0, peer, rank)
+    order = np.lexsort((end, begin))
+    number = np.empty(len(rows), np.int64)
+    number[order] = occurrence(((source * 100 + target) * 2 + is_send)[order])
+    return MessageRows(rank, peer, is_send, size, begin, end, (number * 100 + source) * 100 + target)
 
 
 def of_pipeline(
@@ -366,6 +373,6 @@ def test_gradients_of_another_size_are_none() -> None:
     odd = rows.bytes.copy()
     odd[(rows.rank == 1) & (rows.peer == 0) & (rows.is_send == 1)] = 8
     odd[(rows.rank == 0) & (rows.peer == 1) & (rows.is_send == 0)] = 8
-    changed = MessageRows(rows.rank, rows.peer, rows.is_send, odd, rows.begin_s, rows.end_s)
+    changed = MessageRows(rows.rank, rows.peer, rows.is_send, odd, rows.begin_s, rows.end_s, rows.message)
     assert recognise_messages(rows) is not None
     assert recognise_messages(changed) is None

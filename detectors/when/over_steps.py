@@ -1,0 +1,156 @@
+"""What a finding costs in every step, and whether that changes over them: what grows is kept and gone through again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.finding import Finding
+from scalana.detectors.when.trend import Shape, Trend, trend_of
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.steps.steps import Steps
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.timeline import Timeline
+
+MOST_RANKS = 64
+"""Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
+GROWS = (
+    "The cost grows with the steps: look at what is kept from step to step and gone through again in each, and go "
+    "through what is new alone, or keep less."
+)
+BEGAN = (
+    "The cost is higher from step {step} on: look at what began then, in the program or beside it (another program, a "
+    "core whose clock was lowered)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostByStep:
+    """Tells what findings cost in each step of the steady state."""
+
+    table: BlameTable
+    timeline: Timeline
+    number: IntArray
+    """Of the steps ``[steps]``."""
+    start_s: FloatArray
+    """``[steps, ranks]``"""
+    end_s: FloatArray
+    """``[steps, ranks]``"""
+    edges: tuple[FloatArray, FloatArray]
+    """Begin and end of all bursts."""
+
+    @classmethod
+    def of(cls, table: BlameTable, steps: Steps, timeline: Timeline) -> CostByStep:
+        """That of a run."""
+        start_s, end_s = (times[steps.steady()] for times in steps.on_all_ranks())
+        return cls(table, timeline, steps.number[steps.steady()], start_s, end_s, gap_edges(timeline))
+
+    def longer_s(self, finding: Finding) -> tuple[FloatArray, FloatArray] | None:
+        """What the ranks of a finding take longer at its place than others, on average over the former, the median of
+        the latter: without what they wait for a core, and with it, each ``[steps]``. None where the finding is no work
+        of their own, or where all ranks are named: these take turns.
+
+        What all take longer from step to step costs nobody anything.
+        """
+        targets = np.unique(self.table.target[finding.entries])
+        activities = targets[targets < self.table.numbering.transfer]
+        here = np.array(sorted(finding.ranks), np.int64)
+        others = np.setdiff1d(self.timeline.locations.rank, here)
+        if not len(activities) or not len(here) or not len(others):
+            return None
+        activities = with_contexts_of_others(activities, finding.ranks, self.table.work, self.timeline)
+        rows = np.flatnonzero(np.isin(self.timeline.own.activity, activities))
+        location = burst_locations(self.timeline)[self.timeline.own.burst[rows]]
+        here, others = _some(here), _some(others)
+        kept = np.isin(self.timeline.locations.rank[location], np.union1d(here, others))
+        rows, location = rows[kept], location[kept]
+        mine = [self._of_rank(rank, rows, location, True) for rank in here.tolist()]
+        theirs = [self._of_rank(rank, rows, location, False) for rank in others.tolist()]
+        work_s, time_s = np.maximum(np.mean(mine, axis=0) - np.median(theirs, axis=0), 0.0)
+        return work_s, time_s
+
+    def _of_rank(self, rank: int, rows: IntArray, location: IntArray, named: bool) -> FloatArray:
+        """What some rows of own work come to in every step, in the location of a rank that does most of it: without
+        waiting for a core, and with it ``[2, steps]``.
+
+        Of a rank that is not named, nothing where it was never seen there: that time is but inferred from the others'.
+        A burst that reaches over the edge of a step is divided in proportion to time.
+        """
+        own, locations = self.timeline.own, self.timeline.locations
+        mine = np.flatnonzero(locations.rank[location] == rank)
+        if not len(mine) or not (named or own.samples[rows[mine]].any()):
+            return np.zeros((2, len(self.number)))
+        time_s = weighted_count(location[mine], own.seconds[rows[mine]], len(locations))
+        at = rows[mine][location[mine] == int(time_s.argmax())]
+        burst, number = np.unique(own.burst[at], return_inverse=True)  # in order of time
+        edges = np.stack([edge[burst] for edge in self.edges], axis=1).ravel()
+        spent = []
+        for seconds in (np.maximum(own.seconds[at] - own.core_wait_s[at], 0.0), own.seconds[at]):
+            of_burst = weighted_count(number, seconds, len(burst))
+            done = np.cumsum(np.stack((np.zeros(len(burst)), of_burst), axis=1).ravel())
+            start, end = (np.interp(times[:, rank], edges, done) for times in (self.start_s, self.end_s))
+            spent.append(end - start)
+        return np.stack(spent)
+
+
+def _changes(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> tuple[str, FloatArray, Trend] | None:
+    """Which cost of a finding changes, what it is in every step, and how; None where none does.
+
+    How long ranks wait for a core is the machine's doing: it may jump where another program starts, and is no growth.
+    """
+    longer = costs.longer_s(finding)
+    if longer is None:
+        trend = trend_of(lost_s)
+        return ("waiting", lost_s, trend) if trend else None
+    work_s, time_s = longer
+    if trend := trend_of(work_s):
+        return "work", work_s, trend
+    trend = trend_of(time_s)
+    return ("time", time_s, trend) if trend and trend.shape is Shape.JUMP else None
+
+
+def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
+    """Add to the evidence of a finding how its cost changes over the steps, if it does.
+
+    ``evidence.over_steps`` has the ``shape``: ``line``, ``jump`` or ``unclear``; which ``cost`` it is: the ``work`` at
+    its place that others don't do, that ``time`` with what the ranks wait for a core, or the ``waiting`` for them
+    (``lost_s``, ``[steps]``); what it is ``before_s`` and ``after_s``: in the ``first_step`` and the ``last_step`` that
+    were looked at, or on the two levels of a jump. They are ``steps`` ``of`` the steady state, fewer than all where it
+    changes in those alone that pay. Beside these, where the shape is clear, ``per_step_s`` of a line, or ``from_step``
+    of a jump; what it cost in all, ``so_far_s``, and what it costs in as many steps again, ``next_s``, if the line goes
+    on or the level stays.
+    """
+    changes = _changes(finding, lost_s, costs)
+    if changes is None:
+        return
+    cost, cost_s, trend = changes
+    number, jumps = costs.number, trend.shape is Shape.JUMP
+    told: dict[str, object] = {
+        "shape": trend.shape.value,
+        "cost": cost,
+        "before_s": trend.before_s,
+        "after_s": trend.after_s,
+        "first_step": int(number[trend.first]),
+        "last_step": int(number[trend.last]),
+        "steps": trend.paid,
+        "of": len(number),
+    }
+    if trend.shape is not Shape.UNCLEAR:
+        told |= {"from_step": int(number[trend.jump])} if jumps else {"per_step_s": trend.per_step_s}
+        told |= {"so_far_s": float(cost_s.sum()), "next_s": trend.next_s}
+    finding.evidence["over_steps"] = told
+    if trend.rises and trend.shape is not Shape.UNCLEAR:
+        said = BEGAN.format(step=told["from_step"]) if jumps else GROWS
+        finding.advice = " ".join(filter(None, (finding.advice, said)))
+
+
+def _some(ranks: IntArray) -> IntArray:
+    """Some of many ranks."""
+    if len(ranks) <= MOST_RANKS:
+        return ranks
+    return np.asarray(ranks[np.linspace(0, len(ranks) - 1, MOST_RANKS).astype(np.int64)])
