@@ -25,7 +25,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray verl verl-test kernels test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline rl ray verl verl-test kernels recorders test quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (300 s of CPU time, on two cores at a time)'
@@ -62,6 +62,9 @@ mpi:
 ifndef SCALANA_TEST_MPI
 	@$(call optional,$(addprefix $(MPI_BUILD)/,$(MPIS)))
 endif
+
+mpi_folders = printf '%s' "$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
+    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}"
 
 $(MPI_BUILD)/%/.installed: constraints.txt
 	rm -rf $(@D)
@@ -124,15 +127,26 @@ $(VERL)/.installed: tests/tools/verl.txt | $(INSTALLED)
 verl-test: verl
 	$(BIN)/python -m pytest -q tests/jobs/test_verl.py
 
-# What is compiled on demand, once, before several tests need it at a time: for the analysis, and for jobs of torch.
-kernels: $(INSTALLED)
-	@rm -rf build/modelled && $(BIN)/python tests/tools/generate_run.py build/modelled 64 8 >/dev/null
-	@$(BIN)/python -m scalana report build/modelled >/dev/null
+# What is compiled on demand, once, before several tests need it at a time: for the analysis, for jobs of torch, and for
+# jobs of each MPI.
+ANALYSIS := build/.analysis
+$(ANALYSIS): $(shell find graphs detectors -name '*.py') | $(INSTALLED)
+	@mkdir -p $(@D)
+	@$(BIN)/python tests/tools/analysis_kernels.py build/modelled
+	@touch $@
+
+kernels: $(ANALYSIS)
 	@$(BIN)/python tests/tools/torch_kernels.py
+
+recorders: mpi $(INSTALLED)
+	@for folder in $$($(mpi_folders) | tr : ' '); do \
+	    $(BIN)/python -m scalana run --no-report -o build/recorded-mpi -- $$folder/mpirun --version >/dev/null 2>&1; \
+	    rm -rf build/recorded-mpi; \
+	done
 
 # While some of it waits for the network, the rest computes.
 test:
-	@$(MAKE) --no-print-directory --output-sync -j 3 check mpi rl ray pipeline kernels
+	@$(MAKE) --no-print-directory --output-sync -j 3 check recorders rl ray pipeline kernels
 	@$(MAKE) --no-print-directory pytest
 
 # What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
@@ -140,7 +154,7 @@ test:
 quick:
 	@$(MAKE) --no-print-directory --output-sync -j 2 check quick-tests
 
-quick-tests: $(INSTALLED)
+quick-tests: $(INSTALLED) $(ANALYSIS)
 	@SCALANA_TEST_MPI= $(BIN)/python -m pytest -q -m 'not slow' --ignore=tests/samples -n 2 --dist loadfile
 
 check: lint mypy
@@ -156,8 +170,7 @@ mypy: $(INSTALLED)
 	$(BIN)/mypy
 
 pytest: $(INSTALLED) mpi pipeline rl ray
-	@found=$${SCALANA_TEST_MPI-$$(for name in $(MPIS); do \
-	    test -f $(MPI_BUILD)/$$name/.installed && printf '%s:' $(CURDIR)/$(MPI_BUILD)/$$name/bin; done)}; \
+	@found=$$($(mpi_folders)); \
 	if [ -z "$$found" ]; then \
 	    echo '*** no MPI: all tests of MPI programs will be skipped' >&2; \
 	    if [ "$$CI" = true ]; then exit 1; fi; \

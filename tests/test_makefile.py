@@ -27,7 +27,7 @@ def test_help_lists_what_can_be_made() -> None:
     """Every target that stands for something to do, but not those that others are made of."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     (targets,) = [line.split()[1:] for line in text.splitlines() if line.startswith(".PHONY:")]
-    parts = {"help", "install", "mpi", "pipeline", "kernels", "lint", "mypy", "quick-tests"}
+    parts = {"help", "install", "mpi", "pipeline", "kernels", "recorders", "lint", "mypy", "quick-tests"}
     done = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     )

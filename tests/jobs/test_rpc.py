@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,7 @@ ROUNDS = 3
 
 @pytest.mark.measured
 def test_each_way_to_wait_for_a_call_is_known(tmp_path: Path) -> None:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
-    done = jobs.run([*launcher, PROGRAM], tmp_path)
+    done = jobs.forked(3, str(PROGRAM), record=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["30", "2.7"]
     ppg = (report := api.analyze(tmp_path)).ppg

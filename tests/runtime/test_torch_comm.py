@@ -61,8 +61,7 @@ BOTH_WAYS = ["python", "c++"]
 def every_call(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     folder = tmp_path_factory.mktemp("every_call")
     environment = _environment(request.param, request)
-    launch = jobs.torchrun if request.param == "c++" else jobs.forked
-    done = launch(4, "every_call.py", folder, record=folder / "run", extra=environment)
+    done = jobs.forked(4, "every_call.py", folder, record=folder / "run", extra=environment)
     assert done.returncode == 0, done.stderr
     for record in jobs.ranks(folder / "run"):
         assert ("torch_kernels" in record.meta) == (request.param == "c++")
@@ -201,7 +200,7 @@ def failing_calls() -> str:
 def test_exceptions_of_communication_reach_the_program_unchanged(
     tmp_path: Path, how: str, failing_calls: str, request: pytest.FixtureRequest
 ) -> None:
-    recorded = jobs.torchrun(2, "failing_calls.py", record=tmp_path, extra=_environment(how, request))
+    recorded = jobs.forked(2, "failing_calls.py", record=tmp_path, extra=_environment(how, request))
     assert recorded.returncode == 0, recorded.stderr
     assert sorted(recorded.stdout.splitlines()) == sorted(failing_calls.splitlines())
     assert "ValueError" in failing_calls and "RuntimeError" in failing_calls

@@ -163,6 +163,7 @@ def by_module(counts: OperatorCounts) -> dict[tuple[str, str], int]:
     return {key: total // steps for key, total in found.items() if total}
 
 
+@pytest.mark.slow
 def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, cache: Path) -> None:
     plain = jobs.python(PROGRAM)
     extra = {"SCALANA_CACHE": str(cache)}
@@ -188,6 +189,7 @@ def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, cache: Path) -
     assert machine.threads == 1 and machine.cores > 0 and machine.torch and not machine.device
 
 
+@pytest.mark.slow
 def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: Path) -> None:
     recorded = jobs.python(PROGRAM, tmp_path, extra={"SCALANA_TORCH_KERNELS": "0"})
     assert recorded.returncode == 0
@@ -196,6 +198,7 @@ def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: P
     assert not len(counts) and counts.machines[0].threads == 1
 
 
+@pytest.mark.slow
 def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, cache: Path) -> None:
     done = jobs.run([sys.executable, "-c", BLOCKS, tmp_path], extra={"SCALANA_CACHE": str(cache)})
     assert (done.returncode, done.stderr) == (0, "")

@@ -19,6 +19,7 @@ import pytest
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import one_mpi
+from tests.scalana.command import command
 from tests.tools.fork_server import launcher
 
 from .conftest import ROOT, scalana
@@ -85,8 +86,8 @@ class Comparison:
             return folder
         if self.sample.path.suffix == ".py":
             torch_or_skip()
-            command = [*launcher(ranks), str(self.sample.path)]
-            done = scalana("run", "--no-report", "-o", str(folder), "--", *command)
+            job = [*launcher(ranks), str(self.sample.path)]
+            done = scalana("run", "--no-report", "-o", str(folder), "--", *job)
             assert done.returncode == 0, done.stderr
             return folder
         mpi = one_mpi(self.runs)
@@ -100,7 +101,7 @@ class Comparison:
         sizes = sizes or self.sample.sizes
         if (attempt, sizes) not in self.found:
             folders = [str(self.run(ranks, attempt)) for ranks in sizes]
-            done = scalana("scaling", *folders, "--at", str(at), "--format", "json")
+            done = command("scaling", *folders, "--at", str(at), "--format", "json")
             assert done.returncode == 0, done.stderr
             self.found[attempt, sizes] = json.loads(done.stdout)
         return self.found[attempt, sizes]

@@ -62,7 +62,14 @@ def test_text_is_plain_in_a_pipe(folder: Path) -> None:
     assert "\x1b" not in result.stdout and result.stderr == ""
 
 
-@pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(
+    ("variables", "colored"),
+    [
+        ({}, True),
+        pytest.param({"NO_COLOR": "1"}, False, marks=pytest.mark.slow),
+        pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.slow),
+    ],
+)
 def test_colour_on_a_terminal(folder: Path, variables: dict[str, str], colored: bool) -> None:
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", **variables}

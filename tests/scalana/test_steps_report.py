@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from scalana.graphs.steps.periods import Periods
 from scalana.report import names, steps, text
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
+from tests.scalana.command import command
 from tests.scalana.examples import late_rank
 from tests.scalana.recorded import PREPARE_LINE, STEPS, write_run
 
@@ -31,12 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("recorded")
     write_run(base / "run", base / "job")
     return base / "run"
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "scalana", "report", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
 
 
 def told(report: scalana.Report) -> dict[str, Any]:
@@ -69,7 +62,7 @@ def test_fits_the_width(folder: Path, width: int) -> None:
 
 @pytest.mark.parametrize(("option", "count"), [("--step=3", 1), ("--steps=10:19", 10)])
 def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
-    result = command(str(folder), option, "--format", "json")
+    result = command("report", folder, option, "--format", "json")
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     jsonschema.validate(found, SCHEMA)
@@ -79,7 +72,7 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     assert (finding["root"]["line"], finding["ranks"]) == (PREPARE_LINE, [1])
     assert finding["lost_s"] == pytest.approx(count * 0.04, rel=0.05)
     assert found["steps"]["count"] == count and len(found["steps"]["window"]) == 2
-    page = command(str(folder), option).stdout
+    page = command("report", folder, option).stdout
     assert ("step 3 alone" if count == 1 else "steps 10 to 19 alone") in page and "start-up" not in page
 
 
@@ -93,7 +86,7 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     ],
 )
 def test_steps_that_are_not_there(folder: Path, option: str, code: int, message: str) -> None:
-    result = command(str(folder), option)
+    result = command("report", folder, option)
     assert result.returncode == code and message in result.stderr, result.stderr
 
 

@@ -66,6 +66,7 @@ def test_pools_and_single_waiters_tell_the_same(run: Run):
         assert analysis.blame.seconds.sum() == pytest.approx(analysis.waits.total_s)
 
 
+@pytest.mark.slow
 def test_small_pools_find_the_same(run: Run):
     small = analysed(run.folder, 12, 24)
     assert small.blame.groups.group_waiters.max() > 12
@@ -73,6 +74,7 @@ def test_small_pools_find_the_same(run: Run):
     assert small.blame.seconds.sum() == pytest.approx(small.waits.total_s)
 
 
+@pytest.mark.slow
 def test_planted_causes_are_on_top_with_their_seconds(run: Run):
     model = run.model
     found = {tuple(finding.ranks): finding for finding in run.pooled.findings[:3]}

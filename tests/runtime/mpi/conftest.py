@@ -96,6 +96,8 @@ def one_mpi(work: Path) -> Mpi:
 
 MPIS = _folders() or [None]
 """What the fixture may be given."""
+ANY = "any"
+"""Likewise: the MPI of :func:`one_mpi`."""
 
 
 def named(folder: object) -> str | None:
@@ -103,8 +105,12 @@ def named(folder: object) -> str | None:
     return Path(folder).parent.name if isinstance(folder, str) and os.sep in folder else None
 
 
+under_one_mpi = pytest.mark.parametrize("mpi", [ANY], indirect=True)
+"""Of tests of what does not look at the MPI: samples, stacks and clocks of threads, and the analysis."""
+
+
 @pytest.fixture(params=MPIS, ids=lambda folder: named(folder) or "none")
 def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     if request.param is None:
         pytest.skip(NO_MPI)
-    return Mpi(request.param, tmp_path)
+    return one_mpi(tmp_path) if request.param == ANY else Mpi(request.param, tmp_path)

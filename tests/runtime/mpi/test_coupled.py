@@ -11,7 +11,7 @@ import scalana
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 
-from .conftest import PROGRAMS, Mpi
+from .conftest import PROGRAMS, Mpi, under_one_mpi
 
 pytestmark = pytest.mark.slow
 SCRIPT, SOURCE = PROGRAMS / "coupled.py", PROGRAMS / "coupled.c"
@@ -27,6 +27,7 @@ def python_of(mpi: Mpi) -> Path:
 
 @pytest.mark.measured
 @pytest.mark.parametrize(("slow", "rank"), [("python", 3), ("c", 1)])
+@under_one_mpi
 def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
     python, program = python_of(mpi), mpi.compile("coupled.c")
     run = mpi.record(2, program, ":", "-n", "2", python, SCRIPT, SLOW=slow)
@@ -53,6 +54,7 @@ def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_a_script_around_a_program_does_not_hide_it(mpi: Mpi) -> None:
     python, program = python_of(mpi), mpi.compile("coupled.c")
     code = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], close_fds=False).returncode)"
@@ -61,6 +63,7 @@ def test_a_script_around_a_program_does_not_hide_it(mpi: Mpi) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_work_in_a_library_is_named_where_python_calls_it(mpi: Mpi) -> None:
     """Paths of Python processes end in Python: of a library of the user's there are no frames."""
     python, library = python_of(mpi), mpi.compile("coupled.c", "-shared", "-fPIC", name="libwork.so")

@@ -15,7 +15,7 @@ import scalana
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
-from .conftest import Mpi
+from .conftest import Mpi, under_one_mpi
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 FUNCTIONS = ("divide", "multiply", "mix")
@@ -48,6 +48,7 @@ def seconds_by_perf(data: Path, program: str) -> dict[str, float]:
     return {name: number / RATE_HZ for name, number in counted.items()}
 
 
+@under_one_mpi
 def test_cpu_time_per_function_agrees_with_perf(mpi: Mpi) -> None:
     program = mpi.compile("hot_functions.c", "-lm", name="hot")
     data = mpi.work / "perf.data"

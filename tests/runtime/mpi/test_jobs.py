@@ -11,7 +11,7 @@ import scalana
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
-from .conftest import Mpi
+from .conftest import Mpi, under_one_mpi
 from .test_native import lines_of
 
 pytestmark = pytest.mark.slow
@@ -28,6 +28,7 @@ def test_no_system_call_is_interrupted(mpi: Mpi) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_samples_by_signals(mpi: Mpi) -> None:
     folder = mpi.record(4, mpi.compile("slow_rank.c"), SCALANA_NATIVE_SAMPLES="signal")
     assert {record.meta["sampler"] for record in RunFolder(folder).processes()} == {"timers"}
@@ -37,6 +38,7 @@ def test_samples_by_signals(mpi: Mpi) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_threads_of_openmp(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("threads.c", "-fopenmp"), OMP_WAIT_POLICY="passive")
     finding = scalana.analyze(folder).findings[0]
@@ -79,6 +81,7 @@ def test_a_rank_that_never_begins_mpi_is_told(mpi: Mpi) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_debug_information_in_a_file_of_its_own(mpi: Mpi) -> None:
     program = mpi.compile("slow_rank.c")
     for words in (

@@ -12,7 +12,7 @@ from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_COMPLETION, EVENT_LEVEL_SHIFT, ProcessRecord
 from scalana.runtime.record.writer import collective_key, message_key
 
-from .conftest import Mpi
+from .conftest import Mpi, under_one_mpi
 from .test_native import calls_by_operation
 
 pytestmark = pytest.mark.slow
@@ -21,6 +21,7 @@ SENDS = (BY_NAME["send"].code, BY_NAME["blocking_send"].code)
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_a_sample_is_written_and_all_is_counted(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("many_calls.c", "-O2"), str(ROUNDS), SCALANA_CALLS_HZ="500")
     records = RunFolder(folder).processes()
@@ -51,6 +52,7 @@ def test_a_sample_is_written_and_all_is_counted(mpi: Mpi) -> None:
     assert instances.complete.mean() > 0.6
 
 
+@under_one_mpi
 def test_few_collectives_among_very_many_messages_are_all_written(mpi: Mpi) -> None:
     """Of a communicator whose collectives are many, all of the first, and a sample of the others."""
     program = mpi.compile("rare_collectives.c", "-O1")

@@ -16,7 +16,7 @@ from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE, mpi_call
 from scalana.runtime.record.format import EVENT_COMPLETION, ProcessRecord
 
-from .conftest import PROGRAMS, Mpi
+from .conftest import PROGRAMS, Mpi, under_one_mpi
 
 pytestmark = pytest.mark.slow
 RECEIVES = {"MPI_Mprobe": "recv"}
@@ -75,6 +75,7 @@ def test_calls_and_seconds_agree_with_an_independent_count(mpi: Mpi, program: st
         assert record.ended and not record.notes and not record.troubles
 
 
+@under_one_mpi
 def test_the_report_has_calls_and_seconds_of_every_rank(mpi: Mpi) -> None:
     """Those of the records, where nothing was thinned out and where most was."""
     program = mpi.compile("slow_rank.c")
@@ -157,6 +158,7 @@ def lines_of(source: str, text: str) -> set[int]:
 
 @pytest.mark.measured
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fomit-frame-pointer"), ("-O2", "-fno-omit-frame-pointer")])
+@under_one_mpi
 def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
     import scalana
 
@@ -168,6 +170,7 @@ def test_the_slow_line_on_its_rank(mpi: Mpi, flags: tuple[str, ...]) -> None:
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_without_debug_information_the_slow_function_is_told(mpi: Mpi) -> None:
     report = scalana.analyze(mpi.record(4, mpi.compile("slow_rank.c", "-g0", "-fno-inline")))
     first = report.findings[0]
@@ -194,6 +197,7 @@ def test_a_program_that_calls_the_profiling_interface_itself(mpi: Mpi, how: str)
 
 
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fomit-frame-pointer")])
+@under_one_mpi
 def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tuple[str, ...]) -> None:
     (record,) = RunFolder(mpi.record(1, mpi.compile("many_paths.c", *flags))).processes()
     calls: Counter[int] = Counter()
@@ -204,6 +208,7 @@ def test_calls_of_one_place_are_told_apart_by_their_callers(mpi: Mpi, flags: tup
 
 
 @pytest.mark.measured
+@under_one_mpi
 def test_libraries_of_the_program_have_a_structure_too(mpi: Mpi) -> None:
     mpi.compile("library.c", "-shared", "-fPIC", name="libsmooth.so")
     program = mpi.compile("own_library.c", f"-L{mpi.work}", "-Wl,--no-as-needed", "-lsmooth", f"-Wl,-rpath,{mpi.work}")

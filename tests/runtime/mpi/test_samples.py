@@ -14,7 +14,7 @@ from scalana.graphs.readers.run_folder import RunFolder
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 
-from .conftest import Mpi
+from .conftest import Mpi, under_one_mpi
 from .test_native import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
@@ -44,6 +44,7 @@ def test_samples_show_a_call_only_while_it_lasts(mpi: Mpi, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["kernel", "signal"])
+@under_one_mpi
 def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> None:
     if way == "kernel" and os.geteuid() and int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 1:
         pytest.skip("the kernel does not let this user sample its time")
@@ -56,6 +57,7 @@ def test_samples_show_what_a_thread_does_in_the_kernel(mpi: Mpi, way: str) -> No
     assert ((time > leave[at]) & (time < enter[at + 1])).sum() > 25  # of 80, or fewer where others have its core
 
 
+@under_one_mpi
 def test_no_system_call_is_cut_short_by_a_sample(mpi: Mpi) -> None:
     (record,) = RunFolder(mpi.record(1, mpi.compile("short_waits.c"))).processes()
     cut, _, waits = mpi.output.split()
@@ -64,6 +66,7 @@ def test_no_system_call_is_cut_short_by_a_sample(mpi: Mpi) -> None:
 
 
 @pytest.mark.parametrize("way", ["block", "take"])
+@under_one_mpi
 def test_a_program_may_block_the_signal_of_samples_or_take_it(mpi: Mpi, way: str) -> None:
     (record,) = RunFolder(mpi.record(1, mpi.compile("own_signals.c"), way)).processes()
     events = record.events
@@ -93,6 +96,7 @@ def test_ranks_that_take_turns_on_their_cores_are_sampled_evenly(mpi: Mpi) -> No
         assert 0.7 * seconds < told[name] < 1.4 * seconds, (name, seconds, told[name])
 
 
+@under_one_mpi
 def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
     # The sampler wakes up less often then, and finds more of them at once.
     (record,) = RunFolder(mpi.record(1, mpi.compile("runs_on.c"), "4.5")).processes()
@@ -104,6 +108,7 @@ def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
     assert cpu_s[late].max() < 0.1
 
 
+@under_one_mpi
 def test_what_lies_amid_a_short_gap_is_told_no_more_than_it_took(mpi: Mpi) -> None:
     # One sample falls into a gap, or two do; the middle is found alone.
     frame = scalana.analyze(mpi.record(2, mpi.compile("three_parts.c"), "6.6", "4")).frame()
@@ -113,12 +118,14 @@ def test_what_lies_amid_a_short_gap_is_told_no_more_than_it_took(mpi: Mpi) -> No
         assert 0.86 * seconds < told[name] < 1.14 * seconds, (name, seconds, told[name])
 
 
+@under_one_mpi
 def test_stacks_that_a_program_makes_itself_are_read(mpi: Mpi) -> None:
     frame = scalana.analyze(mpi.record(1, mpi.compile("other_stacks.c"))).frame()
     work = frame[frame["kind"] != "comm"]
     assert work[work["function"] == "compute"]["cpu_s"].sum() > 0.8 * work["cpu_s"].sum() > 0.1
 
 
+@under_one_mpi
 def test_callers_of_a_function_at_rest_are_found_beside_traces_of_others(mpi: Mpi) -> None:
     ppg = scalana.analyze(mpi.record(1, mpi.compile("rests_deep.c"))).ppg
     seconds: dict[tuple[str, ...], float] = defaultdict(float)
@@ -150,6 +157,7 @@ def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: 
     assert max(len(record.steps(path)) for path in set(record.samples.path)) >= 12
 
 
+@under_one_mpi
 def test_a_thread_that_starts_programs_is_seen_where_it_does(mpi: Mpi) -> None:
     """The library's code for it (clone) has no unwind table where the thread waits for the other program to begin."""
     folder = mpi.record(1, mpi.compile("starts_others.c", "-O2"))
@@ -159,6 +167,7 @@ def test_a_thread_that_starts_programs_is_seen_where_it_does(mpi: Mpi) -> None:
     assert work[work["function"] == "start"]["time_s"].sum() > 0.9 * work["time_s"].sum()
 
 
+@under_one_mpi
 def test_short_rests_between_what_runs_are_told_apart(mpi: Mpi) -> None:
     """A look finds one rest in some, and a period of CPU time is as long as the run between two of them."""
     folder = mpi.record(1, mpi.compile("runs_and_rests.c", "-O2"))
@@ -177,6 +186,7 @@ def test_short_rests_between_what_runs_are_told_apart(mpi: Mpi) -> None:
     assert at_work["stall_s"].sum() < 0.3 * rested_s
 
 
+@under_one_mpi
 def test_threads_that_live_for_a_step_are_seen(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("short_threads.c", "-pthread"))
     record = next(record for record in RunFolder(folder).processes() if record.rank == 1)
