@@ -35,7 +35,6 @@ LARGE = {
     "torchtitan": "torch._dynamo.backends.debugging",
     "deepspeed": "deepspeed.pipe",
     "MixtralForCausalLM": "transformers.models.mixtral.modeling_mixtral",
-    "from trl": "trl.trainer.grpo_trainer",
     "_functional_collectives": "torch.distributed._functional_collectives",
     "init_device_mesh": "torch.distributed.tensor",
     "fsdp": "torch.distributed.fsdp",

@@ -13,7 +13,6 @@ from scalana import api
 from scalana.detectors.rl.account import RLAccount
 
 from ...attempts import attempts
-from ...tools.fork_server import DIRECTLY
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +28,7 @@ if not (TRL / "torchrun").exists():
 def run(folder: Path, planted: str, record: Path | None) -> str:
     """Run the program, recorded or not, and give what it prints of its weights in the end."""
     scalana = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"]
-    command = [str(TRL / "python"), str(DIRECTLY), "2", str(PROGRAM), str(folder), planted]
+    command = [str(TRL / "torchrun"), "--standalone", "--nproc-per-node", "2", str(PROGRAM), str(folder), planted]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [*(scalana if record else []), *command],
