@@ -288,8 +288,13 @@ def _evidence(
         "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
     }
     if kind == SKEW:
-        late = [(_late_s(meetings[i]) * part, part) for cause in causes for i, part in costs.shares[cause].items()]
-        late_s = sum(seconds for seconds, _ in late) / sum(part for _, part in late)
+        # Of steps that were marked each begins anew; else later operations only have what is left of the first one's.
+        met = {i: part for cause in causes for i, part in costs.shares[cause].items()}
+        first = min(met, key=lambda i: meetings[i].awaited.start_s)
+        those = met if devices.marked else [first]
+        late = [(_late_s(meetings[i]), _late_s(meetings[i]) * met[i]) for i in those]
+        whole = sum(weight for _, weight in late)
+        late_s = sum(seconds * weight for seconds, weight in late) / whole if whole > 0.0 else 0.0
         found = {"late_s": late_s, "operations": found["operations"]}
     if devices.marked:
         found["marked_steps"], found["steps"] = len(devices.stands_for), round(sum(devices.stands_for.values()))
