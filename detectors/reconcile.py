@@ -31,6 +31,8 @@ class Extent:
     """Vertices of communication calls; None for all calls."""
     windows_s: FloatArray | None = None
     """Begin and end of stretches of aligned time, in order, without overlap ``[windows, 2]``; None for all the time."""
+    on_device: bool = False
+    """Whether it is what their devices did in these windows, rather than what they did themselves."""
 
 
 @dataclass(slots=True)
@@ -110,8 +112,11 @@ def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeli
 def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> float:
     """Which part of the seconds of ``extent`` lies in others, 0 where it has none."""
     around = [other for other in explained if set(other.ranks) & set(extent.ranks)]
+    around = [other for other in around if other.on_device == extent.on_device]
     if not around:
         return 0.0
+    if extent.on_device:
+        return _covered_on_devices(extent, around)
     work, calls = _rows(extent, timeline)
     own_s, call_s = timeline.own.seconds, timeline.calls.exit_s - timeline.calls.enter_s
     total_s = float(own_s[work].sum() + call_s[calls].sum())
@@ -121,6 +126,32 @@ def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> floa
         work_in |= other_work
         calls_in |= other_calls
     inside_s = float(own_s[work & work_in].sum() + call_s[calls & calls_in].sum())
+    return inside_s / total_s if total_s > 0.0 else 0.0
+
+
+def _covered_on_devices(extent: Extent, others: list[Extent]) -> float:
+    """Which part of what devices did lies in what others speak of, the mean of the ranks."""
+    parts = []
+    for rank in extent.ranks:
+        windows = [other.windows_s for other in others if rank in other.ranks and other.windows_s is not None]
+        parts.append(_common_share(extent.windows_s, joined(np.concatenate(windows))) if windows else 0.0)
+    return float(np.mean(parts))
+
+
+def _common_share(windows_s: FloatArray | None, others_s: FloatArray) -> float:
+    """Which part of some windows lies in others; both in order, without overlap."""
+    if windows_s is None or not len(windows_s) or not len(others_s):
+        return 0.0
+    before = np.append(0.0, np.cumsum(others_s[:, 1] - others_s[:, 0]))
+
+    def up_to(moment_s: FloatArray) -> FloatArray:
+        """Seconds of the others up to each moment."""
+        row = np.searchsorted(others_s[:, 0], moment_s, side="right") - 1
+        of_row = np.minimum(moment_s, others_s[row, 1]) - others_s[row, 0]
+        return np.where(row >= 0, before[row] + of_row, 0.0)
+
+    total_s = float((windows_s[:, 1] - windows_s[:, 0]).sum())
+    inside_s = float((up_to(windows_s[:, 1]) - up_to(windows_s[:, 0])).sum())
     return inside_s / total_s if total_s > 0.0 else 0.0
 
 

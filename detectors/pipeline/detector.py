@@ -15,6 +15,8 @@ from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
 from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.measured import ActionRows
+from scalana.detectors.pipeline.on_devices import extents as device_extents
+from scalana.detectors.pipeline.on_devices import hosts_only, with_devices
 from scalana.detectors.pipeline.places import Places
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
@@ -24,6 +26,7 @@ from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.dependences.progress import of_mpi
+from scalana.graphs.spans.device_actions import uses_device
 
 SECTION = "pipeline"
 
@@ -63,7 +66,7 @@ class Pipelines:
             measured = diagnosis.measured
             diagnosis = replace(diagnosis, measured=replace(measured, notes=measured.notes + recorded.notes))
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
-                outcome.explained += extents(recorded)
+                outcome.explained += extents(recorded) + _on_devices(recorded, facts)
             culprits = find_culprits(diagnosis)
             places = Places(facts.timeline, facts.psg, facts.blame)
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
@@ -93,10 +96,14 @@ def explains(culprits: tuple[Culprit, ...], longer_s: float) -> bool:
 def read_all(facts: Facts) -> list[Recorded]:
     """The pipelines of a run: those that engines tell of, and of other ranks those that messages show."""
     spans, timeline = facts.ppg.spans, facts.timeline
-    told = [read_pipeline(pipeline, spans, timeline) for pipeline in facts.pipelines]
+    told = [
+        None if (one := read_pipeline(pipeline, spans, timeline)) is None else with_devices(one, pipeline, spans)
+        for pipeline in facts.pipelines
+    ]
     known = {rank for pipeline in facts.pipelines for rank in pipeline.ranks}
     of_torch = [not of_mpi(communicator.name) for communicator in facts.run.communicators]
     inferred = read_hand_written(timeline, spans, known, bool(of_torch) and all(of_torch))
+    inferred = [hosts_only(one) if uses_device(spans, one.ranks) else one for one in inferred]
     return [one for one in told if one is not None] + inferred
 
 
@@ -126,6 +133,12 @@ def _waits_in_turn(rows: ActionRows) -> bool:
 def extents(recorded: Recorded) -> list[Extent]:
     """What each rank does from when it enters a step until it leaves it."""
     return [Extent((rank,), windows_s=_windows(recorded, place)) for place, rank in enumerate(recorded.ranks)]
+
+
+def _on_devices(recorded: Recorded, facts: Facts) -> list[Extent]:
+    """What the devices of a pipeline did for it, where its times are theirs."""
+    same = (one for one in facts.pipelines if one.ranks == recorded.ranks)
+    return [part for one in same for part in device_extents(one, facts.ppg.spans)] if recorded.on_device else []
 
 
 def _windows(recorded: Recorded, place: int) -> FloatArray:

@@ -57,9 +57,13 @@ class ActionRows:
     returned: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of a forward of the first stage, how many microbatches before was the one of which it needs what the last stage
     made (a token); 0 for none, empty for nowhere."""
+    host_most_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """The most of the seconds between the end of the action before and the begin of this one that can be the host's:
+    what else is no wait and nothing of the above is nobody's. Infinite where all can be, empty for everywhere."""
 
     def __post_init__(self) -> None:
-        for name, missing in (("sent_s", np.nan), ("data_s", 0.0), ("gradients_s", 0.0), ("returned", 0)):
+        absent = {"sent_s": np.nan, "data_s": 0.0, "gradients_s": 0.0, "returned": 0, "host_most_s": np.inf}
+        for name, missing in absent.items():
             if len(getattr(self, name)) != len(self.step):
                 object.__setattr__(self, name, np.full(len(self.step), missing))
 
@@ -332,12 +336,14 @@ class _Reading:
         ready = np.maximum(wait_begin, arrival)
         lead = np.maximum(wait_begin - self.before - send_early - outside - handing, 0.0)
         after = np.maximum(rows.begin_s - np.maximum(ready, wait_begin) - send_late - handing_late, 0.0)
+        lead = np.minimum(lead, rows.host_most_s)
+        after = np.minimum(after, rows.host_most_s - lead)
         # What was loaded when the wait for another rank was over.
         loaded = np.minimum(self.loaded_late, after)
         np.add.at(host, operations.enter, lead)
         np.add.at(host, operations.run, after - loaded)
         begins = np.zeros(operations.program.ranks)
-        begins[rows.rank[opened]] = (self.before - data)[opened] - origin
+        begins[rows.rank[opened]] = np.minimum((self.before - data)[opened] - origin, rows.host_most_s[opened])
         last = len(steps) - 1
         tail = np.stack([self.between.gradients_s[self.kept[last]], self.between.optimizer_s[self.kept[last]]])
         closes = operations.program.first[1:] - 1

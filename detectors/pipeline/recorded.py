@@ -49,6 +49,17 @@ class Recorded:
     """What a reader has to know of it, in words."""
     reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Calls in which its ranks reduce gradients over replicas: rows of the timeline's calls."""
+    on_device: bool = False
+    """Whether the times in ``rows`` are those of devices; steps then lie one behind the other, from 0."""
+    stands_for: int = 0
+    """Steps of the run that those in ``rows`` stand for, 0 for as many as these are."""
+    hosts_s: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    """Of actions on devices, when hosts launched them: begin and end ``[rows, 2]``."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps of the run it stands for."""
+        return self.stands_for or len(np.unique(self.rows.step))
 
     @property
     def inferred(self) -> bool:

@@ -36,7 +36,14 @@ class Telling:
         origin = float(rows.begin_s[np.isin(rows.step, measured.steps)].min() - measured.begin_s.min())
         self.begin_s = measured.begin_s + origin
         self.end_s = self.begin_s + measured.duration_s
-        self.steps = len(np.unique(rows.step))
+        if recorded.on_device:  # places are those of hosts
+            order = np.lexsort((rows.begin_s, rows.step, rows.rank))
+            order = order[np.isin(rows.step[order], measured.steps)]
+            self.begin_s, self.end_s = recorded.hosts_s[order].T
+        self.steps = recorded.steps
+        if recorded.on_device:  # hosts hardly wait there
+            found = diagnosis.attribution
+            self.wait_s = (found.step_s - found.seconds["compute"]) * self.steps * len(recorded.ranks)
 
     def told(self, culprit: Culprit) -> Told:
         """A cause with a culprit."""
@@ -98,7 +105,7 @@ class Telling:
             one._work(one.diagnosis.measured.program.stage == stages[0]) / len(one.diagnosis.measured.steps)
             for one in (self, other)
         )
-        place = self.places.more(ranks[0], here, usual)
+        place = None if self.recorded.on_device else self.places.more(ranks[0], here, usual)
         finding = self._finding("replica", ranks, place, awaited.lost_s / len(self.recorded.ranks))
         finding.saving_s = awaited.saving_s * self.steps
         finding.evidence.update({"here_s": awaited.here_s, "others_s": awaited.others_s})
@@ -125,6 +132,8 @@ class Telling:
 
     def _place(self, culprit: Culprit) -> Place | None:
         look = {"imbalance": self._of_stage, "straggler": self._of_long, "host": self._of_host, "data": self._of_data}
+        if self.recorded.on_device and culprit.stages:  # where a host is long says nothing of its device
+            return None
         return look[culprit.cause](culprit) if culprit.cause in look else None
 
     def _of_stage(self, culprit: Culprit) -> Place | None:

@@ -53,7 +53,7 @@ def document(pipelines: Sequence[Pipeline], analysis: Analysis) -> list[dict[str
     """One entry a pipeline."""
     return [
         plain(one.diagnosis.section(one.recorded.engine, list(one.recorded.ranks)))
-        | {"inferred": one.recorded.inferred}
+        | {"inferred": one.recorded.inferred, "on_device": one.recorded.on_device}
         for one in pipelines
     ]
 
@@ -133,6 +133,8 @@ def shares(pipeline: Pipeline, processes: ProcessNames) -> list[Share]:
     if abs(rest) >= _SMALL:
         shown["other"] = rest
     meanings = dict(MEANINGS)
+    if pipeline.recorded.on_device:
+        meanings["host"] = "devices had nothing to do: hosts launched late"
     if not _trains(pipeline):
         meanings["compute"] = "forwards, average rank"
     if pipeline.diagnosis.measured.goes_back:

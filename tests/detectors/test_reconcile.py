@@ -49,6 +49,19 @@ def test_windows_are_of_time(timeline):
     assert covered(work, [Extent((1,), windows_s=np.zeros((0, 2)))], timeline) == 0.0
 
 
+def test_what_devices_do_is_not_what_their_hosts_do(timeline):
+    device = Extent((1,), windows_s=np.array([[1.0, 2.0], [4.0, 5.0]]), on_device=True)
+    whole = Extent((1,), windows_s=np.array([[0.0, 9.0]]), on_device=True)
+    half = Extent((1,), windows_s=np.array([[0.0, 1.5], [4.5, 9.0]]), on_device=True)
+    rest = Extent((1,), windows_s=np.array([[1.5, 4.5]]), on_device=True)
+    elsewhere = Extent((2,), windows_s=np.array([[0.0, 9.0]]), on_device=True)
+    assert covered(device, [whole], timeline) == 1.0
+    assert covered(device, [half], timeline) == pytest.approx(0.5)
+    assert covered(device, [half, rest], timeline) == pytest.approx(1.0)
+    assert covered(device, [Extent((1,)), elsewhere], timeline) == 0.0
+    assert covered(Extent((1,)), [whole], timeline) == 0.0
+
+
 def test_the_earlier_detector_has_the_word(timeline):
     late, slow = finding([1]), finding([1])
     whole = Extent((1,))

@@ -26,8 +26,8 @@ JOB = jobs.ROOT / "tests" / "tools" / "pipeline_job.py"
 def as_rows(actions: Actions) -> ActionRows:
     """The actions as the diagnosis of pipelines takes them."""
     there = {column.name: getattr(actions, column.name, None) for column in fields(ActionRows)}
-    # Of the messages, of loaders of data, of reductions, of tokens that go back to the first stage.
-    missing = ["sent_s", "data_s", "gradients_s", "returned"]
+    # Of the messages, of loaders of data, of reductions, of tokens that go back to the first stage, of devices.
+    missing = ["sent_s", "data_s", "gradients_s", "returned", "host_most_s"]
     assert [name for name, column in there.items() if column is None] == missing
     return ActionRows(**{name: column for name, column in there.items() if column is not None})
 

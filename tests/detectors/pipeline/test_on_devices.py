@@ -1,0 +1,190 @@
+"""Pipelines whose actions run on devices, far behind their hosts: modelled runs with exact times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.attribution import SHARES
+from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.run import analyze
+from scalana.graphs.arrays.types import FloatArray
+from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
+from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.graphs.runs import MS, build, make_ranks
+
+RANKS, MICROBATCHES, STEPS = 2, 8, 6
+LAUNCH_MS = 0.2
+"""What a host takes for an action: it is done with a step long before its device is."""
+EVERY = {rank: range(STEPS) for rank in range(RANKS)}
+
+
+@dataclass
+class Job:
+    """What the devices of a job take, and which of it was marked."""
+
+    costs: FloatArray
+    marked: dict[int, range | list[int]] | None = None
+    """Steps, by rank; None for all."""
+    late_ms: float = 0.0
+    """So long rank 1 has nothing to do before each backward, as its host comes late with it."""
+    gap_ms: float = 0.0
+    """The same, but its host has launched the backward long before."""
+    loss_ms: float = 0.0
+    """The same, and what it does is the loss."""
+    latency_s: float = 0.0
+
+    def write(self, folder: Path) -> None:
+        """Write the records of its ranks."""
+        folder.mkdir()
+        before_s = (self.late_ms + self.gap_ms + self.loss_ms) / 1e3
+        costs = self.costs.copy()
+        costs[Kind.B, 1] += before_s
+        program = BY_NAME["1F1B"].program(RANKS, MICROBATCHES, 1)
+        rows = rows_of(program, costs, "torch-1f1b", STEPS, self.latency_s, between_s=0.05, meet=True)
+        for rank in make_ranks(folder, RANKS):
+            writer, mine = rank.writer, rank.rank
+            stream = writer.lane(LANE_STREAM, "stream 7", 0)
+            path = rank.path("step")
+            for step in range(STEPS):
+                of_step = np.flatnonzero(rows.step == step)
+                begun = 2000.0 + rows.begin_s[of_step].min() * 1e3
+                now = begun - 1.0
+                entered = now
+                order = of_step[rows.rank[of_step] == mine]
+                for row in order[np.argsort(rows.begin_s[order])]:
+                    kind, microbatch = Kind(int(rows.kind[row])).name, int(rows.microbatch[row])
+                    begin = 2000.0 + rows.begin_s[row] * 1e3
+                    waits = before_s * 1e3 if kind == "B" and mine == 1 else 0.0
+                    end, begin = 2000.0 + rows.end_s[row] * 1e3, begin + waits
+                    if self.late_ms and waits:
+                        now = begin - 0.01
+                    if not np.isnan(rows.wait_begin_s[row]):
+                        told = {"stage": mine, "microbatch": microbatch}
+                        self._span(writer, "wait", f"RECV_{kind}", now, 0.01, path, told, step)
+                        now += 0.01
+                    told = {"stage": mine, "microbatch": microbatch, "chunk": 0}
+                    self._span(writer, "action", kind, now, LAUNCH_MS, path, told, step)
+                    if self.loss_ms and kind == "F" and mine == 1:
+                        self._span(writer, "action", "LOSS", now + LAUNCH_MS, 0.01, path, told, step)
+                    marked = EVERY if self.marked is None else self.marked
+                    if step in marked[mine]:
+                        queued = round((begin - now - 0.005) * MS)
+                        told = {"kind": "action", "stage": mine, "microbatch": microbatch, "queued_ns": queued}
+                        told["behind_ns"] = round((end - now - LAUNCH_MS) * MS)
+                        self._span(writer, "device", kind, begin, end - begin, path, told, step, stream)
+                    now += LAUNCH_MS + 0.02
+                told = {
+                    "engine": "torch", "schedule": "1F1B", "stages": RANKS, "microbatches": MICROBATCHES, "held": 1,
+                    "ranks": "0,1", "pipeline": 0, "number": step, "trains": 1, "infers": 0,
+                }  # fmt: skip
+                self._span(writer, "action", "RUN", entered, now - entered, path, told, step)
+            rank.work("mask", 1000.0 + rows.end_s.max() * 1e3 + 100.0)
+            rank.end()
+
+    @staticmethod
+    def _span(writer, kind, name, at_ms, length_ms, path, told, step, lane=0) -> None:
+        writer.span(
+            SPAN_TYPE[kind], name, round(at_ms * MS), round(length_ms * MS),
+            path=path, step=step, attributes=told, **({"lane": lane} if lane else {}),
+        )  # fmt: skip
+
+    def analysed(self, folder: Path) -> Analysis:
+        """What is said of it."""
+        self.write(folder / "run")
+        return analyze(build(folder / "run", command=["train.py"], ranks=RANKS))
+
+
+def even() -> FloatArray:
+    return uniform(RANKS, 10e-3, 20e-3, 0.0, 0.0)
+
+
+def slow_stage() -> FloatArray:
+    costs = even()
+    costs[:, 1] *= 2
+    return costs
+
+
+def kinds(analysis: Analysis) -> list[str]:
+    return [finding.kind for finding in analysis.findings]
+
+
+def one_of(analysis: Analysis):
+    (pipeline,) = analysis.sections["pipeline"]
+    found = pipeline.diagnosis.attribution
+    assert sum(found.shares[name] for name in SHARES) == pytest.approx(1.0)
+    return pipeline, found
+
+
+def test_a_stage_that_takes_twice_as_long_on_its_device_is_the_imbalance(tmp_path: Path) -> None:
+    analysis = Job(slow_stage()).analysed(tmp_path)
+    pipeline, found = one_of(analysis)
+    assert pipeline.recorded.on_device
+    # Fill and drain through stage 0, and stage 1 all the time.
+    assert found.step_s == pytest.approx(30e-3 + 8 * 60e-3, rel=1e-3)
+    assert abs(found.replay_error) < 0.02
+    assert found.shares["compute"] == pytest.approx(8 * 45 / 510, rel=1e-3)
+    assert found.shares["imbalance"] == pytest.approx((510 - 9 * 45) / 510, abs=0.01)
+    assert found.shares["host"] == 0.0 and abs(found.shares["unexplained"]) < 0.02
+    assert [stage.load for stage in found.stages] == pytest.approx([2 / 3, 4 / 3], rel=1e-3)
+    assert kinds(analysis)[:1] == ["pipeline-imbalance"]
+    finding = analysis.findings[0]
+    assert finding.ranks == [1] and finding.where["stage"] == 1 and "pipeline-host" not in kinds(analysis)
+    # The first step is none of them.
+    assert finding.lost_s == pytest.approx(found.seconds["imbalance"] * RANKS * (STEPS - 1))
+    equal = next(one for one in pipeline.diagnosis.predictions if one.change == "equal-load")
+    assert equal.step_s == pytest.approx(9 * 45e-3, rel=0.02)
+
+
+def test_steps_that_do_not_follow_each_other_are_all_looked_at(tmp_path: Path) -> None:
+    some = [0, 1, 2, 4]
+    pipeline, found = one_of(Job(slow_stage(), {0: some, 1: [*some, 5]}).analysed(tmp_path))
+    assert len(pipeline.diagnosis.measured.steps) == 3 and pipeline.recorded.steps == STEPS - 1
+    assert found.step_s == pytest.approx(510e-3, rel=1e-3) and abs(found.replay_error) < 0.02
+    assert any("3 of 5 steps" in note for note in pipeline.diagnosis.measured.notes)
+
+
+def test_messages_that_devices_wait_for_are_the_links(tmp_path: Path) -> None:
+    pipeline, found = one_of(Job(even(), latency_s=5e-3).analysed(tmp_path))
+    assert abs(found.replay_error) < 0.02 and found.shares["host"] == 0.0
+    assert found.shares["link"] == pytest.approx(1 - 270e-3 / found.step_s, abs=0.02)
+
+
+def test_a_pipeline_that_is_marked_on_no_common_step_is_that_of_its_hosts(tmp_path: Path) -> None:
+    analysis = Job(slow_stage(), {0: [1, 2], 1: [3, 4]}).analysed(tmp_path)
+    pipeline, found = one_of(analysis)
+    assert not pipeline.recorded.on_device
+    assert any("seen by its hosts only" in note for note in pipeline.diagnosis.measured.notes)
+    assert found.shares["host"] == 0.0 and found.shares["unexplained"] > 0.5
+    assert not [kind for kind in kinds(analysis) if kind.startswith("pipeline-")]
+    assert not pipeline.diagnosis.predictions
+
+
+def test_a_device_that_waits_for_its_host_is_the_hosts(tmp_path: Path) -> None:
+    analysis = Job(even(), late_ms=15.0).analysed(tmp_path)
+    pipeline, found = one_of(analysis)
+    assert abs(found.replay_error) < 0.02
+    assert found.shares["host"] * found.step_s == pytest.approx(8 * 15e-3, rel=0.1)
+    assert "pipeline-host" in kinds(analysis)
+    finding = next(one for one in analysis.findings if one.kind == "pipeline-host")
+    assert finding.ranks == [1]
+
+
+def test_a_gap_that_nothing_tells_of_is_unexplained(tmp_path: Path) -> None:
+    analysis = Job(even(), gap_ms=15.0).analysed(tmp_path)
+    _, found = one_of(analysis)
+    assert found.shares["host"] == 0.0
+    assert found.shares["unexplained"] * found.step_s == pytest.approx(8 * 15e-3, rel=0.1)
+    assert not [kind for kind in kinds(analysis) if kind.startswith("pipeline-")]
+
+
+def test_the_loss_is_part_of_the_forward_before_it(tmp_path: Path) -> None:
+    _, found = one_of(Job(even(), loss_ms=15.0).analysed(tmp_path))
+    assert abs(found.replay_error) < 0.02 and found.shares["host"] == 0.0
+    assert found.stages[1].forward_s == pytest.approx(25e-3, rel=1e-3)
+    assert found.stages[0].forward_s == pytest.approx(10e-3, rel=1e-3)
