@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,6 +56,14 @@ class Recorded:
     """Steps of the run that those in ``rows`` stand for, 0 for as many as these are."""
     hosts_s: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     """Of actions on devices, when hosts launched them: begin and end ``[rows, 2]``."""
+    vertices: tuple[int, ...] = ()
+    """Where each rank calls the schedule, -1 if that is not known; empty where it is for none."""
+
+    def vertex_of(self, ranks: Sequence[int]) -> int:
+        """Where the first of some world ranks calls the schedule, or else where most do."""
+        known = dict(zip(self.ranks, self.vertices, strict=False))
+        found = known.get(ranks[0], -1) if ranks else -1
+        return found if found >= 0 else self.vertex
 
     @property
     def steps(self) -> int:
@@ -81,6 +90,7 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
     if not len(actions) or len(np.unique(actions.rank)) < len(pipeline.ranks):
         return None
     vertex = spans.vertex[actions.span].astype(np.int64)
+    vertices = tuple(_most_often(vertex[actions.rank == place]) for place in range(len(pipeline.ranks)))
     layers = pipeline.layers
     every = pipeline.runs
     rows, reductions = after_backward(_rows(actions, pipeline, spans), find_reductions(timeline, pipeline.ranks))
@@ -92,11 +102,18 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
         rows=rows,
         between=Between(runs.enter_s, runs.data_s, np.maximum(runs.gradients_s, gradients), runs.optimizer_s),
         windows_s=_windows(every, pipeline.actions),
-        vertex=int(np.bincount(vertex[vertex >= 0]).argmax()) if (vertex >= 0).any() else -1,
+        vertex=_most_often(vertex),
         layers=None if layers is None else Layers(layers.names, layers.cost_s, layers.cut),
         loading_s=loading_windows(spans, pipeline.ranks),
         reductions=reductions.since(float(rows.begin_s.min())),
+        vertices=vertices,
     )
+
+
+def _most_often(vertex: IntArray) -> int:
+    """The vertex that stands there most often, -1 where none is known."""
+    known = vertex[vertex >= 0]
+    return int(np.bincount(known).argmax()) if len(known) else -1
 
 
 def loading_windows(spans: Spans, ranks: tuple[int, ...]) -> tuple[FloatArray, ...]:

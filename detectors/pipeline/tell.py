@@ -117,7 +117,7 @@ class Telling:
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
         if place is None:
-            code_location = CodeLocation(TargetKind.OWN, self.recorded.vertex, -1)
+            code_location = CodeLocation(TargetKind.OWN, self.recorded.vertex_of(ranks), -1)
             finding = finding_at(code_location, ranks, lost, psg, kind)
         else:
             candidate, leaf = place
@@ -224,11 +224,11 @@ class Telling:
         waiting = np.where(np.isin(np.arange(len(waiting)), culprit.ranks), 0.0, waiting)
         steps = self.steps / len(self.diagnosis.measured.steps)
         worst: IntArray = np.flatnonzero(waiting > 0.1 * waiting.max())
-        psg, vertex = self.places.psg, self.recorded.vertex
+        rank = self.recorded.ranks[int(waiting.argmax())]
+        psg, vertex = self.places.psg, self.recorded.vertex_of([rank])
         hops = []
         if vertex >= 0 and len(worst):
             place = psg[vertex].place
-            rank = self.recorded.ranks[int(waiting.argmax())]
             total = float(waiting.sum()) * steps
             function = psg.function_of(vertex)
             hops.append(Hop(rank, place.file, place.line, function, psg[vertex].kind.value, "recv", total, len(worst)))

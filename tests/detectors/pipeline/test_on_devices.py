@@ -50,7 +50,7 @@ class Job:
         for rank in make_ranks(folder, RANKS):
             writer, mine = rank.writer, rank.rank
             stream = writer.lane(LANE_STREAM, "stream 7", 0)
-            path = rank.path("step")
+            path = rank.path("load" if mine else "step")
             for step in range(STEPS):
                 of_step = np.flatnonzero(rows.step == step)
                 begun = 2000.0 + rows.begin_s[of_step].min() * 1e3
@@ -135,6 +135,7 @@ def test_a_stage_that_takes_twice_as_long_on_its_device_is_the_imbalance(tmp_pat
     assert kinds(analysis)[:1] == ["pipeline-imbalance"]
     finding = analysis.findings[0]
     assert finding.ranks == [1] and finding.where["stage"] == 1 and "pipeline-host" not in kinds(analysis)
+    assert finding.function == "load"  # where rank 1 launches its actions, and rank 0 does not
     # The first step is none of them.
     assert finding.lost_s == pytest.approx(found.seconds["imbalance"] * RANKS * (STEPS - 1))
     equal = next(one for one in pipeline.diagnosis.predictions if one.change == "equal-load")
