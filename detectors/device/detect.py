@@ -100,6 +100,7 @@ def detect(
     groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
     for group in _groups(costs, devices, psg, slow):
         groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
+    own = _own(forwards, psg)
     findings = []
     for (kind, _, is_slow), told in groups.items():
         told, lost = _that_count(told, costs)
@@ -110,7 +111,7 @@ def detect(
         at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
         if kind == LATE and not is_slow:
-            _in_module(finding, told, costs, devices, _own(forwards, psg))
+            _in_module(finding, told, costs, devices, own)
         if BY_NAME[kind].predicts:
             finding.saving_s = _saving_s(told, costs, meetings, devices)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.device.lanes import Device, Devices
-from scalana.detectors.device.stretches import Stretches, without_overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,7 @@ def idle_of(devices: Devices) -> list[Idle]:
 
 def gaps_of(device: Device) -> Iterable[tuple[float, float]]:
     """Begin and end of the stretches, in the windows, in which a device had nothing to do."""
-    talk = device.communication
-    busy = _together(device.work, talk.start_s, talk.end_s)
+    busy = device.busy
     for begin, end in device.windows[:, 1:].tolist():
         first = int(np.searchsorted(busy.end_s, begin, side="right"))
         last = int(np.searchsorted(busy.start_s, end, side="left"))
@@ -48,8 +46,3 @@ def gaps_of(device: Device) -> Iterable[tuple[float, float]]:
             at = max(at, stop)
         if end > at:
             yield at, end
-
-
-def _together(work: Stretches, start_s: np.ndarray, end_s: np.ndarray) -> Stretches:
-    what = np.zeros(len(work) + len(start_s), np.int64)
-    return without_overlap(np.concatenate((work.start_s, start_s)), np.concatenate((work.end_s, end_s)), what)

@@ -22,7 +22,7 @@ class Stretches:
     end_s: FloatArray
     """``[stretches]``"""
     what: IntArray
-    """Row in :attr:`Devices.vertex` and :attr:`Devices.name` ``[stretches]``."""
+    """Kind of work ``[stretches]``."""
     before_s: FloatArray
     """Seconds of all stretches before each ``[stretches]``."""
 

@@ -1,4 +1,4 @@
-"""Where devices were looked at without a break, and for how many steps of the run each such window stands."""
+"""Where devices were looked at without a break, and in which steps."""
 
 from __future__ import annotations
 
