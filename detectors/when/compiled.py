@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,11 +14,12 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.models import Frame, Kernel, module_path
+from scalana.graphs.readers.models import Frame, Kernel, Source, is_made, module_path, operators_in_name
 from scalana.graphs.spans.modules import position_of
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.structure.psg import VertexKind
 
 _K = TypeVar("_K")
 
@@ -108,7 +110,8 @@ def tell_compiled(
 ) -> None:
     """Add to the evidence of every finding whose work lies in compiled code that it does: of which operators the
     kernels of its lines are made, and of which those of other lines that are fused with them. ``steady`` is the steady
-    state."""
+    state. Findings of devices are told by the name of their kernel, and lie at the line that most of it came from."""
+    _tell_devices(findings, ppg)
     if not lines:
         return
     times, timeline = ppg.compiled, ppg.timeline
@@ -124,6 +127,34 @@ def tell_compiled(
             _tell(finding, there)
 
 
+def _tell_devices(findings: list[Finding], ppg: PPG) -> None:
+    by_name: dict[str, list[Kernel]] = {}
+    for kernel in ppg.models.kernels():
+        by_name.setdefault(kernel.name, []).append(kernel)
+    own = {one.place.file for one in ppg.psg.vertices if one.kind is VertexKind.FUNCTION}
+    for finding in findings:
+        name = str(finding.evidence.get("kernel", ""))
+        known = by_name.get(name, [])
+        if not known:
+            if is_made(name):  # of a trace that holds nothing else of it
+                known = [Kernel("", 0, name, "", (Source(operators_in_name(name), (), (), 0),), "text")]
+            else:
+                continue
+        places: dict[tuple[Frame, str, str], list[Kernel]] = {}
+        for kernel in known:
+            places.setdefault(_place(kernel), []).append(kernel)
+        (frame, module, kind), most = max(places.items(), key=lambda one: sum(map(_work, one[1])))
+        ways = Counter(kernel.phase for kernel in most)
+        line = CompiledLine(frame, module, kind, tuple(most), np.zeros((2, ppg.timeline.ranks)))
+        _tell_of(finding, line, most, ways.most_common(1)[0][0])
+        if frame[0] in own:
+            finding.file, finding.line, finding.end_line, finding.function = frame[0], frame[1], frame[1], frame[2]
+
+
+def _work(kernel: Kernel) -> int:
+    return sum(source.work for source in kernel.sources)
+
+
 def _is_of(line: CompiledLine, finding: Finding) -> bool:
     file, at, _ = line.frame
     return file == finding.file and finding.line <= at <= max(finding.line, finding.end_line)
@@ -134,19 +165,23 @@ def _tell(finding: Finding, lines: list[CompiledLine]) -> None:
     sides = here.seconds[:, finding.ranks].mean(axis=1)
     way = int(sides.argmax())
     kernels = [kernel for kernel in here.kernels if (kernel.phase == BACKWARD) == bool(way)]
-    operators = here.operators(kernels)
+    _tell_of(finding, here, kernels, (_FORWARD, BACKWARD)[way])
+
+
+def _tell_of(finding: Finding, line: CompiledLine, kernels: list[Kernel], direction: str) -> None:
+    operators = line.operators(kernels)
     finding.evidence["compiled"] = {
         "operators": list(operators.here),
         "kernels": list(dict.fromkeys(kernel.name for kernel in kernels)),
-        "fused_with": [{"operator": name, "file": file, "line": line} for (file, line, _), name in operators.fused],
-        "direction": (_FORWARD, BACKWARD)[way],
-        "module": here.module,
-        "module_class": here.module_class,
-        "known_by": here.kernels[0].by,
+        "fused_with": [{"operator": name, "file": file, "line": at} for (file, at, _), name in operators.fused],
+        "direction": direction,
+        "module": line.module,
+        "module_class": line.module_class,
+        "known_by": line.kernels[0].by,
     }
-    if here.module and "module" not in finding.where:
-        finding.where["module"], finding.where["module_class"] = here.module, here.module_class
-        finding.where["direction"] = (_FORWARD, BACKWARD)[way]
+    if line.module and "module" not in finding.where:
+        finding.where["module"], finding.where["module_class"] = line.module, line.module_class
+        finding.where["direction"] = direction
     finding.where.setdefault("operator", ", ".join(operators.here))
 
 

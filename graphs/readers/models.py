@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"^[LG]\['\w+'\]")
 """The variable in which dynamo saw a model."""
+_MADE = re.compile(r"(?:cpp|mps|triton_[a-z]+)_fused_(.*?)_?\d*")
+"""Names of kernels that inductor made."""
 Frame = tuple[str, int, str]
 """File, line, function."""
 
@@ -114,6 +116,18 @@ class RecordedModels:
         return {file for main in mains if main is not None for file, _, _ in main.frames}
 
 
+def is_made(kernel: str) -> bool:
+    """Whether the name of a kernel is one that inductor gives."""
+    return _MADE.fullmatch(kernel) is not None
+
+
+def operators_in_name(kernel: str) -> str:
+    """What the name of a kernel says of its operators: ``add_relu`` of ``triton_poi_fused_add_relu_0``; the last part
+    of that of a kernel which inductor did not make."""
+    found = _MADE.fullmatch(kernel)
+    return found.group(1) if found else kernel.removesuffix(".default").rpartition(".")[2]
+
+
 def module_path(path: str) -> str:
     """The qualified name of a module, of dynamo's word for it: ``L['self'].layers[0].mlp``."""
     plain = _LOCAL.sub("", path.partition("@")[0])
@@ -186,7 +200,12 @@ def _wrappers(told: Mapping[str, Any], frames: list[Frame]) -> Iterable[tuple[Ke
                     int(call["line"]),
                     str(call["kernel"]),
                     str(wrapper["phase"]),
-                    tuple(replace(rows[row], work=int(work)) for row, work in call["sources"]),
+                    tuple(
+                        replace(
+                            rows[row], work=int(work), name=rows[row].name or operators_in_name(str(call["kernel"]))
+                        )
+                        for row, work in call["sources"]
+                    ),
                     str(wrapper["by"]),
                 )
                 for call in wrapper["calls"]

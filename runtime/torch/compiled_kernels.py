@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from scalana.runtime import session, user_cache
 from scalana.runtime.patching import in_place_of
@@ -54,7 +55,9 @@ def watch_kernels(module: Any) -> None:
                 _failed(failure)
         return original(schedule, kernel, *args, **named)
 
-    module.set_kernel_post_grad_provenance_tracing = set_kernel_post_grad_provenance_tracing
+    for user in [module, *(one for name, one in sys.modules.items() if name.startswith("torch._inductor."))]:
+        if getattr(user, original.__name__, None) is original:  # also where it was imported before
+            setattr(user, original.__name__, set_kernel_post_grad_provenance_tracing)
 
 
 def watch_wrappers(module: Any) -> None:
@@ -283,14 +286,15 @@ def _by_text(
     calls: list[wrapper_text.KernelLine], linemap: Sequence[Any], known: dict[str, int]
 ) -> list[dict[int, int]]:
     """Sources by what comments name, and by the lines that torch keeps with the code, where these are in the captured
-    graph, too. How much each does is not known."""
+    graph, too. How much each does is not known, and the operators may be known by the name of the kernel alone: then
+    they are ""."""
     at_place: dict[Any, list[int]] = {}
     for row in known.values():
         at_place.setdefault(models_file.innermost(row), []).append(row)
     result: list[dict[int, int]] = []
     lines = [int(line) for line, _ in linemap]
     for call, noted in zip(calls, wrapper_text.contexts_of(calls, lines), strict=True):
-        label = " ".join(call.atens) or wrapper_text.operators_in_name(call.kernel) or call.kernel.rpartition(".")[2]
+        label = " ".join(call.atens)
         named = [[known[name]] for name in call.nodes if name in known]
         rows = named or [at_place[place] for place in map(_last_frame, _traces(linemap, noted)) if place in at_place]
         found = {models_file.as_operator(some, label): 0 for some in rows}

@@ -105,13 +105,6 @@ def contexts_of(calls: list[KernelLine], places: Iterable[int]) -> list[list[int
     return result
 
 
-def operators_in_name(kernel: str) -> str:
-    """What the name of a kernel that inductor made says of its operators, ``add_relu`` of
-    ``triton_poi_fused_add_relu_0``; "" for any other."""
-    found = re.fullmatch(r"(?:cpp|triton_[a-z]+|mps)_fused_(.*?)_?\d*", kernel)
-    return found.group(1) if found else ""
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name for name in (part.strip() for part in text.split(",")) if name)
 

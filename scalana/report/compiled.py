@@ -95,8 +95,9 @@ def inside(finding: Finding) -> str:
         return ""
     kernels = list(told["kernels"])
     several = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
+    way = f", in the {told['direction']}" if told["direction"] else ""
     module = f" of module {told['module']} ({told['module_class']})" if told["module"] else ""
-    text = f"It runs compiled, in the {told['direction']}{module}: {kernels[0]}{several}"
+    text = f"It runs compiled{way}{module}: {kernels[0]}{several}"
     operators = list(told["operators"])
     text += f", made of {_some(operators)}" if operators else ""
     others: dict[int, list[str]] = {}
