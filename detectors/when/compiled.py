@@ -57,9 +57,7 @@ class CompiledLine:
         here: dict[str, int] = {}
         fused: dict[tuple[Frame, str], int] = {}
         for kernel in self.kernels if kernels is None else kernels:
-            for source in kernel.sources:
-                if source.work == 0 and any(one.work for one in kernel.sources):
-                    continue  # a view
+            for source in kernel.does():
                 if not source.frames or source.frames[-1] == self.frame:
                     here[source.name] = here.get(source.name, 0) + source.work
                 else:
@@ -137,7 +135,7 @@ def _tell_devices(findings: list[Finding], ppg: PPG) -> None:
         known = by_name.get(name, [])
         if not known:
             if is_made(name):  # of a trace that holds nothing else of it
-                known = [Kernel("", 0, name, "", (Source(operators_in_name(name), (), (), 0),), "text")]
+                known = [Kernel("", 0, name, "", (Source(operators_in_name(name), (), (), 0),), "name")]
             else:
                 continue
         places: dict[tuple[Frame, str, str], list[Kernel]] = {}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 MOST_WRAPPERS = 512
 """Of a process."""
-_KEPT = "inductor"
 _VIEWS = frozenset(
     """
     alias as_strided detach diagonal expand getitem permute reshape select slice split squeeze t transpose unbind
@@ -44,7 +43,8 @@ _graphs: dict[str, dict[str, int]] = {}
 
 def watch_kernels(module: Any) -> None:
     """Note what kernels are made of; ``module`` is ``torch._inductor.debug``."""
-    original = module.set_kernel_post_grad_provenance_tracing
+    name = "set_kernel_post_grad_provenance_tracing"
+    original: Any = getattr(module, name)
 
     @in_place_of(original)
     def set_kernel_post_grad_provenance_tracing(schedule: Any, kernel: Any, *args: Any, **named: Any) -> Any:
@@ -55,9 +55,9 @@ def watch_kernels(module: Any) -> None:
                 _failed(failure)
         return original(schedule, kernel, *args, **named)
 
-    for user in [module, *(one for name, one in sys.modules.items() if name.startswith("torch._inductor."))]:
-        if getattr(user, original.__name__, None) is original:  # also where it was imported before
-            setattr(user, original.__name__, set_kernel_post_grad_provenance_tracing)
+    for user in [module, *(one for key, one in sys.modules.items() if key.startswith("torch._inductor."))]:
+        if getattr(user, name, None) is original:  # also where it was imported before
+            setattr(user, name, set_kernel_post_grad_provenance_tracing)
 
 
 def watch_wrappers(module: Any) -> None:
@@ -118,7 +118,7 @@ def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     if not calls:
         return
     compilation = _compilation()
-    kept = os.path.join(user_cache.folder_of(_KEPT, os.environ), key[:2], key + ".json")
+    kept = os.path.join(user_cache.folder_of(user_cache.INDUCTOR, os.environ), key[:2], key + ".json")
     found = _by_writing(calls, written)
     by = "writing"
     if found is not None:
