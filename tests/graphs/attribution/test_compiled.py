@@ -135,6 +135,8 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     assert (finding.file, finding.line, finding.ranks) == (FILE, 9, [1])
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.040, rel=0.05)
     assert finding.evidence["compiled"] == {
+        "file": FILE,
+        "line": 9,
         "operators": ["sin"],
         "kernels": ["cpp_fused_gelu_sin_0", "cpp_fused_sin_0"],
         "fused_with": [{"operator": "gelu", "file": FILE, "line": 5}],
