@@ -247,7 +247,7 @@ class Placer:
             return False
         if file.startswith("<"):
             return not file.startswith(("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>"))
-        return _WRAPPER.search(file) is not None or (bool(self._lib_dirs) and file.startswith(self._lib_dirs))
+        return is_wrapper(file) or (bool(self._lib_dirs) and file.startswith(self._lib_dirs))
 
     def is_model_code(self, file: str) -> bool:
         """Whether a library's file defines modules of the run's models, or is of a package that does."""
@@ -477,6 +477,11 @@ class Placer:
         if vertex.site is not None:
             return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site}:{vertex.site.column}")
         return ("call", vertex.place.line, vertex.place.name)
+
+
+def is_wrapper(file: str) -> bool:
+    """Whether a file is one that inductor writes, by its name."""
+    return _WRAPPER.search(file) is not None
 
 
 def _compiled_by_library(state: _State, frame: FrameRef) -> bool:
