@@ -168,28 +168,29 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     piece_of = number[burst]
     handed, one = number_columns(piece_of, giver[burst])
     most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
-    members: dict[tuple[int, int, str], list[int]] = {}
+    members: dict[tuple[int, int], dict[str, list[int]]] = {}
     for who, by in zip(piece_of[one][most].tolist(), giver[burst[one]][most].tolist(), strict=True):
         role = names.role_of(int(timeline.locations.rank[caller[who] % locations]))
-        members.setdefault((int(caller[who]) // locations, by, role), []).append(who)
+        members.setdefault((int(caller[who]) // locations, by), {}).setdefault(role, []).append(who)
     order = np.argsort(piece_of, kind="stable")
     first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
     rank = timeline.locations.rank
     of_rank = np.argsort(rank, kind="stable")
     working = _Working(caller // locations, before_s)
     farms = []
-    for (vertex, by, _), farm in members.items():
+    for vertex, by, role in ((*key, role) for key, roles in members.items() for role in roles):
+        farm = members[vertex, by][role]
         ranks = np.unique(rank[caller[farm] % locations])
         if len(ranks) < 2:
             continue
-        beside = np.array(farm)
+        beside = np.concatenate(list(members[vertex, by].values()))
         if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
             threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
             key = vertex * locations + threads
             at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
             own = at[caller[at] == key]
             too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[farm].mean())
-            beside = np.union1d(farm, own[~too_busy])
+            beside = np.union1d(beside, own[~too_busy])
         if working.only(vertex, beside, IDLE * float(before_s[farm].mean())):
             tasks = burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(farm)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
