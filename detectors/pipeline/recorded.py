@@ -50,6 +50,8 @@ class Recorded:
     was not looked for."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
+    doubtful: bool = False
+    """Whether nothing but how much each rank does in all is sure: what is inferred may be several stages a rank."""
     notes: tuple[str, ...] = ()
     """What a reader has to know of it, in words."""
     reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
