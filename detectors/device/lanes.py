@@ -100,6 +100,8 @@ class Devices:
     kinds: Kinds
     weight: FloatArray
     """Steps of the run that the step of each operation stands for ``[instances]``."""
+    step: IntArray
+    """The step of each operation, -1 where it is not known ``[instances]``."""
     stands_for: dict[int, float]
     """The same of every step that was marked, by its number; empty where a profiler recorded."""
     blocking: BoolArray
@@ -145,6 +147,8 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     weight = np.ones(len(timeline.instances))
     known = np.flatnonzero(communicates & (instance >= 0))
     weight[instance[known]] = [weights.get(number, 1.0) for number in step[known].tolist()]
+    step_of = np.full(len(timeline.instances), -1, np.int64)
+    step_of[instance[known]] = step[known]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
     of_rank, lanes = {}, []
     windows, steps_of = all_windows(doings, spans)
@@ -186,7 +190,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             _elements(spans, doings, np.flatnonzero(device & ~communicates), len(kinds)),
         )
         lanes += _streams(spans, number, doings, device)
-    return Devices(of_rank, kinds, weight, weights, blocks, lanes, bool(marked.any()))
+    return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
 
 
 def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
-from scalana.detectors.finding import Finding
+from scalana.detectors.finding import Finding, Series
 from scalana.detectors.when.trend import Shape, Trend, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -126,13 +126,25 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
     on or the level stays.
     """
     changes = _changes(finding, lost_s, costs)
-    if changes is None:
-        return
-    cost, cost_s, trend = changes
-    number, jumps = costs.number, trend.shape is Shape.JUMP
+    if changes is not None:
+        cost, cost_s, trend = changes
+        _tell(finding, Series(cost, costs.number, cost_s, np.ones(len(cost_s))), trend)
+
+
+def tell_series(findings: list[Finding]) -> None:
+    """The same of findings whose detectors know what they cost from step to step. Where some of the steps were looked
+    at, ``stands_for`` says for how many."""
+    for finding in findings:
+        series = finding.series
+        if series is not None and (trend := trend_of(series.cost_s, series.number, series.stands_for)):
+            _tell(finding, series, trend)
+
+
+def _tell(finding: Finding, series: Series, trend: Trend) -> None:
+    number, jumps = series.number, trend.shape is Shape.JUMP
     told: dict[str, object] = {
         "shape": trend.shape.value,
-        "cost": cost,
+        "cost": series.cost,
         "before_s": trend.before_s,
         "after_s": trend.after_s,
         "first_step": int(number[trend.first]),
@@ -140,11 +152,14 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
         "steps": trend.paid,
         "of": len(number),
     }
+    stands_for = round(float(series.stands_for.sum()))
+    if stands_for != len(number):
+        told["stands_for"] = stands_for
     if trend.shape is not Shape.UNCLEAR:
         told |= {"from_step": int(number[trend.jump])} if jumps else {"per_step_s": trend.per_step_s}
-        told |= {"so_far_s": float(cost_s.sum()), "next_s": trend.next_s}
+        told |= {"so_far_s": float((series.cost_s * series.stands_for).sum()), "next_s": trend.next_s}
     finding.evidence["over_steps"] = told
-    if trend.rises and trend.shape is not Shape.UNCLEAR:
+    if trend.rises and trend.shape is not Shape.UNCLEAR and series.cost != "idle":
         said = BEGAN.format(step=told["from_step"]) if jumps else GROWS
         finding.advice = " ".join(filter(None, (finding.advice, said)))
 
