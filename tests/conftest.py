@@ -27,9 +27,15 @@ __all__ = [
 
 LONGEST = ("tests/runtime/test_churn.py", "tests/jobs/", "tests/runtime/test_torch_comm.py", "tests/runtime/mpi/")
 """Come first: with several files at a time, nobody waits for them at the end."""
+THOROUGH = "thorough"
+"""The mark of tests that run where it is asked for, alone."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if THOROUGH not in config.option.markexpr:
+        left = [item for item in items if item.get_closest_marker(THOROUGH)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
     items.sort(
         key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
     )
