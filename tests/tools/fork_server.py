@@ -73,8 +73,13 @@ def kind_of(environ: dict[str, str]) -> str | None:
     telling = {name: value for name, value in environ.items() if value and name.startswith(READ_AT_IMPORT)}
     if telling.keys() - COMMON - OF_THE_JOB:
         return None
-    key = sorted((name, value) for name, value in telling.items() if name in COMMON)
-    text = repr((key, "SCALANA_RUN_DIR" in environ, sys.executable))
+    recorded = "SCALANA_RUN_DIR" in environ
+    key = sorted(
+        (name, value)
+        for name, value in telling.items()
+        if name in COMMON and (recorded or not name.startswith("SCALANA_"))
+    )
+    text = repr((key, recorded, sys.executable))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -130,6 +135,8 @@ def ask(connection: socket.socket, arguments: list[str]) -> int:
 
 def client(arguments: list[str]) -> None:
     """Runs a job by a server, or becomes it."""
+    if arguments[0] not in ("0", "1"):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
     folder, kind = os.environ.get(VARIABLE), kind_of(dict(os.environ))
     connection = server_at(Path(folder) / kind) if folder and kind else None
     if connection is None:

@@ -35,6 +35,7 @@ LARGE = {
     "megatron.core": "megatron.core.distributed",
     "torchtitan": "torch._dynamo.backends.debugging",
     "deepspeed": "deepspeed.pipe",
+    "from trl": "trl.trainer.grpo_trainer",
     "MixtralForCausalLM": "transformers.models.mixtral.modeling_mixtral",
     "_functional_collectives": "torch.distributed._functional_collectives",
     "init_device_mesh": "torch.distributed.tensor",
