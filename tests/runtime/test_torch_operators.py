@@ -222,6 +222,7 @@ class Library:
         self.contexts.append(number)
 
 
+@pytest.mark.slow
 def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     monkeypatch.setattr(native, "operators_library", lambda _: library)
