@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalana import console
 from scalana.errors import CommandError, RunDataError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def profile_of_run(folder: str, number: int = 1) -> LayerProfile:
     Raises:
         CommandError: where no pipeline was recorded, or its replay is not to be trusted.
     """
+    from scalana.detectors.pipeline.diagnosis import what_is_no_layer
     from scalana.detectors.pipeline.plans.from_run import profile_of
 
     pipeline = pipeline_of(folder, number)
@@ -73,6 +75,9 @@ def profile_of_run(folder: str, number: int = 1) -> LayerProfile:
             f"{folder}: the replay of the recorded steps is {found.replay_error:+.1%} off what was measured, too far to"
             " plan with; record more steps on a quieter machine"
         )
+    layers = pipeline.diagnosis.layers
+    for said in () if layers is None else what_is_no_layer(layers):
+        console.complain(f"{folder}: {said}")
     return profile_of(pipeline.diagnosis)
 
 

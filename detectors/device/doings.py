@@ -73,7 +73,7 @@ class Doings:
 def doings_of(spans: Spans, host: HostActivity, psg: PSG) -> tuple[Doings, Kinds]:
     """All of them, and the kinds of work that they are."""
     on_device, active = spans.device_lanes()[spans.table.lane], spans.activity_lanes()[spans.table.lane]
-    rows = np.flatnonzero((on_device & ~_on_some_ranks(spans, on_device)) | active)
+    rows = np.flatnonzero((on_device & ~_on_some_ranks(spans, on_device) & ~_of_layers(spans)) | active)
     names = list(spans.names)
     places, place_of = np.unique(host.vertex, return_inverse=True)
     name_of = np.arange(len(places), dtype=np.int64) + len(names)
@@ -113,6 +113,11 @@ def _on_some_ranks(spans: Spans, on_device: BoolArray) -> BoolArray:
     if not len(common):
         return np.zeros(len(on_device), np.bool_)
     return np.asarray(on_device & marked_spans(spans) & ~np.isin(step, common))
+
+
+def _of_layers(spans: Spans) -> BoolArray:
+    """Parts of a pipeline's actions, which are marked for some microbatches and not for others ``[spans]``."""
+    return np.asarray((spans.texts("kind") >= 0) & (spans.texts("action") >= 0))
 
 
 def _vertices(spans: Spans, rows: IntArray) -> IntArray:

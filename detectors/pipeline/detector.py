@@ -11,7 +11,7 @@ from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.actions import Kind, OrderError
 from scalana.detectors.pipeline.culprits import Culprit, find_culprits
-from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose
+from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose, what_is_no_layer
 from scalana.detectors.pipeline.hand_written import read_hand_written
 from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.measured import ActionRows
@@ -64,7 +64,9 @@ class Pipelines:
             except OrderError:
                 continue
             measured = diagnosis.measured
-            diagnosis = replace(diagnosis, measured=replace(measured, notes=measured.notes + recorded.notes))
+            outside = () if diagnosis.layers is None else what_is_no_layer(diagnosis.layers)
+            notes = (*measured.notes, *recorded.notes, *outside)
+            diagnosis = replace(diagnosis, measured=replace(measured, notes=notes))
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
             culprits = find_culprits(diagnosis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,13 @@ from scalana.detectors.pipeline.whatif import (
 )
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
+OUTSIDE = (
+    "layers add up to less or more than their stages take ({}): a new split takes what lies outside of them to move "
+    "with them"
+)
+_OUTSIDE = 0.1
+"""Part of what a stage takes, up to which its layers are taken to be all of it."""
+
 
 @dataclass(frozen=True)
 class Layers:
@@ -35,6 +42,8 @@ class Layers:
     ``[4, layers]``."""
     cut: IntArray
     """The first layer of every stage, and the number of layers ``[stages + 1]``."""
+    share: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """How much of what each stage took its layers are, where they were scaled to that ``[stages]``."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class Diagnosis:
                 "critical_share": stage.critical_share,
             }
             if self.layers is not None:
+                entry["layers_share"] = float(self.layers.share[stage.stage])
                 entry["layers"] = [
                     {
                         "name": self.layers.names[i],
@@ -144,7 +154,8 @@ def diagnose(
 
 
 def scale_layers(found: Attribution, layers: Layers) -> Layers:
-    """The layers' costs such that those of a stage add up to what it takes, kind by kind."""
+    """The layers' costs such that those of a stage add up to what it takes, kind by kind: what it does outside of them
+    is spread over them."""
     usual = _stage_usual(found)
     given = stage_costs(layers.cost_s, layers.cut)
     whole = stage_costs(layers.cost_s.sum(axis=0)[None], layers.cut)[0]
@@ -156,7 +167,16 @@ def scale_layers(found: Attribution, layers: Layers) -> Layers:
         parts = np.where(known, layers.cost_s[kind], layers.cost_s.sum(axis=0))
         total = np.where(known, given[kind][stage], whole[stage])
         scaled[kind] = usual[kind][stage] * parts / np.where(total > 0, total, 1.0)
-    return replace(layers, cost_s=scaled)
+    known_s, all_s = given.sum(axis=0), np.where(given > 0, usual, 0.0).sum(axis=0)
+    return replace(layers, cost_s=scaled, share=known_s / np.where(all_s > 0, all_s, 1.0))
+
+
+def what_is_no_layer(layers: Layers) -> tuple[str, ...]:
+    """Of which stages the layers are not what they take, in words; nothing where they are."""
+    told = [
+        f"stage {stage} {share:.0%}" for stage, share in enumerate(layers.share.tolist()) if abs(share - 1.0) > _OUTSIDE
+    ]
+    return (OUTSIDE.format(", ".join(told)),) if told else ()
 
 
 def _stage_usual(found: Attribution) -> FloatArray:

@@ -11,9 +11,10 @@ import numpy as np
 from scalana.detectors.pipeline.between_messages import Events, PauseRows
 from scalana.detectors.pipeline.lowering import SendWait
 from scalana.detectors.pipeline.measured import Between
+from scalana.detectors.pipeline.message_parts import whole
 from scalana.detectors.pipeline.messages import HandWritten, Known, evenest, recognise_messages
 from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, lie_inside, loading_windows
-from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending, whole
+from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.timed_modules import find_layers
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -42,14 +43,14 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
             continue
         beside = cache(partial(pauses, whole(parts), run, spans))
         evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside), beside)
-        pipeline, messages = _recognised(parts, evidence)
+        pipeline, messages = recognised(parts, evidence)
         recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
             found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
 
 
-def _recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
+def recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
     """The pipeline that messages in parts are, and these as it has them."""
     able = [whole(parts)]
     if evidence.training:

@@ -158,7 +158,7 @@ def _one_stage_a_rank(chain: Chain, events: Events, known: Known) -> HandWritten
     """The pipeline of training that a line of ranks with one stage each is."""
     places = len(chain.ranks)
     trained = _trained(events)
-    if trained is None or not (known.training or bool(trained.all())):
+    if trained is None or not _goes_on(events, places) or not (known.training or bool(trained.all())):
         return None
     events, beside = _without(events, trained)
     step = _steps(events)
@@ -309,6 +309,17 @@ def _trained(events: Events) -> BoolArray | None:
         return None
     later = np.minimum.accumulate(depth[::-1])[::-1]
     return np.asarray((later < depth)[~last.backward])
+
+
+def _goes_on(events: Events, places: int) -> bool:
+    """Whether all forwards that come to a place in the middle leave it, but for those that come when the last one has
+    left: otherwise what has the same number there is not the same."""
+    for place in range(1, places - 1):
+        mine = events.take((events.place == place) & ~events.backward)
+        came, left = mine.end_s[~mine.is_send], mine.begin_s[mine.is_send]
+        if len(left) > len(came) or (len(left) and (came[len(left) :] < left[-1]).any()):
+            return False
+    return True
 
 
 def _without(events: Events, trained: BoolArray) -> tuple[Events, Events]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.measured import ActionRows, Between
-from scalana.detectors.pipeline.recorded import Recorded
+from scalana.detectors.pipeline.recorded import Recorded, known_layers
 from scalana.detectors.reconcile import Extent, joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline
@@ -48,7 +48,7 @@ def with_devices(recorded: Recorded, pipeline: Pipeline, spans: Spans) -> Record
         recorded,
         rows=rows,
         between=Between.nothing(len(steps), len(recorded.ranks)),
-        layers=None,
+        layers=None if pipeline.device_layers is None else known_layers(pipeline.device_layers),
         notes=(*recorded.notes, MARKED.format(len(steps), len(numbers))),
         on_device=True,
         stands_for=len(numbers),

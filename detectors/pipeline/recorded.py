@@ -15,6 +15,7 @@ from scalana.detectors.reconcile import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.layer_costs import LayerCosts
 from scalana.graphs.spans.nearest import latest, numbered_keys
 from scalana.graphs.timeline import Timeline
 
@@ -91,7 +92,6 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
         return None
     vertex = spans.vertex[actions.span].astype(np.int64)
     vertices = tuple(_most_often(vertex[actions.rank == place]) for place in range(len(pipeline.ranks)))
-    layers = pipeline.layers
     every = pipeline.runs
     rows, reductions = after_backward(_rows(actions, pipeline, spans), find_reductions(timeline, pipeline.ranks))
     gradients = after_steps_s(rows, reductions, runs.number, len(pipeline.ranks))
@@ -103,11 +103,16 @@ def read_pipeline(pipeline: Pipeline, spans: Spans, timeline: Timeline) -> Recor
         between=Between(runs.enter_s, runs.data_s, np.maximum(runs.gradients_s, gradients), runs.optimizer_s),
         windows_s=_windows(every, pipeline.actions),
         vertex=_most_often(vertex),
-        layers=None if layers is None else Layers(layers.names, layers.cost_s, layers.cut),
+        layers=None if pipeline.layers is None else known_layers(pipeline.layers),
         loading_s=loading_windows(spans, pipeline.ranks),
         reductions=reductions.since(float(rows.begin_s.min())),
         vertices=vertices,
     )
+
+
+def known_layers(costs: LayerCosts) -> Layers:
+    """Layers as they were timed, for the diagnosis."""
+    return Layers(costs.names, costs.cost_s, costs.cut)
 
 
 def _most_often(vertex: IntArray) -> int:

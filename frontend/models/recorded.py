@@ -21,7 +21,7 @@ from scalana.frontend.models.source_operators import operators_by_line
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.models import Frame, Node
+from scalana.graphs.readers.models import Frame, Node, module_path
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind
@@ -203,17 +203,10 @@ def _label(modules: Iterable[Module]) -> str:
 def _operator(node: Node) -> Operator:
     frames = [frame for frame in node.frames if not _is_machinery(frame)]
     file, line, _ = frames[-1] if frames else ("", 0, "")
-    scopes = tuple(Scope(f"{number} {path}", _path(path), kind) for number, (path, kind) in enumerate(node.modules))
+    scopes = tuple(
+        Scope(f"{number} {path}", module_path(path), kind) for number, (path, kind) in enumerate(node.modules)
+    )
     return Operator(node.name, scopes, Place(file, line, line, -1, node.name), node.shape, node.dtype)
-
-
-def _path(path: str) -> str:
-    """The qualified name of a module, of dynamo's word for it: ``L['self'].layers[0].mlp``."""
-    plain = path.partition("@")[0].removeprefix("L['self']")
-    for word in ("_modules", "['", "']", "[", "]"):
-        plain = plain.replace(word, ".")
-    parts = [part for part in plain.split(".") if part and part != "_orig_mod"]
-    return ".".join(parts)
 
 
 def _is_machinery(frame: Frame) -> bool:

@@ -10,6 +10,7 @@ ever dropped:
 * a chain of library frames is one call vertex, named for the outermost library function that was entered, and the
   user's functions that it calls back hang below it, unless the source shows them (``model(x)`` leads to
   ``Net.forward`` through several frames of the library);
+* what ``torch.compile`` does when a line is run for the first time is a call vertex of its own;
 * the code of a model in a library is a chain of such call vertices, one for each line that calls the next;
 * a function that is on the path already is gone back to, as the source's own recursion is;
 * a path that begins in a library (a thread's bootstrap) begins with a call vertex below the root;
@@ -55,6 +56,10 @@ _STARTERS = {
     "popen_fork.py": "process",
 }
 """Modules of the standard library that start programs, threads and processes; what they call is what counts."""
+COMPILER = "torch.compile"
+"""Name of the vertices of what compiles."""
+_COMPILERS = ("/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py")
+"""What compiles a function of the user's when that is called: it is no part of what the call does else."""
 _GENERATED = frozenset("__init__ __new__ __eq__ __repr__ __hash__ __lt__ __setattr__ __delattr__".split())
 
 
@@ -279,6 +284,8 @@ class Placer:
 
     def _entered(self, state: _State, frame: FrameRef) -> _State:
         """After a frame of a library, whatever is in it."""
+        if state.line and state.chain != COMPILER and frame.filename.endswith(_COMPILERS):
+            return state._replace(vertex=self._call(state, state.vertex, COMPILER, frame), chain=COMPILER)
         if state.chain and state.chain not in _STARTERS:
             return state
         here = self.psg[state.vertex]

@@ -105,6 +105,8 @@ class Pipeline:
     runs: ScheduleRuns
     layers: LayerCosts | None
     """Seconds of single layers, where some were timed."""
+    device_layers: LayerCosts | None = None
+    """The same on devices, where some were marked there."""
 
     def training(self) -> tuple[Actions, ScheduleRuns]:
         """What is worth a look: runs that train (all, if none does), without those that find out shapes."""
@@ -126,11 +128,11 @@ def find_pipelines(spans: Spans) -> list[Pipeline]:
     everything = columns.actions()
     beside = columns.data(), columns.gradients(), columns.optimizer()
     of_action = runs.pipeline[columns.run_of(everything)]
-    layers = timed_layers(spans, runs)
-    of_layer = runs.pipeline[layers.run]
     numbers = np.unique(of_action)
-    parts = zip(numbers.tolist(), _split(of_action, numbers), _split(of_layer, numbers), strict=True)
-    found = [columns.pipeline(number, everything.take(own), beside, layers.take(timed)) for number, own, timed in parts]
+    timed = [timed_layers(spans, runs, on_devices) for on_devices in (False, True)]
+    layers = [[one.take(own) for own in _split(runs.pipeline[one.run], numbers)] for one in timed]
+    parts = zip(numbers.tolist(), _split(of_action, numbers), *layers, strict=True)
+    found = [columns.pipeline(number, everything.take(own), beside, both) for number, own, *both in parts]
     return sorted(found, key=lambda one: one.ranks)
 
 
@@ -256,7 +258,7 @@ class _Columns:
             span=row,
         )
 
-    def pipeline(self, number: int, actions: Actions, beside: Beside, layers: TimedLayers) -> Pipeline:
+    def pipeline(self, number: int, actions: Actions, beside: Beside, layers: list[TimedLayers]) -> Pipeline:
         """One of the pipelines, whose actions still have ranks of the job."""
         spans = self.spans
         runs = np.flatnonzero(self.runs.pipeline == number)
@@ -283,7 +285,7 @@ class _Columns:
             count("microbatches", actions.microbatch),
             actions,
             self._schedule_runs(runs, place, len(ranks), actions, beside),
-            layer_costs(spans, layers, int(actions.stage.max()) + 1),
+            *(layer_costs(spans, timed, int(actions.stage.max()) + 1) for timed in layers),
         )
 
     def _ranks(self, runs: IntArray, described: IntArray) -> tuple[int, ...]:

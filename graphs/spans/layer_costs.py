@@ -45,17 +45,26 @@ class TimedLayers:
         return TimedLayers(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
-def timed_layers(spans: Spans, runs: RunTable) -> TimedLayers:
-    """All layers that were timed in runs of pipelines."""
-    rows = spans.rows("module")
+def timed_layers(spans: Spans, runs: RunTable, on_devices: bool = False) -> TimedLayers:
+    """All layers that were timed in runs of pipelines: as hosts called them, or as devices did what these launched."""
+    rows = _marks(spans) if on_devices else spans.rows("module")
+    began = spans.table.start_ns[rows].astype(np.int64)
+    if on_devices:
+        began -= spans.integers("queued_ns", 0)[rows]  # the host may be steps ahead of what it launches
     action = spans.texts("action")[rows]
     kind = np.full(len(rows), -1, np.int64)
     for code, name in enumerate(_ACTIONS):
         kind[(action >= 0) & (action == spans.number(name))] = code
-    run = containing(runs, spans.process[rows], spans.table.start_ns[rows].astype(np.int64))
+    run = containing(runs, spans.process[rows], began)
     stage, microbatch = spans.integers("stage")[rows], spans.integers("microbatch")[rows]
     every = TimedLayers(rows, run, kind, stage, microbatch)
     return every.take((kind >= 0) & (stage >= 0) & (microbatch >= 0) & (run >= 0))
+
+
+def _marks(spans: Spans) -> IntArray:
+    """Rows of the spans of devices that are modules."""
+    rows, module = spans.rows("device"), spans.number("module")
+    return rows[(spans.texts("kind")[rows] == module) & (module >= 0)]
 
 
 def layer_costs(spans: Spans, timed: TimedLayers, stages: int) -> LayerCosts | None:

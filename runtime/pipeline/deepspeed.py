@@ -11,9 +11,9 @@ import sys
 import weakref
 
 from scalana.runtime import session
-from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
+from scalana.runtime.pipeline.layer_marks import layer_marks
 from scalana.runtime.pipeline.layers import Layers, is_compiled
 from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
@@ -99,8 +99,7 @@ def _enter(engine: Any, planned: Any) -> Run | None:
         known.attributes["microbatches"] = planned.num_micro_batches
         schedule.done.clear()
         run = runs.enter(schedule, known, sys.modules["torch"].is_grad_enabled())
-        if is_chosen(run.number):
-            _patches.tried("layers are not timed", lambda: _time_layers(run, engine.module))
+        _patches.tried("layers are not timed", lambda: _time_layers(run, engine.module))
         return run
     except Exception as failure:
         _patches.failed("a run of a schedule was not recorded", failure)
@@ -114,7 +113,8 @@ def _leave(run: Run) -> None:
 
 
 def _time_layers(run: Run, module: Any) -> None:
-    run.timed = Layers(layers_of(module))
+    if layer_marks.wants(run):
+        run.timed = Layers(layers_of(module), run)
 
 
 def layers_of(module: Any) -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,8 @@
 """Seconds of single layers inside the actions of stages, in some runs: see :mod:`scalana.runtime.chosen_steps`.
 
+Where the stages run on a device, the same moments are marked on its stream: see
+:mod:`scalana.runtime.pipeline.layer_marks`.
+
 Hooks of modules see a layer's forward. Its backward is what lies between the moment when the gradients of its outputs
 are there and the moment when those of its inputs are, which hooks of these tensors see: that changes no graph, as
 hooks around the backward of modules would. The gradient between two layers ends one and begins the other, at one
@@ -7,8 +10,10 @@ reading of the clock: with two, layers would overlap by what the thread waits fo
 autograd runs later parts of the graph first, so nothing of another layer lies in between in a chain of layers. All
 hooks of modules go when the run is over.
 
-Not timed are layers that are compiled (a hook would have them compiled anew), and the part W of a backward that is
-split, which goes through the graph by its parameters (but for stage 0, whose W is the whole backward).
+The part W of a backward that is split goes through the graph by its parameters, one layer after the other: there a
+layer is over when the gradients of all its parameters are there, which hooks of these see, in that action alone (but
+for stage 0, whose W is the whole backward). Where they come in another order, W is not told of the layer. Not timed are
+layers that are compiled: a hook would have them compiled anew.
 
 Why this is not the timer of all modules (:mod:`scalana.runtime.torch.modules`), which rests while there is a pipeline:
 that one hooks every module of a program, down to the last, and pays for each call and each backward; here only layers
@@ -20,13 +25,17 @@ from __future__ import annotations
 
 import sys
 import weakref
+from functools import partial
 
 from scalana.runtime import session
+from scalana.runtime.pipeline.layer_marks import layer_marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
+
+    from scalana.runtime.pipeline.runs import Run
 
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
 """Modules whose items are layers, rather than they themselves."""
@@ -36,27 +45,31 @@ MOST_LAYERS = 1024
 
 
 class Pass:
-    """One way of a microbatch through a layer: when its backward began and ended, ns, 0 where it is not known."""
+    """One way of a microbatch through a layer: when its backward began and ended, ns, 0 where it is not known, and the
+    marks on the device then, -1 for none."""
 
-    __slots__ = ("began", "ended", "name")
+    __slots__ = ("began", "ended", "first", "last", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.began = self.ended = 0
+        self.first = self.last = -1
 
 
 class Layers:
     """The timing of the layers of some stages, during one run."""
 
-    def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
+    def __init__(self, layers: Iterable[tuple[str, Any]], run: Run | None = None) -> None:
         core = session.core
         self.core = core
         self.type = core.span_types.index("module")
         self.keys = {key: core.intern(key) for key in ("stage", "microbatch", "action")}
         self.action = ("", -1, -1)
         """Kind, stage and microbatch of what runs now."""
-        self.entered: list[tuple[Any, int]] = []
-        """Layers whose forward runs now, and when it began."""
+        self.marked = False
+        """Whether the layers are marked on the device in what runs now."""
+        self.entered: list[tuple[Any, int, int]] = []
+        """Layers whose forward runs now, when it began, and the mark then."""
         self.backward: list[Pass] | None = None
         """What the backward that runs now has met; ``None`` while there is none."""
         self.over: list[Pass] | None = None
@@ -64,10 +77,19 @@ class Layers:
         self.seen: tuple[Callable[[], Any], Pass | None] = (lambda: None, None)
         """The gradient that began a layer last, while it is there, and that layer."""
         self.handles: list[Any] = []
+        self.layers = list(layers)
+        self.parameters: list[list[Any]] = []
+        """Those of each layer that get a gradient; those of several of the first. Empty until an action W asks."""
+        self.weights: list[Any] = []
+        """Hooks of parameters, during an action W."""
+        self.of_weights: list[Pass] = []
+        """The layers whose parameters have all their gradients in it."""
         try:
-            for name, layer in layers:
+            for name, layer in self.layers:
                 self.handles.append(layer.register_forward_pre_hook(self._entering()))
                 self.handles.append(layer.register_forward_hook(self._leaving(name), with_kwargs=True))
+            if run is not None:
+                layer_marks.share(run, len(self.layers))
         except BaseException:
             self.detach()
             raise
@@ -77,25 +99,38 @@ class Layers:
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
+        self._drop_weights()
         self.backward = None
 
     def begin(self, kind: str, stage: int, microbatch: int) -> None:
         """An action begins."""
         self.action = (kind, stage, microbatch)
+        self.marked = layer_marks.of(microbatch)
         self.entered.clear()
         self.backward = [] if kind in "BI" or (kind == "W" and stage == 0) else None
+        if kind == "W" and stage:
+            try:
+                self._follow_weights()
+            except Exception as failure:
+                session.note(f"pipeline: gradients of weights are not told by layer: {failure!r}")
 
     def end(self) -> None:
         """The action is over, and with it what is left of its backward."""
         now = self.core.now()
-        self.over, self.backward = self.backward, None
+        self.over, self.backward = self.of_weights if self.weights else self.backward, None
+        self._drop_weights()
+        mark = -1
         for one in self.over or ():
-            one.ended = one.ended or now
+            if not one.ended:
+                if one.first >= 0 and mark < 0:
+                    mark = self._mark()
+                one.ended, one.last = now, mark
 
     def write(self) -> None:
         """Write what was met in the backward that is over: after the action's own end, as it takes its time."""
         for one in self.over or ():
             self._write(one.name, one.began, one.ended)
+            self._write_marks(one.name, one.first, one.last)
         self.action, self.over = ("", -1, -1), None
 
     def _write(self, name: str, began: int, ended: int) -> None:
@@ -104,12 +139,21 @@ class Layers:
         attributes = (keys["stage"], stage, keys["microbatch"], microbatch, keys["action"], kind)
         self.core.span(self.type, 0, self.core.intern(name), began, ended, -1, 0, attributes)
 
+    def _mark(self) -> int:
+        return layer_marks.mark() if self.marked else -1
+
+    def _write_marks(self, name: str, first: int, last: int) -> None:
+        if first >= 0:
+            kind, stage, microbatch = self.action
+            layer_marks.span(first, last, name, kind, stage, microbatch)
+
     # ---- hooks ----
 
     def _entering(self) -> Callable[..., None]:
         def entering(layer: Any, args: Any) -> None:
             if self.action[0] == "F":  # not where a checkpoint computes anew in the backward
-                self.entered.append((layer, self.core.now()))
+                mark = self._mark()
+                self.entered.append((layer, self.core.now(), mark))
 
         return entering
 
@@ -117,9 +161,12 @@ class Layers:
         def leaving(layer: Any, args: Any, named: Any, output: Any) -> None:
             if self.action[0] != "F" or not self.entered or self.entered[-1][0] is not layer:
                 return
-            _, began = self.entered.pop()
+            _, began, mark = self.entered.pop()
             try:
-                self._write(name, began, self.core.now())
+                ended = self.core.now()
+                if mark >= 0:
+                    self._write_marks(name, mark, self._mark())
+                self._write(name, began, ended)
                 self._follow(Pass(name), (args, named), output)
             except Exception as failure:
                 session.note(f"pipeline: a layer was not timed: {failure!r}")
@@ -132,7 +179,7 @@ class Layers:
         def begins(gradient: Any) -> None:
             met = self.backward
             if met is not None and not one.began:
-                one.began = self.core.now()
+                one.began, one.first = self.core.now(), self._mark()
                 met.append(one)
                 if gradient is not None:
                     self.seen = (weakref.ref(gradient), one)
@@ -142,8 +189,9 @@ class Layers:
                 begun_by, begun = self.seen
                 if begun is None or begun is one or gradient is None or begun_by() is not gradient:
                     one.ended = self.core.now()  # a layer may hand on the very gradient that began itself
+                    one.last = self._mark() if one.first >= 0 else -1
                 else:
-                    one.ended = begun.began
+                    one.ended, one.last = begun.began, begun.first
 
         for tensor in tensors_in(inputs):
             if tensor.requires_grad and not tensor.is_leaf:  # what is a leaf is kept, and would keep the hook
@@ -151,6 +199,45 @@ class Layers:
         for tensor in tensors_in(outputs):
             if tensor.requires_grad and not tensor.is_leaf:
                 tensor.register_hook(begins)
+
+    def _follow_weights(self) -> None:
+        """See when in an action W the gradients of each layer's parameters are there."""
+        left = [len(own) for own in self._own_parameters()]
+        before = self.core.now(), self._mark()
+        under_way = -1
+        met = self.of_weights = []
+
+        def came(layer: int, _: Any) -> None:
+            nonlocal before, under_way
+            if under_way not in (-1, layer):  # they come in turns: where one ends nobody sees
+                under_way = -2
+                met.clear()
+                return
+            left[layer] -= 1
+            under_way = layer if left[layer] else -1
+            if not left[layer]:
+                one = Pass(self.layers[layer][0])
+                one.began, one.first = before
+                before = one.ended, one.last = self.core.now(), self._mark() if one.first >= 0 else -1
+                met.append(one)
+
+        for layer, own in enumerate(self.parameters):
+            for parameter in own:
+                self.weights.append(parameter.register_hook(partial(came, layer)))
+
+    def _own_parameters(self) -> list[list[Any]]:
+        if not self.parameters:
+            taken: set[int] = set()
+            for _, layer in self.layers:
+                own = [one for one in layer.parameters() if one.requires_grad and id(one) not in taken]
+                taken.update(map(id, own))
+                self.parameters.append(own)
+        return self.parameters
+
+    def _drop_weights(self) -> None:
+        for handle in self.weights:
+            handle.remove()
+        self.weights.clear()
 
 
 def layers_in(stages: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -12,9 +12,9 @@ import sys
 import weakref
 
 from scalana.runtime import session
-from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
+from scalana.runtime.pipeline.layer_marks import layer_marks
 from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
@@ -119,8 +119,7 @@ def _enter(name: str, named: dict[str, Any]) -> Run | None:
         assert known is not None
         known.attributes["microbatches"] = named.get("num_microbatches")
         run = runs.enter(schedule, known, not named.get("forward_only", False))
-        if is_chosen(run.number):
-            _patches.tried("layers are not timed", lambda: _time_layers(run, chunks))
+        _patches.tried("layers are not timed", lambda: _time_layers(run, chunks))
         return run
     except Exception as failure:
         _patches.failed("a run of a schedule was not recorded", failure)
@@ -128,7 +127,8 @@ def _enter(name: str, named: dict[str, Any]) -> Run | None:
 
 
 def _time_layers(run: Run, chunks: list[Any]) -> None:
-    run.timed = Layers(layers_in(chunks))
+    if layer_marks.wants(run):
+        run.timed = Layers(layers_in(chunks), run)
 
 
 def _leave(run: Run) -> None:

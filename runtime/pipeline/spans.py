@@ -16,7 +16,8 @@ name                   type      attributes
 ``SEND_F SEND_B``      wait      stage, microbatch: until its own messages were taken
 the same               transfer  stage, microbatch: the call that posts them
 ``LOAD``               data      stage, microbatch: loading of its input, where the engine does that
-name of a layer        module    stage, microbatch, action: F, or B, I, W for its part of that backward
+name of a layer        module    stage, microbatch, action: F, or B, I, W for its part of that backward; on a stream
+                                 of a device it is of the type ``device``, with the kind ``module``
 =====================  ========  ==================================================================================
 
 A RUN has all the rest within it, on its process. Where there are none, actions belong together by their stages.

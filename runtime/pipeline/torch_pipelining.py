@@ -11,9 +11,9 @@ import sys
 from functools import partial
 
 from scalana.runtime import session
-from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
 from scalana.runtime.patching import Patches
+from scalana.runtime.pipeline.layer_marks import layer_marks
 from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.quick import Quick
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
@@ -264,11 +264,11 @@ def _enter(schedule: Any) -> Any:
     except Exception as failure:
         _patches.failed("a run of a schedule was not recorded", failure)
         return None
-    if is_chosen(run.number):
-        try:
-            run.timed = Layers(layers_in(stage.submod for stage in plan.stages))
-        except Exception as failure:
-            _patches.failed("layers are not timed", failure)
+    try:
+        if layer_marks.wants(run):
+            run.timed = Layers(layers_in(stage.submod for stage in plan.stages), run)
+    except Exception as failure:
+        _patches.failed("layers are not timed", failure)
     _patches.tried("a run is recorded the slow way", lambda: _quick.begin(run))
     return run
 

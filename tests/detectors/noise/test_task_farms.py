@@ -9,7 +9,7 @@ import pytest
 
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
@@ -166,7 +166,7 @@ def test_large_tasks_are_found_where_another_thread_of_the_manager_waits_for_the
     timeline.own.cpu_s[timeline.own.activity == names.index("results")] = 0.0
     waits, replay = find_waits(timeline), prepare(timeline)
     table = blame(timeline, waits)
-    (finding,) = detect(timeline, structure(names), waits, table, replay, find_task_farms(timeline))
+    (finding,) = detect(timeline, structure(names), Waiting(waits, table, replay, find_task_farms(timeline)))
     assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
     assert finding.evidence["large_tasks"] == 12
     assert finding.evidence["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)

@@ -202,6 +202,33 @@ def test_forwards_alone_count_where_tensors_go_along_ranks_that_compute() -> Non
     assert found is not None and found.microbatches.tolist() == [5, 6]
 
 
+def test_what_is_one_message_too_many_at_one_place_makes_no_other_steps() -> None:
+    """An evaluation of which one forward counts twice: what follows has other numbers there than elsewhere."""
+    order, evaluation = (
+        of_program(Program.of(lists), uniform(4), steps=1)
+        for lists in (
+            BY_NAME["1F1B"].program(4, 8).orders(),
+            [[Action(Kind.F, s, m) for m in range(8)] for s in range(4)],
+        )
+    )
+    parts, at = [], 0.0
+    for one in (order, order, evaluation, order, order, evaluation):
+        parts.append(
+            replace(one, begin_s=one.begin_s + at, end_s=one.end_s + at, message=one.message + len(parts) * 10**7)
+        )
+        at += float(one.end_s.max()) + 1
+    rows = parts[0]
+    for one in parts[1:]:
+        rows = joined(rows, one)
+    found = recognise_messages(rows, Known(training=True))
+    assert found is not None and found.microbatches.tolist() == [8] * 4
+    for rank, peer in ((0, 1), (1, 2)):
+        begin_s = parts[2].begin_s[(parts[2].rank == rank) & (parts[2].is_send > 0)]
+        came_s = parts[2].end_s[(parts[2].rank == peer) & (parts[2].is_send == 0)]
+        more = [(rank, peer, 1, 4096, begin_s[2], begin_s[2]), (peer, rank, 0, 4096, came_s[2], came_s[2])]
+        assert recognise_messages(joined(rows, table(more)), Known(training=True)) is None
+
+
 def test_one_step_does_not_repeat() -> None:
     assert recognise_messages(of_pipeline("1F1B", 4, 8, uniform(4), steps=1), Known(training=True)) is None
 

@@ -38,6 +38,8 @@ class Job:
     loss_ms: float = 0.0
     """The same, and what it does is the loss."""
     latency_s: float = 0.0
+    layers: tuple[tuple[float, ...], ...] = ()
+    """Of each stage, the part of its actions that each of its layers takes, as marked; the rest comes after them."""
 
     def write(self, folder: Path) -> None:
         """Write the records of its ranks."""
@@ -78,6 +80,12 @@ class Job:
                         told = {"kind": "action", "stage": mine, "microbatch": microbatch, "queued_ns": queued}
                         told["behind_ns"] = round((end - now - LAUNCH_MS) * MS)
                         self._span(writer, "device", kind, begin, end - begin, path, told, step, stream)
+                        at = begin
+                        for layer, part in enumerate(self.layers[mine] if self.layers else ()):
+                            told = {"kind": "module", "stage": mine, "microbatch": microbatch, "action": kind}
+                            told["queued_ns"] = told["behind_ns"] = round((at - now - 0.005) * MS)
+                            self._span(writer, "device", f"{layer}", at, part * (end - begin), path, told, step, stream)
+                            at += part * (end - begin)
                     now += LAUNCH_MS + 0.02
                 told = {
                     "engine": "torch", "schedule": "1F1B", "stages": RANKS, "microbatches": MICROBATCHES, "held": 1,
@@ -189,3 +197,26 @@ def test_the_loss_is_part_of_the_forward_before_it(tmp_path: Path) -> None:
     assert abs(found.replay_error) < 0.02 and found.shares["host"] == 0.0
     assert found.stages[1].forward_s == pytest.approx(25e-3, rel=1e-3)
     assert found.stages[0].forward_s == pytest.approx(10e-3, rel=1e-3)
+
+
+def test_layers_have_the_times_of_their_devices_and_what_is_none_is_said(tmp_path: Path) -> None:
+    parts = (0.5, 0.5), (0.25, 0.25, 0.25)
+    pipeline, found = one_of(Job(slow_stage(), layers=parts).analysed(tmp_path))
+    layers = pipeline.recorded.layers
+    assert layers.names == tuple("01012") and layers.cut.tolist() == [0, 2, 5]
+    assert layers.cost_s[Kind.F] == pytest.approx([5e-3, 5e-3, 5e-3, 5e-3, 5e-3], rel=1e-3)
+    assert layers.cost_s[Kind.B] == pytest.approx([10e-3, 10e-3, 10e-3, 10e-3, 10e-3], rel=1e-3)
+    # What comes after the layers of stage 1 counts as if it were part of them.
+    scaled = pipeline.diagnosis.layers
+    assert scaled.cost_s.sum(axis=0) == pytest.approx([15e-3, 15e-3, 20e-3, 20e-3, 20e-3], rel=1e-3)
+    assert scaled.share == pytest.approx([1.0, 0.75], rel=1e-3)
+    assert any("stage 1 75%" in note and "stage 0" not in note for note in pipeline.diagnosis.measured.notes)
+    split = next(one for one in pipeline.diagnosis.predictions if one.change == "repartition")
+    assert split.cut == (0, 3, 5)  # 50 ms and 40 ms a microbatch
+    assert 8 * 50e-3 < split.step_s < 9 * 50e-3 < found.step_s == pytest.approx(510e-3, rel=0.01)
+
+
+def test_layers_that_make_up_their_stages_leave_nothing_to_say(tmp_path: Path) -> None:
+    pipeline, _ = one_of(Job(slow_stage(), layers=((0.5, 0.5), (0.5, 0.25, 0.25))).analysed(tmp_path))
+    assert pipeline.diagnosis.layers.share == pytest.approx([1.0, 1.0], rel=1e-3)
+    assert not any("layers" in note for note in pipeline.diagnosis.measured.notes)

@@ -103,3 +103,57 @@ def test_a_layer_that_hands_on_its_gradient_ends_when_it_does(monkeypatch: pytes
     timed.detach()
     lasted = {name: ended - began for name, _, began, ended in core.written}
     assert lasted == {"1": 2, "0": 2}
+
+
+def _weights_pass(core: Core, weights: list[str]) -> list[tuple[str, str, int, int]]:
+    """Part W of the backward of stage 1, as torch makes it: by the parameters, in their order."""
+    import torch
+    from torch.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
+
+    class Scale(torch.nn.Module):
+        """Its two parameters come into it one after the other."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.bias = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, value: torch.Tensor) -> torch.Tensor:
+            return value * self.weight + self.bias
+
+    stage = torch.nn.Sequential(*(Scale() for _ in range(3)))
+    parameters = [stage.get_parameter(name) for name in weights]
+    timed = Layers(layers_in([stage]))
+    received = torch.ones(1, 2, requires_grad=True)
+    timed.begin("F", 1, 0)
+    made = stage(received)
+    timed.end()
+    timed.write()
+    timed.begin("I", 1, 0)
+    _, groups = stage_backward_input([made], [torch.ones(1, 2)], [received], iter(parameters))
+    timed.end()
+    timed.write()
+    core.written.clear()
+    timed.begin("W", 1, 0)
+    stage_backward_weight(iter(parameters), groups)
+    timed.end()
+    timed.write()
+    timed.detach()
+    assert not any(parameter._backward_hooks for parameter in parameters)
+    return core.written
+
+
+def test_the_part_for_weights_is_told_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_or_skip()
+    core = Core()
+    monkeypatch.setattr(session, "core", core)
+    written = _weights_pass(core, [f"{layer}.{part}" for layer in range(3) for part in ("weight", "bias")])
+    assert [row[:2] for row in written] == [("0", "W"), ("1", "W"), ("2", "W")]
+    (_, _, _, first), (_, _, begun, second), (_, _, last, _) = written
+    assert begun == first and last == second
+
+
+def test_the_part_for_weights_of_layers_that_take_turns_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_or_skip()
+    core = Core()
+    monkeypatch.setattr(session, "core", core)
+    assert not _weights_pass(core, [f"{layer}.{part}" for part in ("weight", "bias") for layer in range(3)])
