@@ -52,7 +52,7 @@ COMMON = {
 """Variables that are read when torch or the recorder is imported, and differ between kinds of jobs."""
 OF_THE_JOB = {
     "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES",
-    "SCALANA_TEST_MPI", "PYTHONPATH", "LD_LIBRARY_PATH",
+    "SCALANA_TEST_MPI", "PYTHONPATH", "LD_LIBRARY_PATH", "TORCHINDUCTOR_CACHE_DIR",
 }  # fmt: skip
 """Those that a server can hand on to a job."""
 READ_AT_IMPORT = ("SCALANA_", "TORCH", "PYTORCH_", "PYTHON", "LD_", "OMP_", "MKL_", "KMP_", "MALLOC_")
@@ -74,11 +74,10 @@ def kind_of(environ: dict[str, str]) -> str | None:
     if telling.keys() - COMMON - OF_THE_JOB:
         return None
     recorded = "SCALANA_RUN_DIR" in environ
-    key = sorted(
-        (name, value)
-        for name, value in telling.items()
-        if name in COMMON and (recorded or not name.startswith("SCALANA_"))
-    )
+    shared = {name for name in COMMON if name.startswith("SCALANA_")} if not recorded else set()
+    if telling.get("SCALANA_TORCH_KERNELS") == "0":
+        shared.add("SCALANA_CACHE")  # nothing is looked for there before the job begins
+    key = sorted((name, value) for name, value in telling.items() if name in COMMON - shared)
     text = repr((key, recorded, sys.executable))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
