@@ -98,6 +98,7 @@ def _recorded(
             between.optimizer_s[kept],
         ),
         windows_s=read.windows_s,
+        met_s=_met(read.windows_s, beside, ranks),
         vertex=_vertex(ranks, timeline),
         layers=find_layers(spans, read.rows, ranks),
         sends=sends,
@@ -105,6 +106,21 @@ def _recorded(
         notes=(_LATER.format(pipeline.first),) if pipeline.first and kept[0] else (),
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )
+
+
+def _met(windows_s: FloatArray, beside: PauseRows, ranks: tuple[int, ...]) -> FloatArray:
+    """The first meeting of every rank after a step and before the next one, NaN where not all have one ``[steps,
+    places, 2]``."""
+    found = np.full(windows_s.shape, np.nan)
+    for place, rank in enumerate(ranks):
+        mine = (beside.rank == rank) & beside.meets
+        meetings = np.stack((beside.begin_s[mine], beside.end_s[mine]), axis=1)
+        meetings = meetings[np.argsort(meetings[:, 0], kind="stable")]
+        at = np.searchsorted(meetings[:, 0], windows_s[:, place, 1])
+        there = at < np.searchsorted(meetings[:, 0], np.append(windows_s[1:, place, 0], np.inf))
+        found[there, place] = meetings[at[there]]
+    found[np.isnan(found).any(axis=(1, 2))] = np.nan
+    return found
 
 
 def _numbers(windows_s: FloatArray, beside: Events) -> IntArray:

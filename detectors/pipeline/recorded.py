@@ -45,6 +45,9 @@ class Recorded:
     """None where layers were not timed."""
     sends: Engine | None = None
     """How it sends and receives, where that was inferred."""
+    met_s: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    """When every rank met all others right after a step, NaN where they did not ``[runs, ranks, 2]``; empty where that
+    was not looked for."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
     notes: tuple[str, ...] = ()

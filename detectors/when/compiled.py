@@ -57,9 +57,7 @@ class CompiledLine:
         here: dict[str, int] = {}
         fused: dict[tuple[Frame, str], int] = {}
         for kernel in self.kernels if kernels is None else kernels:
-            for source in kernel.sources:
-                if source.work == 0 and any(one.work for one in kernel.sources):
-                    continue  # a view
+            for source in kernel.does():
                 if not source.frames or source.frames[-1] == self.frame:
                     here[source.name] = here.get(source.name, 0) + source.work
                 else:
@@ -137,7 +135,7 @@ def _tell_devices(findings: list[Finding], ppg: PPG) -> None:
         known = by_name.get(name, [])
         if not known:
             if is_made(name):  # of a trace that holds nothing else of it
-                known = [Kernel("", 0, name, "", (Source(operators_in_name(name), (), (), 0),), "text")]
+                known = [Kernel("", 0, name, "", (Source(operators_in_name(name), (), (), 0),), "name")]
             else:
                 continue
         places: dict[tuple[Frame, str, str], list[Kernel]] = {}
@@ -147,7 +145,7 @@ def _tell_devices(findings: list[Finding], ppg: PPG) -> None:
         ways = Counter(kernel.phase for kernel in most)
         line = CompiledLine(frame, module, kind, tuple(most), np.zeros((2, ppg.timeline.ranks)))
         _tell_of(finding, line, most, ways.most_common(1)[0][0])
-        if frame[0] in own:
+        if frame[0] in own:  # nearer to the cause than the call that launches it
             finding.file, finding.line, finding.end_line, finding.function = frame[0], frame[1], frame[1], frame[2]
 
 
@@ -171,6 +169,8 @@ def _tell(finding: Finding, lines: list[CompiledLine]) -> None:
 def _tell_of(finding: Finding, line: CompiledLine, kernels: list[Kernel], direction: str) -> None:
     operators = line.operators(kernels)
     finding.evidence["compiled"] = {
+        "file": line.frame[0],
+        "line": line.frame[1],
         "operators": list(operators.here),
         "kernels": list(dict.fromkeys(kernel.name for kernel in kernels)),
         "fused_with": [{"operator": name, "file": file, "line": at} for (file, at, _), name in operators.fused],

@@ -23,6 +23,7 @@ to the numbering of vertices, in whatever order the ranks' paths come.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -60,6 +61,8 @@ COMPILER = "torch.compile"
 """Name of the vertices of what compiles."""
 _COMPILERS = ("/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py")
 """What compiles a function of the user's when that is called: it is no part of what the call does else."""
+_WRAPPER = re.compile(r"[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{51}\.py$")
+"""Files that inductor writes, called by the hash of what is in them."""
 _GENERATED = frozenset("__init__ __new__ __eq__ __repr__ __hash__ __lt__ __setattr__ __delattr__".split())
 
 
@@ -244,7 +247,7 @@ class Placer:
             return False
         if file.startswith("<"):
             return not file.startswith(("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>"))
-        return file.startswith(self._lib_dirs) if self._lib_dirs else False
+        return is_wrapper(file) or (bool(self._lib_dirs) and file.startswith(self._lib_dirs))
 
     def is_model_code(self, file: str) -> bool:
         """Whether a library's file defines modules of the run's models, or is of a package that does."""
@@ -474,6 +477,11 @@ class Placer:
         if vertex.site is not None:
             return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site}:{vertex.site.column}")
         return ("call", vertex.place.line, vertex.place.name)
+
+
+def is_wrapper(file: str) -> bool:
+    """Whether a file is one that inductor writes, by its name."""
+    return _WRAPPER.search(file) is not None
 
 
 def _compiled_by_library(state: _State, frame: FrameRef) -> bool:

@@ -45,7 +45,7 @@ def unfold(
 
     Args:
         frames: innermost frame of each path ``[paths]``.
-        library: whether that is a library's ``[paths]``; what is left of generated code becomes one.
+        library: whether that is a library's ``[paths]``; of generated code only what is left of it is one.
         kernels: all that are known.
         parse: gives the structure of a file, None if it has none.
     """
@@ -76,6 +76,7 @@ def unfold(
             library[path] = True
             result.at[path] = add(int(result.at[above]), FrameRef(_BETWEEN, frame.qualname, 0, 0))
             continue
+        library[path] = False
         at = int(result.at[_called_from(above, inside[0], parent, frames, library)])
         for one in inside:
             at = add(at, one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,7 +69,7 @@ def place_paths(data: Gathered, front_end: FrontEnds, models: RecordedModels) ->
     psg, parse = front_end(programs, lib_dirs, seen)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models.files())
     tree = data.tree
-    frames, kinds, library = _frames(tree, placer)
+    frames, kinds, library = _frames(tree, placer, models.wrappers)
     kernel = np.full(len(frames), -1, np.int64)
     if models.wrappers:
         unfolded = unfold(tree, frames, library, models.kernels(), placer.parse)
@@ -114,18 +114,20 @@ def rests_inside(function: str) -> bool:
     return name.removesuffix("64") in _RESTING
 
 
-def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
+def _frames(
+    tree: CallTree, placer: Placer, wrappers: Container[str]
+) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
     """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
     :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
 
-    Only the code of the user's own and of models is looked up in line tables: most frames are a library's, and its
-    lines tell nothing.
+    Only the code of the user's own, of models and of ``wrappers`` is looked up in line tables: most frames are a
+    library's, and its lines tell nothing.
     """
     codes = [_CodeFrames(None, _LOST, True, False, False, False)]
     for code, file in tree.codes[1:]:
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
-        lines = not library or placer.is_model_code(file)
+        lines = not library or placer.is_model_code(file) or file in wrappers
         waits = library and waits_for_others(file)
         codes.append(_CodeFrames(code, frame, library, waits, spins_for_others(file), lines))
     number = tree.code.tolist()

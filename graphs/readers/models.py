@@ -63,13 +63,17 @@ class Kernel:
     """``forward``, ``backward`` or ``inference``; "" where unknown."""
     sources: tuple[Source, ...]
     by: str
-    """How these are known: ``writing``, as the code was written; ``kept`` or ``text`` where it came from a cache."""
+    """How these are known: ``writing``, as the code was written; ``kept`` or ``text`` where it came from a cache;
+    ``name`` of which nothing else is known."""
 
     @property
     def is_fused(self) -> bool:
         """Whether several operators are in it that do something."""
-        some = {(source.name, source.frames) for source in self.sources if source.work}
-        return len(some or self.sources) > 1
+        return len({(source.name, source.frames) for source in self.does()}) > 1
+
+    def does(self) -> list[Source]:
+        """The sources without views, which do nothing."""
+        return [source for source in self.sources if source.work] or list(self.sources)
 
     def main(self) -> Source | None:
         """The operator of the line of which the kernel does most; None where no line is known."""

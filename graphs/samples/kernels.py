@@ -25,6 +25,10 @@ class KernelTime:
     kernels: list[Kernel] = field(default_factory=list)
     kernel: IntArray = field(default_factory=_none)
     """Row in :attr:`kernels` ``[stretches]``."""
+    vertex: IntArray = field(default_factory=_none)
+    """Of the line that most of the kernel came from ``[stretches]``."""
+    line: IntArray = field(default_factory=_none)
+    """``[stretches]``"""
     rank: IntArray = field(default_factory=_none)
     """``[stretches]``"""
     start_s: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -55,4 +59,13 @@ def kernel_time(
     start = np.where(np.append(False, stretches.follows[:-1]), np.append(0, stretches.border_ns[:-1]), time - half)
     end = np.where(stretches.follows, stretches.border_ns, time + half)
     rank = threads.rank[samples.thread[rows]].astype(np.int64)
-    return KernelTime(kernels, kernel[rows], rank, to_seconds(start[rows]), to_seconds(end[rows]))
+    path = samples.path[rows]
+    return KernelTime(
+        kernels,
+        kernel[rows],
+        places.vertex[path].astype(np.int64),
+        places.line[path].astype(np.int64),
+        rank,
+        to_seconds(start[rows]),
+        to_seconds(end[rows]),
+    )

@@ -43,6 +43,8 @@ def watch_graphs(module: Any) -> None:
 def leave_recorder_out(module: Any) -> None:
     """Have dynamo compile nothing of the recorder, whose kernels in Python are called from what it does compile;
     ``module`` is ``torch._dynamo.trace_rules``."""
+    if not hasattr(module, "SKIP_DIRS") or not hasattr(module, "_recompile_re"):
+        return
     module.SKIP_DIRS.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
     module._recompile_re()
 

@@ -19,14 +19,18 @@ from scalana.runtime.torch import models_file, wrapper_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
+    _Key = TypeVar("_Key")
     Origin = tuple[str, str, int]
     """Operator; name of a node of the captured graph; how much it does, 0 where unknown."""
+    Part = tuple[int, Origin]
+    """Of a kernel that is written: row of a source, and the same for other processes."""
 
 MOST_WRAPPERS = 512
-"""Of a process."""
-_KEPT = "inductor"
+"""Of a process, and graphs."""
+MOST_SOURCES = 100_000
+"""Of a process, likewise."""
 _VIEWS = frozenset(
     """
     alias as_strided detach diagonal expand getitem permute reshape select slice split squeeze t transpose unbind
@@ -36,55 +40,72 @@ _VIEWS = frozenset(
 """What moves nothing."""
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 
-_written: list[tuple[str, list[Any]]] = []
-"""Kernels that were written since a wrapper was loaded: name, and nodes that each is made of."""
+_written: list[tuple[str, list[Part]]] = []
+"""Kernels that were written since a wrapper was loaded: name, and what each is made of."""
 _graphs: dict[str, dict[str, int]] = {}
 """Rows of sources by the names of nodes, of every captured graph by the number of its compilation."""
 
 
 def watch_kernels(module: Any) -> None:
     """Note what kernels are made of; ``module`` is ``torch._inductor.debug``."""
-    original = module.set_kernel_post_grad_provenance_tracing
+    name = "set_kernel_post_grad_provenance_tracing"
+    original: Any = getattr(module, name, None)
+    if original is None:  # an older torch has none
+        return
 
     @in_place_of(original)
-    def set_kernel_post_grad_provenance_tracing(schedule: Any, kernel: Any, *args: Any, **named: Any) -> Any:
+    def set_kernel_post_grad_provenance_tracing(*args: Any, **named: Any) -> Any:
         if session.core is not None:
             try:
-                _written.append((str(kernel), list(_origins(schedule))))
+                schedule, kernel = (*args, *(named[key] for key in ("node_schedule", "kernel_name") if key in named))[
+                    :2
+                ]
+                _written.append((str(kernel), list(_parts(schedule))))
             except Exception as failure:
                 _failed(failure)
-        return original(schedule, kernel, *args, **named)
+        return original(*args, **named)
 
-    for user in [module, *(one for name, one in sys.modules.items() if name.startswith("torch._inductor."))]:
-        if getattr(user, original.__name__, None) is original:  # also where it was imported before
-            setattr(user, original.__name__, set_kernel_post_grad_provenance_tracing)
+    for user in [module, *(one for key, one in sys.modules.items() if key.startswith("torch._inductor."))]:
+        if getattr(user, "__dict__", {}).get(name) is original:  # also where it was imported before
+            setattr(user, name, set_kernel_post_grad_provenance_tracing)
 
 
 def watch_wrappers(module: Any) -> None:
     """See which wrappers are loaded, written anew or not; ``module`` is ``torch._inductor.codecache``."""
     owner = module.PyCodeCache
-    original = owner.load_by_key_path.__func__
+    original = getattr(getattr(owner, "load_by_key_path", None), "__func__", None)
+    if original is None:
+        return
 
     @in_place_of(original)
-    def load_by_key_path(cls: Any, key: Any, path: Any, linemap: Any = None, *args: Any, **named: Any) -> Any:
-        if session.core is not None and linemap is not None:  # without these it is one kernel alone
+    def load_by_key_path(cls: Any, *args: Any, **named: Any) -> Any:
+        if session.core is not None:
             try:
-                _loaded(str(key), str(path), linemap)
+                given = (*args, *(named[key] for key in ("key", "path", "linemap")[len(args) :] if key in named))[:3]
+                if len(given) == 3 and given[2] is not None:  # without lines it is one kernel alone
+                    _loaded(str(given[0]), str(given[1]), given[2])
             except Exception as failure:
                 _failed(failure)
-        return original(cls, key, path, linemap, *args, **named)
+        return original(cls, *args, **named)
 
     owner.load_by_key_path = classmethod(load_by_key_path)
 
 
 def note_graph(graph_module: Any) -> None:
     """Note the nodes of a graph that goes to its compiler, by their names."""
+    if _is_full():
+        return
     known = _graphs.setdefault(_compilation(), {})
     for node in graph_module.graph.nodes:
         if node.op.startswith("call_"):
             row = _source(node)
             for name in (node.name, *(str(name) for name, _ in (node.meta.get("source_fn_stack") or ())[-1:])):
                 known.setdefault(name, row)
+
+
+def _is_full() -> bool:
+    most = max(len(_graphs), len(models_file.wrappers))
+    return most >= MOST_WRAPPERS or models_file.count_sources() >= MOST_SOURCES
 
 
 def _failed(failure: Exception) -> None:
@@ -95,6 +116,15 @@ def _compilation() -> str:
     from torch._guards import CompileContext
 
     return str(CompileContext.current_compile_id())
+
+
+def _parts(schedule: Any) -> Iterator[Part]:
+    """What a kernel is made of."""
+    if _is_full():
+        return
+    for node in dict.fromkeys(_origins(schedule)):
+        if node.op.startswith("call_"):
+            yield _source(node), (_operator(node), _name(node), _work(node))
 
 
 def _origins(schedule: Any) -> Iterator[Any]:
@@ -110,7 +140,7 @@ def _origins(schedule: Any) -> Iterator[Any]:
 
 def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     written, _written[:] = list(_written), []
-    if len(models_file.wrappers) >= MOST_WRAPPERS or any(one["file"] == path for one in models_file.wrappers):
+    if _is_full() or any(one["file"] == path for one in models_file.wrappers):
         return
     with open(path, encoding="utf-8", errors="replace") as stream:
         text = stream.read()
@@ -118,12 +148,12 @@ def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     if not calls:
         return
     compilation = _compilation()
-    kept = os.path.join(user_cache.folder_of(_KEPT, os.environ), key[:2], key + ".json")
+    kept = os.path.join(user_cache.folder_of(user_cache.INDUCTOR, os.environ), key[:2], key + ".json")
     found = _by_writing(calls, written)
     by = "writing"
     if found is not None:
         _keep(kept, found)
-        sources = [_merged(nodes) for nodes in found]
+        sources = [_sums((row, work) for row, (_, _, work) in parts) for parts in found]
     else:
         by, known = "kept", _graphs.get(compilation, {})
         remembered = _kept(kept, len(calls))
@@ -146,26 +176,23 @@ def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     models_file.write()
 
 
-def _by_writing(calls: list[wrapper_text.KernelLine], written: list[tuple[str, list[Any]]]) -> list[list[Any]] | None:
-    """The nodes that each call's kernel is made of; None where the code was not written just now. Of kernels with one
-    name the first is called first."""
-    waiting: dict[str, list[list[Any]]] = {}
-    for kernel, nodes in written:
-        waiting.setdefault(kernel, []).append(nodes)
+def _by_writing(calls: list[wrapper_text.KernelLine], written: list[tuple[str, list[Part]]]) -> list[list[Part]] | None:
+    """What each call's kernel is made of; None where the code was not written just now. Of kernels with one name the
+    first is called first."""
+    waiting: dict[str, list[list[Part]]] = {}
+    for kernel, parts in written:
+        waiting.setdefault(kernel, []).append(parts)
     found = [waiting[call.kernel].pop(0) if waiting.get(call.kernel) else None for call in calls]
-    made = [nodes for call, nodes in zip(calls, found, strict=True) if not call.is_given]
-    if not written or any(nodes is None for nodes in made):
+    if not written or any(parts is None for call, parts in zip(calls, found, strict=True) if not call.is_given):
         return None
-    return [nodes or [] for nodes in found]
+    return [parts or [] for parts in found]
 
 
-def _merged(nodes: list[Any]) -> dict[int, int]:
-    """Sources of nodes, and how much each does: an operator that was taken apart is one."""
-    result: dict[int, int] = {}
-    for node in dict.fromkeys(nodes):
-        if node.op.startswith("call_"):
-            row = _source(node)
-            result[row] = result.get(row, 0) + _work(node)
+def _sums(parts: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
+    """How much is done for each key: an operator that was taken apart is one."""
+    result: dict[_Key, int] = {}
+    for key, work in parts:
+        result[key] = result.get(key, 0) + work
     return result
 
 
@@ -244,18 +271,14 @@ def _name(node: Any) -> str:
     return str(forward[-1][0]) if forward else ""
 
 
-def _keep(path: str, found: list[list[Any]]) -> None:
+def _keep(path: str, found: list[list[Part]]) -> None:
     """Keep what kernels are made of for processes that get the same code from torch's cache."""
     import json
 
-    calls: list[list[Origin]] = []
-    for nodes in found:
-        sums: dict[tuple[str, str], int] = {}
-        for node in dict.fromkeys(nodes):
-            if node.op.startswith("call_"):
-                key = _operator(node), _name(node)
-                sums[key] = sums.get(key, 0) + _work(node)
-        calls.append([(operator, name, work) for (operator, name), work in sums.items()])
+    calls = [
+        [(*key, work) for key, work in _sums(((name, node), work) for _, (name, node, work) in parts).items()]
+        for parts in found
+    ]
     user_cache.keep(path, json.dumps({"calls": calls}).encode())
 
 
@@ -274,12 +297,12 @@ def _kept(path: str, count: int) -> list[list[Origin]] | None:
 
 def _looked_up(origins: list[Origin], known: dict[str, int]) -> dict[int, int]:
     """Sources of operators by the names of nodes: the lines are those of the graph that was captured here."""
-    result: dict[int, int] = {}
+    rows = []
     for operator, name, work in origins:
         at = known.get(name)
         row = models_file.source(operator, [], []) if at is None else models_file.as_operator([at], operator)
-        result[row] = result.get(row, 0) + work
-    return result
+        rows.append((row, work))
+    return _sums(rows)
 
 
 def _by_text(

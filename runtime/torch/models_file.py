@@ -16,6 +16,8 @@ multiplications of a product (0 where unknown).
 
 from __future__ import annotations
 
+import os
+
 from scalana.runtime import session
 from scalana.runtime.record import layout
 
@@ -29,6 +31,8 @@ wrappers: list[dict[str, Any]] = []
 _frames: dict[tuple[str, int, str], int] = {}
 _frame_rows: list[tuple[str, int, str]] = []
 _sources: dict[tuple[str, tuple[int, ...], tuple[tuple[str, str], ...]], int] = {}
+_folders: set[str] = set()
+"""Those of records beside which this was written."""
 _by_row: list[tuple[str, tuple[int, ...], tuple[tuple[str, str], ...]]] = []
 
 
@@ -45,6 +49,11 @@ def frame(file: str, line: int, function: str) -> int:
 def source(operator: str, frames: list[tuple[str, int, str]], modules: list[tuple[str, str]]) -> int:
     """The row of an operator of a line in modules, which is added where it is new."""
     return _row(operator, tuple(frame(*one) for one in frames), tuple(modules))
+
+
+def count_sources() -> int:
+    """How many operators of lines there are."""
+    return len(_by_row)
 
 
 def as_operator(rows: list[int], operator: str) -> int:
@@ -91,11 +100,18 @@ def write() -> None:
             "wrappers": wrappers,
         }
         layout.write_text(layout.models_file(session.record_path), json.dumps(content))
+        _folders.add(os.path.dirname(session.record_path))
 
 
 def _new_record() -> None:
-    """Graphs stay what they are in a new record (they are compiled once); modules are told again when they are met."""
+    """Graphs stay what they are in a new record (they are compiled once), and are told again where it is of another
+    run; modules are told again when they are met."""
     models.clear()
+    if (graphs or wrappers) and os.path.dirname(session.record_path) not in _folders:
+        try:
+            write()
+        except OSError as failure:
+            session.note(f"torch: compiled graphs are not told: {failure}")
 
 
 session.when_started(_new_record)

@@ -100,6 +100,8 @@ def inside(finding: Finding) -> str:
     text = f"It runs compiled{way}{module}: {kernels[0]}{several}"
     operators = list(told["operators"])
     text += f", made of {_some(operators)}" if operators else ""
+    if told["file"] and told["file"] != finding.file:
+        text += f", for the most part from {os.path.basename(told['file'])}:{told['line']}"
     others: dict[int, list[str]] = {}
     for one in told["fused_with"]:
         others.setdefault(int(one["line"]), []).append(str(one["operator"]))

@@ -180,6 +180,9 @@ def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
     for key in ("leaf", "waits_at"):
         if isinstance(values.get(key), dict):
             values[key]["file"] = names.relative(str(values[key]["file"]), cwd)
+    if isinstance(values.get("compiled"), dict):
+        for one in (values["compiled"], *values["compiled"]["fused_with"]):
+            one["file"] = names.relative(str(one["file"]), cwd)
     return values
 
 

@@ -15,6 +15,7 @@ from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
 from scalana.detectors.slow_workers import detect as slow_workers
 from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.readers.process_names import ProcessNames
 from tests.detectors.jobs import analyse, structure
 from tests.detectors.simulator import sampled, simulate
 
@@ -121,6 +122,16 @@ def test_who_is_a_little_slower_and_does_fewer_pieces_is_like_the_others(even, a
     pool = max(find_task_farms(simulate(program)[0]), key=lambda pool: pool.seconds.sum())
     assert not pool.slow().any()
     assert pool.alike([1, 2, 3]) == alike
+
+
+def test_processes_of_several_roles_are_no_pool():
+    """One process calls judges and a generator: who does one cannot do the other."""
+    timeline = simulate(farm(lambda piece, worker: 60.0 if worker == 3 else 20.0))[0]
+    (whole,) = find_task_farms(timeline)
+    assert whole.ranks == [1, 2, 3] and whole.slow().tolist() == [False, False, True]
+    names = ProcessNames(("driver", "judge", "judge", "generator"), (-1, 0, 1, 0))
+    found = find_task_farms(timeline, names=names)
+    assert [farm.ranks for farm in found] == [[1, 2]] and not found[0].slow().any()
 
 
 def test_a_piece_for_which_all_others_wait_is_found():

@@ -262,6 +262,29 @@ def test_forwards_alone() -> None:
     assert "pipeline" not in analysed(program("forward", microbatches=12), trains=False).sections  # a sweep of MPI's
 
 
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("microbatches, steps", [(12, 1), (4, 5)])
+def test_that_forwards_fill_and_drain_is_nobodys_fault(stages: int, microbatches: int, steps: int) -> None:
+    def found(work: Work) -> list[tuple[str, list[int], str]]:
+        actions = program("forward", stages, microbatches, steps, work)
+        return faults(analysed(actions, trains=False, of_torch=True))
+
+    assert found(plain) == []
+    for which in (0, stages - 1):  # who is slow is told, and nothing besides
+        told = found(slow(which, 1.75))
+        assert told and {(tuple(ranks), name) for _, ranks, name in told} <= {((which,), "slow"), ((which,), "barrier")}
+        assert stages == 2 or told == [("pipeline-imbalance", [which], "slow")]
+    # Two ranks may be anything that is made and used up.
+    assert stages > 2 or "pipeline" not in analysed(program("forward", 2, 12), trains=False, of_torch=True).sections
+
+
+def test_what_two_ranks_do_longer_than_usual_is_told() -> None:
+    """Before the first tensor, one makes something else: that the other waits for it is no fill."""
+    actions = program("forward", 2, 12, 3, before_ms={0: 200.0})
+    told = faults(analysed(actions, trains=False, of_torch=True))
+    assert [(ranks, name) for _, ranks, name in told] == [([0], "load")]
+
+
 @pytest.mark.slow
 def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
     def straggles(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from scalana.detectors.run import analyze
+from scalana.frontend.models.recorded import add_models
 from scalana.graphs.ppg import PPG
+from scalana.graphs.structure.psg import VertexKind
 from scalana.report.compiled import inside, table
 from scalana.report.document import document
 from scalana.report.paint import Paint
@@ -21,8 +23,7 @@ MODULE = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
 EVAL = f"{LIBRARY}/torch/_dynamo/eval_frame.py", "_fn", 1
 COMPILER = f"{LIBRARY}/torch/_dynamo/convert_frame.py", "ConvertFrame.__call__", 1
 AUTOGRAD = f"{LIBRARY}/torch/autograd/graph.py", "_engine_run_backward", 1
-FORWARD, BACKWARD = "/tmp/torchinductor_me/ab/cab.py", "/tmp/torchinductor_me/cd/ccd.py"
-OTHER = "/tmp/torchinductor_me/ef/cef.py"
+FORWARD, BACKWARD, OTHER = (f"/tmp/torchinductor_me/{start}/c{start}{'x2' * 24}7.py" for start in ("ab", "cd", "ef"))
 CALLED = [(FILE, "<module>", 40), MODULE, (FILE, "Net.forward", 4), EVAL]
 """The function that is compiled has a frame, the line of which is that of its beginning."""
 IN_BACKWARD = [(FILE, "<module>", 41), AUTOGRAD]
@@ -134,6 +135,8 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     assert (finding.file, finding.line, finding.ranks) == (FILE, 9, [1])
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.040, rel=0.05)
     assert finding.evidence["compiled"] == {
+        "file": FILE,
+        "line": 9,
         "operators": ["sin"],
         "kernels": ["cpp_fused_gelu_sin_0", "cpp_fused_sin_0"],
         "fused_with": [{"operator": "gelu", "file": FILE, "line": 5}],
@@ -173,6 +176,23 @@ def test_lines_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     assert any("torch's cache" in warning for warning in analysis.warnings)
     assert "a line that is not known" in "\n".join(table(analysis, 100, Paint(False)))
     assert not any("torchinductor" in vertex.place.file for vertex in analysis.ppg.psg.vertices)
+
+
+def test_operators_have_vertices_with_the_time_of_their_kernels(tmp_path: Path) -> None:
+    ppg = run(tmp_path)
+    before = ppg.metrics["time_s"].sum()
+    assert add_models(ppg, lambda file: "")
+    each = STEPS * 0.001
+    assert sorted(
+        (one.place.name, one.place.line, ppg.psg.module_of(one.index), round(ppg.metrics["time_s"][one.index, 0], 3))
+        for one in ppg.psg.vertices
+        if one.kind is VertexKind.OP
+    ) == [
+        ("mm", 5, "layers.0.norm", pytest.approx(15 * each, abs=0.01)),
+        ("sin", 9, "smooth", pytest.approx(10 * each, abs=0.01)),
+        ("sin", 9, "smooth", pytest.approx(20 * each, abs=0.01)),
+    ]
+    assert ppg.metrics["time_s"].sum() == pytest.approx(before)
 
 
 def test_damage_in_what_was_told_leaves_the_rest(tmp_path: Path) -> None:
