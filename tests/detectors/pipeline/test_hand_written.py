@@ -198,6 +198,7 @@ def test_a_slow_stage_is_told_with_its_line(name: str, which: int) -> None:
         assert found[cause] == pytest.approx(known[cause], abs=0.02), cause
 
 
+@pytest.mark.slow
 def test_several_stages_a_rank() -> None:
     analysis = analysed(program("Interleaved1F1B", chunks=2))
     assert faults(analysis) == []
@@ -302,6 +303,7 @@ def test_what_two_ranks_do_longer_than_usual_is_told() -> None:
     assert [(ranks, name) for _, ranks, name in told] == [([0], "load")]
 
 
+@pytest.mark.slow
 def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
     def straggles(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
         usual = plain(stage, kind, microbatch, step)

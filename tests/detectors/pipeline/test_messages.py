@@ -150,7 +150,7 @@ def in_a_v(ranks: int, microbatches: int, size: int, ahead: int) -> Program:
         in_a_v(4, 8, 8, 16),
     ],
 )
-@pytest.mark.parametrize("slow", [None, 0, 2])
+@pytest.mark.parametrize("slow", [0, *(pytest.param(stage, marks=pytest.mark.slow) for stage in (None, 2))])
 def test_forwards_and_backwards_that_share_a_way_are_told_apart(program: Program, slow: int | None) -> None:
     costs = uniform(program.stages)
     if slow is not None:
