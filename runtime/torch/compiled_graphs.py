@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of
@@ -18,7 +17,6 @@ MOST_GRAPHS = 256
 """Of a process: whatever is captured anew again and again is noted no more."""
 MOST_NODES = 50_000
 """Of a process, likewise."""
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -66,19 +64,11 @@ def _nodes(graph_module: Any) -> Iterator[dict[str, Any]]:
         shape = getattr(value, "shape", None)
         yield {
             "op": _name(node),
-            "frames": [models_file.frame(file, int(line), name) for file, line, name in _frames(node)],
-            "modules": [[str(path), _class(kind)] for path, kind in stack],
+            "frames": [models_file.frame(*one) for one in models_file.frames_in(node.meta.get("stack_trace"))],
+            "modules": [[str(path), models_file.class_name(kind)] for path, kind in stack],
             "shape": None if shape is None else [size if type(size) is int else str(size) for size in shape],
             "dtype": "" if shape is None else str(value.dtype).removeprefix("torch."),
         }
-
-
-def _frames(node: Any) -> list[tuple[str, str, str]]:
-    return _FRAME.findall(node.meta.get("stack_trace") or "")
-
-
-def _class(kind: Any) -> str:
-    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _name(node: Any) -> str:

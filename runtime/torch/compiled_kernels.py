@@ -9,7 +9,6 @@ graph that this process captured, as code that does the same may stand somewhere
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from scalana.runtime import session, user_cache
@@ -38,10 +37,11 @@ _VIEWS = frozenset(
     """.split()
 )
 """What moves nothing."""
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+MOST_WRITTEN = 10_000
+"""Kernels of a process that may wait for their wrapper: where C++ calls them, none is loaded."""
 
-_written: list[tuple[str, list[Part]]] = []
-"""Kernels that were written since a wrapper was loaded: name, and what each is made of."""
+_written: list[tuple[str, str, list[Part]]] = []
+"""Kernels that were written since a wrapper was loaded: number of the compilation, name, what each is made of."""
 _graphs: dict[str, dict[str, int]] = {}
 """Rows of sources by the names of nodes, of every captured graph by the number of its compilation."""
 
@@ -55,17 +55,17 @@ def watch_kernels(module: Any) -> None:
 
     @in_place_of(original)
     def set_kernel_post_grad_provenance_tracing(*args: Any, **named: Any) -> Any:
-        if session.core is not None:
+        if session.core is not None and len(_written) < MOST_WRITTEN:
             try:
                 schedule, kernel = (*args, *(named[key] for key in ("node_schedule", "kernel_name") if key in named))[
                     :2
                 ]
-                _written.append((str(kernel), list(_parts(schedule))))
+                _written.append((_compilation(), str(kernel), list(_parts(schedule))))
             except Exception as failure:
                 _failed(failure)
         return original(*args, **named)
 
-    for user in [module, *(one for key, one in sys.modules.items() if key.startswith("torch._inductor."))]:
+    for user in [module, *(one for key, one in list(sys.modules.items()) if key.startswith("torch._inductor."))]:
         if getattr(user, "__dict__", {}).get(name) is original:  # also where it was imported before
             setattr(user, name, set_kernel_post_grad_provenance_tracing)
 
@@ -139,7 +139,9 @@ def _origins(schedule: Any) -> Iterator[Any]:
 
 
 def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
-    written, _written[:] = list(_written), []
+    compilation = _compilation()
+    written = [(kernel, parts) for of, kernel, parts in _written if of == compilation]  # else of one that failed
+    _written.clear()
     if _is_full() or any(one["file"] == path for one in models_file.wrappers):
         return
     with open(path, encoding="utf-8", errors="replace") as stream:
@@ -147,7 +149,6 @@ def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     calls = wrapper_text.kernel_lines(text)
     if not calls:
         return
-    compilation = _compilation()
     kept = os.path.join(user_cache.folder_of(user_cache.INDUCTOR, os.environ), key[:2], key + ".json")
     found = _by_writing(calls, written)
     by, known = "writing", _graphs.get(compilation, {})
@@ -204,18 +205,17 @@ def _source(node: Any) -> int:
     modules = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     return models_file.source(
         _operator(node),
-        [(os.path.abspath(file), int(line), name) for file, line, name in _FRAME.findall(node.stack_trace or "")],
-        [(str(value[0]), _class(value[1])) for value in modules.values()],
+        models_file.frames_in(node.stack_trace),
+        [(str(value[0]), models_file.class_name(value[1])) for value in modules.values()],
     )
-
-
-def _class(kind: Any) -> str:
-    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _operator(node: Any) -> str:
     """The operator that a node is, or was made from: ``gelu_backward``."""
-    target = node.meta.get("original_aten") or node.target
+    return _operator_of(node.meta.get("original_aten") or node.target)
+
+
+def _operator_of(target: Any) -> str:
     name = str(target)
     if name.startswith(("aten.", "prims.", "torch.ops.")):
         return name.removeprefix("torch.ops.").split(".")[1]
@@ -225,14 +225,18 @@ def _operator(node: Any) -> str:
 def _work(node: Any) -> int:
     """How much a node does: multiplications of a product, else elements of the largest tensor that it reads or makes;
     none for views."""
-    if _operator_of_target(node) in _VIEWS:
+    if _operator_of(node.target) in _VIEWS:
         return 0
     values = [node.meta.get("val"), *(used.meta.get("val") for used in node.all_input_nodes)]
     return max(_multiplications(node), *map(_elements, values))
 
 
 def _multiplications(node: Any) -> int:
-    """Half of the FLOPs by torch's formulas; 0 where it has none, or sizes are not known."""
+    """Half of the FLOPs by torch's formulas; 0 where it has none, or sizes are not known.
+
+    The formulas compare sizes: of symbolic ones that would be guards of the code that is compiled. So they are given
+    plain numbers.
+    """
     from torch.fx.node import map_arg
     from torch.utils.flop_counter import flop_registry
 
@@ -240,29 +244,38 @@ def _multiplications(node: Any) -> int:
     if formula is None:
         return 0
     try:
-        args, named = map_arg((node.args, dict(node.kwargs)), lambda used: used.meta.get("val"))
-        flops = formula(*args, **named, out_val=node.meta.get("val"))
+        args, named = map_arg((node.args, dict(node.kwargs)), lambda used: _plain(used.meta.get("val")))
+        flops = formula(*args, **named, out_val=_plain(node.meta.get("val")))
     except Exception:  # of a formula that torch has, for other arguments than it was made for
         return 0
     return flops // 2 if type(flops) is int else 0
 
 
-def _operator_of_target(node: Any) -> str:
-    name = str(node.target)
-    return name.split(".")[1] if name.startswith("aten.") else str(getattr(node.target, "__name__", name))
+def _plain(value: Any) -> Any:
+    """What a formula takes for a value: a tensor itself, or its sizes, without one that is symbolic in them."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_plain, value))
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return value if getattr(value, "node", None) is None else _size(value)
+    return value if all(type(size) is int for size in shape) else tuple(map(_size, shape))
 
 
 def _elements(value: Any) -> int:
     if isinstance(value, (tuple, list)):
         return max(map(_elements, value), default=0)
     total = 1
-    for size in getattr(value, "shape", (0,)):
-        if type(size) is not int:
-            size = getattr(getattr(size, "node", None), "hint", None)
-            if type(size) is not int:
-                return 0
+    for size in map(_size, getattr(value, "shape", (0,))):
+        if size is None:
+            return 0
         total *= size
     return total
+
+
+def _size(size: Any) -> int | None:
+    """A size as a number: of a symbolic one what it was when that was traced, None where it is not known."""
+    known = size if type(size) is int else getattr(getattr(size, "node", None), "hint", None)
+    return known if type(known) is int else None
 
 
 def _name(node: Any) -> str:
@@ -322,20 +335,8 @@ def _by_text(
     for call, noted in zip(calls, wrapper_text.contexts_of(calls, lines), strict=True):
         label = " ".join(call.atens)
         named = [[known[name]] for name in call.nodes if name in known]
-        rows = named or [at_place[place] for place in map(_last_frame, _traces(linemap, noted)) if place in at_place]
+        traces = (models_file.frames_in(linemap[row][1]) for row in noted)
+        rows = named or [at_place[trace[-1]] for trace in traces if trace and trace[-1] in at_place]
         found = {models_file.as_operator(some, label): 0 for some in rows}
         result.append(found or {models_file.source(label, [], []): 0})
     return result
-
-
-def _traces(linemap: Sequence[Any], noted: Iterable[int]) -> Iterator[str]:
-    for row in noted:
-        yield linemap[row][1] or ""
-
-
-def _last_frame(trace: str) -> tuple[str, int, str] | None:
-    frames = _FRAME.findall(trace)
-    if not frames:
-        return None
-    file, line, name = frames[-1]
-    return os.path.abspath(file), int(line), name

@@ -17,6 +17,7 @@ multiplications of a product (0 where unknown).
 from __future__ import annotations
 
 import os
+import re
 
 from scalana.runtime import session
 from scalana.runtime.record import layout
@@ -31,9 +32,20 @@ wrappers: list[dict[str, Any]] = []
 _frames: dict[tuple[str, int, str], int] = {}
 _frame_rows: list[tuple[str, int, str]] = []
 _sources: dict[tuple[str, tuple[int, ...], tuple[tuple[str, str], ...]], int] = {}
+_by_row: list[tuple[str, tuple[int, ...], tuple[tuple[str, str], ...]]] = []
 _folders: set[str] = set()
 """Those of records beside which this was written."""
-_by_row: list[tuple[str, tuple[int, ...], tuple[tuple[str, str], ...]]] = []
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+
+
+def frames_in(trace: str | None) -> list[tuple[str, int, str]]:
+    """The frames in the text of a stack trace, the innermost last."""
+    return [(os.path.abspath(file), int(line), name) for file, line, name in _FRAME.findall(trace or "")]
+
+
+def class_name(kind: Any) -> str:
+    """The qualified name of a class, or of what has one already."""
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def frame(file: str, line: int, function: str) -> int:

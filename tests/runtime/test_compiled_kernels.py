@@ -102,3 +102,47 @@ def test_nodes_that_comments_name_are_looked_up_in_the_captured_graph(noted: lis
     ((source, _),) = found.items()
     assert models_file._by_row[source][0] == "add relu"
     assert models_file.innermost(source) == ("/job/text.py", 3, "forward")
+
+
+def test_what_a_compilation_left_that_failed_is_not_taken_for_the_next_one(
+    noted: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrapper = tmp_path / "wrapper.py"
+    wrapper.write_text("cpp_a = async_compile.cpp('')\ndef call(args):\n    cpp_a(buf0)\n")
+    monkeypatch.setenv("SCALANA_CACHE", str(tmp_path))
+    gone = models_file.source("sin", [("/job/gone.py", 1, "forward")], [])
+    here = models_file.source("cos", [("/job/here.py", 2, "forward")], [])
+    compiled_kernels._written.append(("0/0", "cpp_a", [(gone, ("sin", "x", 1))]))
+    compiled_kernels._written.append(("1/0", "cpp_a", [(here, ("cos", "y", 1))]))
+    monkeypatch.setattr(compiled_kernels, "_compilation", lambda: "1/0")
+    compiled_kernels._loaded("key", str(wrapper), [])
+    (told,) = models_file.wrappers
+    assert told["by"] == "writing" and told["calls"][0]["sources"] == [[here, 1]]
+    assert compiled_kernels._written == []
+
+
+def test_kernels_whose_wrapper_never_comes_are_forgotten(noted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a library is made of the graph."""
+    monkeypatch.setattr(compiled_kernels, "MOST_WRITTEN", 3)
+    module = types.SimpleNamespace(set_kernel_post_grad_provenance_tracing=lambda *args: None)
+    compiled_kernels.watch_kernels(module)
+    for _ in range(5):
+        module.set_kernel_post_grad_provenance_tracing([], "k")
+    assert len(compiled_kernels._written) == 3 and not noted
+
+
+def test_sizes_that_are_symbolic_are_not_guarded_by_being_counted() -> None:
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+    shapes = ShapeEnv(duck_shape=False)
+    mode, free = FakeTensorMode(shape_env=shapes), StatelessSymbolicContext([DimDynamic.DYNAMIC] * 4)
+    graph = torch.fx.Graph()
+    heads = [graph.placeholder(name) for name in "qkv"]
+    for node in heads:
+        node.meta["val"] = mode.from_tensor(torch.empty(2, 4, 8, 16), symbolic_context=free)
+    node = graph.call_function(torch.ops.aten._scaled_dot_product_efficient_attention.default, (*heads, None, False))
+    node.meta["val"] = (heads[0].meta["val"], None)
+    assert compiled_kernels._work(node) == 2 * (2 * 4 * 8 * 8 * 16)
+    assert [str(guard.expr) for guard in shapes.guards] == []
