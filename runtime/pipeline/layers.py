@@ -100,6 +100,8 @@ class Layers:
             handle.remove()
         self.handles.clear()
         self._drop_weights()
+        self.layers.clear()  # hooks of tensors may outlive the run, and with them this
+        self.parameters.clear()
         self.backward = None
 
     def begin(self, kind: str, stage: int, microbatch: int) -> None:
@@ -203,8 +205,7 @@ class Layers:
     def _follow_weights(self) -> None:
         """See when in an action W the gradients of each layer's parameters are there."""
         left = [len(own) for own in self._own_parameters()]
-        before = self.core.now(), self._mark()
-        under_way = -1
+        before, under_way = (0, -1), -1
         met = self.of_weights = []
 
         def came(layer: int, _: Any) -> None:
@@ -224,6 +225,7 @@ class Layers:
         for layer, own in enumerate(self.parameters):
             for parameter in own:
                 self.weights.append(parameter.register_hook(partial(came, layer)))
+        before = self.core.now(), self._mark()  # what hooking takes is none of a layer's time
 
     def _own_parameters(self) -> list[list[Any]]:
         if not self.parameters:

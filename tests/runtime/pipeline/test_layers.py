@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import count
 from typing import Any
 
@@ -152,8 +154,43 @@ def test_the_part_for_weights_is_told_by_layer(monkeypatch: pytest.MonkeyPatch) 
     assert begun == first and last == second
 
 
+def test_the_hooks_of_parameters_cost_the_first_layer_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_or_skip()
+    import torch
+
+    core, register = Core(), torch.Tensor.register_hook
+
+    def takes_long(parameter: torch.Tensor, hook: Any) -> Any:
+        core.clock = count(core.now() + 1000)
+        return register(parameter, hook)
+
+    monkeypatch.setattr(session, "core", core)
+    monkeypatch.setattr(torch.Tensor, "register_hook", takes_long)
+    written = _weights_pass(core, [f"{layer}.{part}" for layer in range(3) for part in ("weight", "bias")])
+    assert len(written) == 3 and all(ended - began < 100 for _, _, began, ended in written)
+
+
 def test_the_part_for_weights_of_layers_that_take_turns_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     torch_or_skip()
     core = Core()
     monkeypatch.setattr(session, "core", core)
     assert not _weights_pass(core, [f"{layer}.{part}" for part in ("weight", "bias") for layer in range(3)])
+
+
+def test_a_result_that_is_kept_keeps_no_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its graph has hooks for good."""
+    torch_or_skip()
+    import torch
+
+    monkeypatch.setattr(session, "core", Core())
+    stage = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    timed = Layers(layers_in([stage]))
+    timed.begin("F", 0, 0)
+    loss = stage(torch.ones(1, 2, requires_grad=True)).sum()
+    timed.end()
+    timed.write()
+    timed.detach()
+    kept = weakref.ref(stage[1])
+    del stage, timed
+    gc.collect()
+    assert loss.grad_fn is not None and kept() is None
