@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,14 +74,19 @@ def _made_of(line: CompiledLine) -> str:
     own = _some(list(operators.here))
     fused = any(kernel.is_fused for kernel in line.kernels)
     text = f"fused: {own}" if fused and own else own or "operators that are not known"
+    others = _of_others([(file, at, name) for (file, at, _), name in operators.fused], line.frame[0])
+    return f"{text}; with {others}" if others else text
+
+
+def _of_others(fused: Iterable[tuple[str, int, str]], file: str) -> str:
+    """Operators of other lines, by these; a line of another file than ``file`` has its name."""
     by_line: dict[tuple[str, int], list[str]] = {}
-    for (file, at, _), name in operators.fused:
-        by_line.setdefault((file, at), []).append(name)
-    others = [
-        f"{_some(some)} of {'' if file == line.frame[0] else os.path.basename(file)}:{at}"
-        for (file, at), some in list(by_line.items())[:_MOST_OPERATORS]
-    ]
-    return f"{text}; with {'; '.join(others)}" if others else text
+    for of, at, name in fused:
+        by_line.setdefault((of, at), []).append(name)
+    return "; ".join(
+        f"{_some(some)} of " + (f"line {at}" if of == file else f"{os.path.basename(of)}:{at}")
+        for (of, at), some in list(by_line.items())[:_MOST_OPERATORS]
+    )
 
 
 def _some(operators: list[str]) -> str:
@@ -102,14 +107,8 @@ def inside(finding: Finding) -> str:
     text += f", made of {_some(operators)}" if operators else ""
     if told["file"] and told["file"] != finding.file:
         text += f", for the most part from {os.path.basename(told['file'])}:{told['line']}"
-    others: dict[int, list[str]] = {}
-    for one in told["fused_with"]:
-        others.setdefault(int(one["line"]), []).append(str(one["operator"]))
-    if others:
-        text += "; fused with " + "; ".join(
-            f"{_some(some)} of line {line}" for line, some in list(others.items())[:_MOST_OPERATORS]
-        )
-    return f"{text}."
+    fused = [(str(one["file"]), int(one["line"]), str(one["operator"])) for one in told["fused_with"]]
+    return f"{text}; fused with {_of_others(fused, finding.file)}." if fused else f"{text}."
 
 
 def document(analysis: Analysis) -> list[dict[str, Any]] | None:

@@ -61,7 +61,7 @@ def test_a_kernel_that_is_known_has_its_line_and_operators(run: Path) -> None:
     assert (finding.where["module"], finding.where["direction"]) == ("smooth", "forward")
     assert inside(finding) == (
         f"It runs compiled, in the forward of module smooth (Smooth): {KERNEL}, made of sin, for the most part from "
-        "net.py:9; fused with gelu of line 7."
+        "net.py:9; fused with gelu of net.py:7."
     )
 
 

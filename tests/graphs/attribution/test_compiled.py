@@ -168,7 +168,7 @@ def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, 
 def test_the_report_has_a_row_for_each_line(tmp_path: Path) -> None:
     analysis = analyze(run(tmp_path, 40.0))
     text = "\n".join(table(analysis, 100, Paint(False)))
-    assert "ms of a step" in text and "smooth (Smooth)" in text and "fused: sin; with gelu of :5" in text
+    assert "ms of a step" in text and "smooth (Smooth)" in text and "fused: sin; with gelu of line 5" in text
     assert "layers.*.norm (LayerNorm)" in text
     first, second = document(analysis)["compiled"]
     assert (first["file"], first["line"], first["module"]) == ("train.py", 9, "smooth")
