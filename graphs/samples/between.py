@@ -41,6 +41,13 @@ class Stretches:
     cpu: Rates
     core_wait: Rates
 
+    def around(self, time_ns: IntArray, period_ns: int) -> tuple[IntArray, IntArray]:
+        """From when to when each sample stands for where its thread was: from the border with the one before to that
+        with the next; of a thread's first and last one for half a period ``[samples]``."""
+        since, until = time_ns - period_ns // 2, np.where(self.follows, self.border_ns, time_ns + period_ns // 2)
+        since[1:] = np.where(self.follows[:-1], self.border_ns[:-1], since[1:])
+        return since, until
+
 
 def stretches_of(samples: Samples, places: Places, period_ns: int) -> Stretches:
     """Divide the time between neighbouring samples.
@@ -114,12 +121,8 @@ def active(samples: Samples, places: Places, stretches: Stretches) -> BoolArray:
 def active_s(samples: Samples, places: Places, period_ns: int) -> FloatArray:
     """Seconds that each sample stands for if its thread was active in it, else 0 ``[samples]``.
 
-    The first sample of a thread stands for a period before it, the last for half a period after it.
+    The first sample of a thread stands for half a period before it, the last for half a period after it.
     """
     stretches = stretches_of(samples, places, period_ns)
-    time, half = samples.time_ns, period_ns // 2
-    until = np.where(stretches.follows, stretches.border_ns, time + half)
-    since = np.empty_like(time)
-    since[:1] = time[:1] - half
-    since[1:] = np.where(stretches.follows[:-1], stretches.border_ns[:-1], time[1:] - half)
+    since, until = stretches.around(samples.time_ns, period_ns)
     return np.where(active(samples, places, stretches), to_seconds(until - since), 0.0)

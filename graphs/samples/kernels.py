@@ -54,10 +54,7 @@ def kernel_time(
     kernel = of_path[samples.path.astype(np.int64)]
     rows = np.flatnonzero(kernel >= 0)
     samples = widened(samples)
-    stretches = stretches_of(samples, places, period_ns)
-    time, half = samples.time_ns, period_ns // 2
-    start = np.where(np.append(False, stretches.follows[:-1]), np.append(0, stretches.border_ns[:-1]), time - half)
-    end = np.where(stretches.follows, stretches.border_ns, time + half)
+    start, end = stretches_of(samples, places, period_ns).around(samples.time_ns, period_ns)
     rank = threads.rank[samples.thread[rows]].astype(np.int64)
     path = samples.path[rows]
     return KernelTime(
