@@ -68,7 +68,8 @@ class PauseRows:
 
     def meetings(self) -> dict[int, FloatArray]:
         """By rank, when its calls that are none of the pipeline's began, in order."""
-        return {rank: np.sort(self.begin_s[self.meets & (self.rank == rank)]) for rank in np.unique(self.rank).tolist()}
+        met = self.meets
+        return {rank: np.sort(self.begin_s[met & (self.rank == rank)]) for rank in np.unique(self.rank).tolist()}
 
     def with_others(self, rank: IntArray, begin_s: FloatArray, end_s: FloatArray) -> PauseRows:
         """These and others of the kind :attr:`Pause.OTHER`."""

@@ -125,8 +125,8 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
     were looked at, or on the two levels of a jump. They are ``steps`` ``of`` the steady state, fewer than all where it
     changes in those alone that pay. Beside these, where the shape is clear, ``per_step_s`` of a line, or ``from_step``
     of a jump; what it cost in all, ``so_far_s``, and what it costs in as many steps again, ``next_s``, if the line goes
-    on or the level stays. ``series_s`` is what it cost in each of
-    ``series_steps``, or on average from there to the next.
+    on or the level stays. ``series_s`` is what it cost in each of ``series_steps``, or on average from there to the
+    next.
     """
     changes = _changes(finding, lost_s, costs)
     if changes is not None:

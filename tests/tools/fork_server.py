@@ -163,7 +163,10 @@ def receive(connection: socket.socket) -> Request:
     header, streams, _, _ = socket.recv_fds(connection, LENGTH.size, 3)
     left, text = LENGTH.unpack(header)[0], b""
     while len(text) < left:
-        text += connection.recv(min(left - len(text), 1 << 16))
+        piece = connection.recv(min(left - len(text), 1 << 16))
+        if not piece:
+            raise ConnectionError("the client has gone")
+        text += piece
     told: dict[str, Any] = json.loads(text)
     return Request(connection, told["arguments"], told["environ"], told["folder"], list(streams))
 
