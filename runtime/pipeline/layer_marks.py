@@ -86,7 +86,10 @@ class LayerMarks:
         """What a layer did between two marks, in an action of a kind."""
         if begin >= 0 and end >= 0 and self._pool is not None:
             told = ("stage", stage, "microbatch", microbatch, "action", kind)
+            now = self._pool.core.now
+            since = now()
             self._pool.span(begin, end, "module", name, told)
+            self._spent_ns += now() - since
 
 
 layer_marks = LayerMarks()

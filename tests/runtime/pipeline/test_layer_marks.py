@@ -36,6 +36,9 @@ class Pool:
         self.count += 1
         return self.count
 
+    def span(self, *_: object) -> None:
+        self.core.time += self.mark_ns
+
 
 def run_of(number: int, microbatches: int, trains: bool = True) -> Any:
     plan = SimpleNamespace(attributes={"microbatches": microbatches})
@@ -107,6 +110,18 @@ def test_marks_that_are_dear_are_made_in_fewer_steps(core: Core, monkeypatch: py
 
     cheap, dear = steps_with_marks(100), steps_with_marks(16_000)
     assert 100 < cheap and 4 <= dear < cheap / 4
+
+
+def test_what_is_told_of_marks_counts_as_their_cost(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(core, 1_000_000)
+    monkeypatch.setattr(marks, "pool", lambda: pool)
+    told = LayerMarks()
+    assert told.wants(run_of(1, 1))
+    for _ in range(10):
+        told.span(1, 2, "layer", "F", 0, 0)
+    core.step, core.time = 2, core.time + 100_000_000
+    told.wants(run_of(2, 1))
+    assert 0.005 * told.chosen.one_of * 110_000_000 >= 10_000_000 > 0.005 * told.chosen.one_of / 2 * 110_000_000
 
 
 def test_an_evaluation_is_not_marked_and_without_a_device_runs_are_chosen_by_their_numbers(
