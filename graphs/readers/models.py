@@ -156,10 +156,7 @@ def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) 
                 found.forwards.update(_forwards(model))
             frames = [(str(file), int(line), str(name)) for file, line, name in told["frames"]]
             known.update(dict.fromkeys(_graph(graph["nodes"], frames) for graph in told["graphs"]))
-            for wrapper in _wrappers(told, frames):
-                before = found.wrappers.get(wrapper[0].file)
-                if before is None or _TRUST.index(before[0].by) < _TRUST.index(wrapper[0].by):
-                    found.wrappers[wrapper[0].file] = wrapper
+            found.wrappers.update(_wrappers(told, frames, found.wrappers))
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             continue
     found.graphs = list(known)
@@ -186,7 +183,13 @@ def _graph(nodes: Iterable[Mapping[str, Any]], frames: list[Frame]) -> tuple[Nod
     )
 
 
-def _wrappers(told: Mapping[str, Any], frames: list[Frame]) -> Iterable[tuple[Kernel, ...]]:
+def _wrappers(
+    told: Mapping[str, Any], frames: list[Frame], known: Mapping[str, tuple[Kernel, ...]]
+) -> dict[str, tuple[Kernel, ...]]:
+    """What a process told of wrappers that is not ``known`` as well; most ranks tell the same."""
+    new = [wrapper for wrapper in told.get("wrappers", ()) if _is_news(wrapper, known)]
+    if not new:
+        return {}
     rows = [
         Source(
             str(source["op"]),
@@ -196,21 +199,24 @@ def _wrappers(told: Mapping[str, Any], frames: list[Frame]) -> Iterable[tuple[Ke
         )
         for source in told.get("sources", ())
     ]
-    for wrapper in told.get("wrappers", ()):
-        if wrapper["calls"] and wrapper["by"] in _TRUST:
-            yield tuple(
-                Kernel(
-                    str(wrapper["file"]),
-                    int(call["line"]),
-                    str(call["kernel"]),
-                    str(wrapper["phase"]),
-                    tuple(
-                        replace(
-                            rows[row], work=int(work), name=rows[row].name or operators_in_name(str(call["kernel"]))
-                        )
-                        for row, work in call["sources"]
-                    ),
-                    str(wrapper["by"]),
-                )
-                for call in wrapper["calls"]
-            )
+    return {str(wrapper["file"]): tuple(_kernel(wrapper, call, rows) for call in wrapper["calls"]) for wrapper in new}
+
+
+def _is_news(wrapper: Mapping[str, Any], known: Mapping[str, tuple[Kernel, ...]]) -> bool:
+    if not wrapper["calls"] or wrapper["by"] not in _TRUST:
+        return False
+    before = known.get(str(wrapper["file"]))
+    return before is None or _TRUST.index(before[0].by) < _TRUST.index(wrapper["by"])
+
+
+def _kernel(wrapper: Mapping[str, Any], call: Mapping[str, Any], rows: list[Source]) -> Kernel:
+    name = str(call["kernel"])
+    sources = (replace(rows[row], work=int(work)) for row, work in call["sources"])
+    return Kernel(
+        str(wrapper["file"]),
+        int(call["line"]),
+        name,
+        str(wrapper["phase"]),
+        tuple(source if source.name else replace(source, name=operators_in_name(name)) for source in sources),
+        str(wrapper["by"]),
+    )

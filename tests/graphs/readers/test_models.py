@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from scalana.graphs.readers.models import is_made, module_path, operators_in_name
+from scalana.graphs.readers.models import is_made, module_path, operators_in_name, read_models
+from scalana.runtime.record.layout import models_file
 
 
 @pytest.mark.parametrize(
@@ -38,3 +44,27 @@ def test_kernels_that_inductor_did_not_make(kernel: str) -> None:
 )
 def test_paths_of_modules(told: str, path: str) -> None:
     assert module_path(told) == path
+
+
+def test_of_what_ranks_tell_of_one_wrapper_the_best_known_counts(tmp_path: Path) -> None:
+    def tell(rank: int, by: str, name: str) -> str:
+        file = str(tmp_path / f"{rank}.record")
+        calls = [{"line": 3, "kernel": "cpp_fused_sin_0", "sources": [[0, 7]]}]
+        told = {
+            "models": [],
+            "frames": [["/job/net.py", 5, "forward"]],
+            "graphs": [],
+            "sources": [{"op": name, "frames": [0], "modules": []}],
+            "wrappers": [{"file": "/tmp/c.py", "phase": "forward", "by": by, "calls": calls}],
+        }
+        Path(models_file(file)).write_text(json.dumps(told), encoding="utf-8")
+        return file
+
+    ways = [("text", ""), ("writing", "sin"), ("kept", "cos"), ("writing", "tan")]
+    files = [tell(rank, *way) for rank, way in enumerate(ways)]
+    folder: Any = SimpleNamespace(record_files=lambda: files)
+    ((kernel,),) = read_models(folder, {}).wrappers.values()
+    assert (kernel.by, [(one.name, one.work) for one in kernel.sources]) == ("writing", [("sin", 7)])
+    folder.record_files = lambda: files[:1]
+    ((kernel,),) = read_models(folder, {}).wrappers.values()
+    assert (kernel.by, kernel.sources[0].name) == ("text", "sin")  # of the name of the kernel
