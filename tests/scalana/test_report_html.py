@@ -60,11 +60,12 @@ def test_a_cost_that_grows_is_drawn(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     drawn = {"series_s": [0.001, 0.002, 0.004], "series_steps": [7, 9, 11]}
     analysis.findings[0].evidence["over_steps"] = {
-        "shape": "line", "cost": "work", "before_s": 0.001, "after_s": 0.004, "first_step": 7, "last_step": 11,
-        "steps": 5, "of": 5, "per_step_s": 0.001, "so_far_s": 0.01, "next_s": 0.02, **drawn,
+        "shape": "line", "cost": "work", "before_s": 0.001, "after_s": 0.004, "first_step": 7, "last_step": 10,
+        "steps": 4, "of": 5, "per_step_s": 0.001, "so_far_s": 0.01, "next_s": 0.02, **drawn,
     }  # fmt: skip
     seen = whole(page.render(analysis))
     assert "from step 7 on, on average: 1.0 ms" in seen.text and "from step 11 on, on average: 4.0 ms" in seen.text
+    assert "step 11 on" in seen.text.replace("from step 11 on", "")  # the axis ends with the last column
     said = [attributes["aria-label"] for tag, attributes in seen.elements if tag == "svg"]
     assert [one for one in said if one.startswith("Its cost grows with the steps, from 1.0 ms in step 7")]
 

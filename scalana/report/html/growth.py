@@ -43,6 +43,6 @@ def growth(finding: Finding) -> Markup | None:
         label(names.seconds(most), _LEFT - 6, _TOP + 4, "end"),
         label("0", _LEFT - 6, bottom + 4, "end"),
         label(f"step {numbers[0]}", _LEFT, bottom + 14),
-        label(f"step {known['last_step']}", _WIDTH, bottom + 14, "end"),
+        label(f"step {numbers[-1]}{' on' if joined else ''}", _WIDTH, bottom + 14, "end"),
     ]
     return drawing(_WIDTH, bottom + _BOTTOM, steps.trend(finding), *frame, *columns)
