@@ -28,14 +28,13 @@ def fill_and_drain(timeline: Timeline, spans: Spans, known: set[int]) -> list[Ex
         ranks = set(np.unique(np.concatenate((parts.source, parts.target))).tolist())
         if len(ranks) == 2 and not ranks & aside and len(np.unique(parts.source)) == 1:
             messages = whole(parts)
-            found += _of(messages, pauses(messages, run, spans).meetings())
+            if len(messages.source) >= FEWEST_FORWARDS:
+                found += _of(messages, pauses(messages, run, spans).meetings())
     return found
 
 
 def _of(messages: Messages, met_s: dict[int, FloatArray]) -> list[Extent]:
     """The same of all messages from one rank to another."""
-    if len(messages.source) < FEWEST_FORWARDS:
-        return []
     source, target = int(messages.source[0]), int(messages.target[0])
     step = np.searchsorted(met_s.get(source, np.zeros(0)), messages.sent_s)
     if not np.array_equal(step, np.searchsorted(met_s.get(target, np.zeros(0)), messages.came_s)):
