@@ -115,6 +115,30 @@ class Devices:
         return np.array([self.of_rank[rank].counts for rank in sorted(self.of_rank)], np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the attributes of all spans say, read once for all ranks."""
+
+    queued_s: FloatArray
+    """From when the host put the first mark on the stream until the device came to it ``[spans]``."""
+    behind_s: FloatArray
+    """The same of the last mark ``[spans]``."""
+    stream: IntArray
+    """The name of the stream that the marks lie on ``[spans]``."""
+    elements: FloatArray
+    """Of the inputs of a module, negative where it is none ``[spans]``."""
+
+    @classmethod
+    def of(cls, spans: Spans) -> _Told:
+        on, lane = spans.texts("stream"), spans.lanes.name[spans.table.lane].astype(np.int64)
+        return cls(
+            spans.integers("queued_ns", 0).astype(np.float64) * 1e-9,
+            spans.integers("behind_ns", 0).astype(np.float64) * 1e-9,
+            np.where(on >= 0, on, lane),
+            spans.integers("elements").astype(np.float64),
+        )
+
+
 def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -> Devices:
     """Sort out what the ranks' devices and hosts did.
 
@@ -144,7 +168,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     step_of = np.full(len(timeline.instances), -1, np.int64)
     step_of[instance[known]] = step[known]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
-    of_rank, lanes = {}, []
+    of_rank, lanes, told = {}, [], _Told.of(spans)
     windows, steps_of = all_windows(doings, spans)
     for number in windows:
         mine = doings.rank == number
@@ -159,7 +183,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             waits = own[blocks[doings.what[own]]]
             talk = talk[marked[talk]]
             rows = np.flatnonzero(device & marked)
-            between = _between(spans, doings.span[rows], start[rows], end[rows], communicates[rows])
+            between = _between(told, doings.span[rows], start[rows], end[rows], communicates[rows])
             awaited = doings.of(np.flatnonzero(device & begins))
             work = _marked_work(between, doings.what[rows], doings.of(waits), awaited)
             kernels = np.flatnonzero(device & ~marked & ~communicates)
@@ -181,7 +205,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             np.array([np.mean([weights.get(one, 1.0) for one in some]) for some in steps_of[number]]),
             np.bincount(doings.what[device & ~communicates], minlength=len(kinds)),
             seconds,
-            _elements(spans, doings, np.flatnonzero(device & ~communicates), len(kinds)),
+            _elements(told.elements, doings, np.flatnonzero(device & ~communicates), len(kinds)),
         )
         lanes += _streams(spans, number, doings, device)
     return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
@@ -195,13 +219,10 @@ def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spa
     doings.start_s[rows], doings.end_s[rows] = end_together(marks)
 
 
-def _between(spans: Spans, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray) -> Marked:
+def _between(told: _Told, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray) -> Marked:
     """Some spans as what is between two marks each; their times as they were marked."""
-    host_s = np.concatenate(
-        (start_s - spans.integers("queued_ns", 0)[rows] * 1e-9, end_s - spans.integers("behind_ns", 0)[rows] * 1e-9)
-    )
-    on, lane = spans.texts("stream")[rows], spans.lanes.name[spans.table.lane[rows]].astype(np.int64)
-    marks_s = in_order(np.concatenate((start_s, end_s)), host_s, np.tile(np.where(on >= 0, on, lane), 2))
+    host_s = np.concatenate((start_s - told.queued_s[rows], end_s - told.behind_s[rows]))
+    marks_s = in_order(np.concatenate((start_s, end_s)), host_s, np.tile(told.stream[rows], 2))
     begins, ends = slice(None, len(rows)), slice(len(rows), None)
     return Marked(marks_s[begins], marks_s[ends], host_s[begins], host_s[ends], communicates)
 
@@ -239,9 +260,9 @@ def _with_kernels(work: Stretches, doings: Doings, rows: IntArray, step: IntArra
     )
 
 
-def _elements(spans: Spans, doings: Doings, rows: IntArray, kinds: int) -> FloatArray:
-    """Of the inputs of modules, by kind, on average ``[kinds]``."""
-    told = spans.integers("elements")[doings.span[rows]].astype(np.float64)
+def _elements(elements: FloatArray, doings: Doings, rows: IntArray, kinds: int) -> FloatArray:
+    """Of the inputs of modules, by kind, on average ``[kinds]``; ``elements`` are those of every span."""
+    told = elements[doings.span[rows]]
     rows, told = rows[told >= 0], told[told >= 0]
     number = np.bincount(doings.what[rows], minlength=kinds)
     sums = np.bincount(doings.what[rows], told, kinds)
