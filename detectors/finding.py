@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalana.graphs.arrays.types import IntArray
+    from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
 @dataclass(slots=True)
@@ -25,6 +25,21 @@ class Hop:
     """Rank-seconds of the finding that passed through this hop, of all ranks that wait here; 0 on the last one."""
     ranks: int = 1
     """So many ranks wait here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What a finding costs in every step that was looked at."""
+
+    cost: str
+    """What that is: ``work`` that others don't do, ``waiting`` for it, or ``idle`` time of a loop of reinforcement
+    learning, in which growth may well be that of its answers."""
+    number: IntArray
+    """Of the steps, ascending ``[steps]``."""
+    cost_s: FloatArray
+    """``[steps]``"""
+    stands_for: FloatArray
+    """Steps of the run that each stands for ``[steps]``."""
 
 
 @dataclass(slots=True)
@@ -56,3 +71,5 @@ class Finding:
     ``trajectories`` of a loop of reinforcement learning."""
     entries: IntArray | None = field(default=None, repr=False, compare=False)
     """Rows of the blame table that it is made of; None where it is not of waiting."""
+    series: Series | None = field(default=None, repr=False, compare=False)
+    """What it costs from step to step, where that is known and not of the blame table."""

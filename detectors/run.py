@@ -17,6 +17,7 @@ from scalana.detectors.when.compared import tell_work
 from scalana.detectors.when.compiled import compiled_lines, tell_compiled, warnings_of
 from scalana.detectors.when.compiling import tell_compiling
 from scalana.detectors.when.modules import tell_modules
+from scalana.detectors.when.over_steps import tell_series
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
@@ -70,6 +71,7 @@ def _tell_when(analysis: Analysis, facts: Facts) -> None:
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
     tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
+    tell_series(analysis.findings)
     analysis.modules = facts.modules
     if analysis.modules is not None:
         tell_modules(analysis.findings, analysis.modules, ppg)

@@ -70,12 +70,15 @@ class Costs:
     """Rank-seconds of waiting that nothing hid, of all steps that those which were looked at stand for."""
     shares: dict[Cause, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
     """Its part of every operation in which others waited for it, by instance."""
+    lost_in: dict[Cause, dict[int, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    """The same seconds as in ``lost_s``, by instance of the operation."""
     did: dict[Cause, dict[int, Did]] = field(default_factory=lambda: defaultdict(dict))
     """What was done of it, before every operation once."""
 
     def add(self, cause: Cause, instance: int, lost_s: float, share: float, did: Did) -> None:
         """Charge a cause with a part of the waiting in an operation."""
         self.lost_s[cause] += lost_s * share
+        self.lost_in[cause][instance] += lost_s * share
         self.shares[cause][instance] += share
         if did.number >= 0:
             self.did[cause][did.number] = did

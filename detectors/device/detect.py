@@ -14,7 +14,7 @@ from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
-from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.when.reasons import Reason
@@ -116,6 +116,7 @@ def detect(
             finding.saving_s = _saving_s(told, costs, meetings, devices)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
         finding.advice = _advice(finding)
+        finding.series = _series(told, costs, devices) if kind != SKEW else None
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
     return findings
@@ -154,6 +155,19 @@ def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting], de
                 shares[instance] += share
     saved = {instance: meetings[instance].saved_s(ranks) * devices.weight[instance] for instance in shares}
     return float(sum(share * saved[instance] for instance, share in shares.items()))
+
+
+def _series(told: list[_Group], costs: Costs, devices: Devices) -> Series | None:
+    """What causes cost in every step that devices were looked at in; None where steps are not known."""
+    known = np.array(sorted(devices.stands_for), np.int64)
+    number = known if len(known) else np.unique(devices.step[devices.step >= 0])
+    cost_s = np.zeros(len(number))
+    for instance, seconds in (one for group in told for cause in group.causes for one in costs.lost_in[cause].items()):
+        row = int(np.searchsorted(number, devices.step[instance]))
+        if row < len(number) and number[row] == devices.step[instance]:
+            cost_s[row] += seconds / devices.weight[instance]
+    stands_for = np.array([devices.stands_for.get(one, 1.0) for one in number.tolist()])
+    return Series("waiting", number, cost_s, stands_for) if len(number) else None
 
 
 def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +14,10 @@ from scalana.detectors.device.weights import stood_for
 from scalana.detectors.device.windows import all_windows
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.device_waits import waits_at, waits_by_name
 from scalana.graphs.spans.host import HostActivity
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-
-_BLOCKING = re.compile(
-    r"[Ss]ynchronize|Memcpy|aten::item|_local_scalar_dense|aten::nonzero|aten::is_nonzero"
-    r"|\b(?:item|tolist|cpu|numpy|nonzero)\("
-)
-"""In names of calls of a device's runtime, of operators, and of functions of the program, and in lines of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +94,8 @@ class Devices:
     kinds: Kinds
     weight: FloatArray
     """Steps of the run that the step of each operation stands for ``[instances]``."""
+    step: IntArray
+    """The step of each operation, -1 where it is not known ``[instances]``."""
     stands_for: dict[int, float]
     """The same of every step that was marked, by its number; empty where a profiler recorded."""
     blocking: BoolArray
@@ -129,9 +125,9 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         psg: the program.
     """
     doings, kinds = doings_of(spans, host, psg)
-    blocks = np.array([_BLOCKING.search(text) is not None for text in kinds.names], np.bool_)[kinds.name]
+    blocks = np.array([waits_by_name(text) for text in kinds.names], np.bool_)[kinds.name]
     for kind in np.flatnonzero(~blocks & (kinds.name >= len(spans.names))).tolist():
-        blocks[kind] = _BLOCKING.search(f"{psg.function_of(int(kinds.vertex[kind]))}(") is not None
+        blocks[kind] = waits_at(int(kinds.vertex[kind]), psg)
     table = spans.table
     marked = np.append(marked_spans(spans), False)[doings.span]
     communicates = np.append((spans.texts("collective") >= 0) | (table.event >= 0), False)[doings.span]
@@ -145,6 +141,8 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     weight = np.ones(len(timeline.instances))
     known = np.flatnonzero(communicates & (instance >= 0))
     weight[instance[known]] = [weights.get(number, 1.0) for number in step[known].tolist()]
+    step_of = np.full(len(timeline.instances), -1, np.int64)
+    step_of[instance[known]] = step[known]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
     of_rank, lanes = {}, []
     windows, steps_of = all_windows(doings, spans)
@@ -186,7 +184,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             _elements(spans, doings, np.flatnonzero(device & ~communicates), len(kinds)),
         )
         lanes += _streams(spans, number, doings, device)
-    return Devices(of_rank, kinds, weight, weights, blocks, lanes, bool(marked.any()))
+    return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
 
 
 def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:

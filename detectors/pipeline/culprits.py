@@ -46,6 +46,8 @@ class Culprit:
     evidence: dict[str, object] = field(default_factory=dict)
     actions: BoolArray | None = None
     """Those that are longer than usual ``[actions]``; None where all are alike."""
+    by_step: FloatArray | None = None
+    """What its ranks do more than usual, or than others, in each step, seconds ``[steps]``."""
 
 
 def find_culprits(diagnosis: Diagnosis) -> list[Culprit]:
@@ -118,7 +120,19 @@ def _imbalance(look: _Look) -> Culprit | None:
             evidence["wall"] = look.diagnosis.wall or "a single layer"
         else:
             evidence["split"] = cure.text
-    return Culprit("imbalance", tuple(ranks), tuple(stages), found.seconds["imbalance"], max(saving, 0.0), evidence)
+    by_step = _more_than_others(look.measured, ranks)
+    lost_s = found.seconds["imbalance"]
+    return Culprit("imbalance", tuple(ranks), tuple(stages), lost_s, max(saving, 0.0), evidence, by_step=by_step)
+
+
+def _more_than_others(measured: Measured, ranks: list[int]) -> FloatArray:
+    """What some ranks compute more than others in each step, on average ``[steps]``."""
+    shape = len(measured.steps), measured.program.ranks
+    work_s = weighted_count(
+        measured.step * shape[1] + measured.program.rank, measured.duration_s, shape[0] * shape[1]
+    ).reshape(shape)
+    others = np.delete(work_s, ranks, axis=1)
+    return np.maximum(work_s[:, ranks].mean(axis=1) - (others.mean(axis=1) if others.size else 0.0), 0.0)
 
 
 def _straggler(look: _Look) -> Culprit | None:
@@ -148,7 +162,9 @@ def _straggler(look: _Look) -> Culprit | None:
     saving = look.saving_s(duration_s=np.where(long, usual, measured.duration_s))
     if saving < WORTH * look.now_s:  # most of it is that microbatches differ in length on all stages
         return None
-    return Culprit("straggler", tuple(ranks), tuple(stages), look.found.seconds["straggler"], saving, evidence, long)
+    by_step = weighted_count(measured.step[long], over[long], len(measured.steps))
+    lost_s = look.found.seconds["straggler"]
+    return Culprit("straggler", tuple(ranks), tuple(stages), lost_s, saving, evidence, long, by_step)
 
 
 def _which(microbatches: list[int], count: int) -> str:

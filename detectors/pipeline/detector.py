@@ -30,6 +30,8 @@ from scalana.graphs.dependences.progress import of_mpi
 from scalana.graphs.spans.device_actions import uses_device
 
 SECTION = "pipeline"
+OF_A_RANK = ("imbalance", "data")
+"""Causes that are told where nothing is sure but how much each rank does in all."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,12 @@ class Pipelines:
             diagnosis = replace(diagnosis, measured=replace(measured, notes=notes))
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
-            culprits = find_culprits(diagnosis)
+            culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
             places = Places(facts.timeline, facts.psg, facts.blame)
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
             outcome.told += [telling.told(culprit) for culprit in culprits]
-            outcome.told += telling.schedule()
-            plain = bool(found) or recorded.schedule == FORWARDS  # replicas do the same
+            outcome.told += [] if recorded.doubtful else telling.schedule()
+            plain = bool(found) or recorded.schedule == FORWARDS or recorded.doubtful  # replicas do the same
             planned, proposal = (diagnosis, None) if plain else with_plan(diagnosis)
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
             tellings.append(telling)

@@ -25,6 +25,10 @@ from scalana.runtime.operations import OPERATIONS
 SET_ASIDE = 3
 """Steps from which the first is set aside: nothing tells when its first forward began."""
 _LATER = "microbatches of the first step count from the program's number {0}: before, not all ranks were there"
+_DOUBTFUL = (
+    "the order is none that is known: ranks may hold several stages each, and then there are fewer microbatches; what "
+    "is told of ranks as a whole is right all the same"
+)
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 
 
@@ -103,7 +107,8 @@ def _recorded(
         layers=find_layers(spans, read.rows, ranks),
         sends=sends,
         loading_s=loading_windows(spans, ranks),
-        notes=(_LATER.format(pipeline.first),) if pipeline.first and kept[0] else (),
+        doubtful=pipeline.doubtful,
+        notes=(_LATER.format(pipeline.first),) * bool(pipeline.first and kept[0]) + (_DOUBTFUL,) * pipeline.doubtful,
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )
 

@@ -52,6 +52,7 @@ def with_devices(recorded: Recorded, pipeline: Pipeline, spans: Spans) -> Record
         notes=(*recorded.notes, MARKED.format(len(steps), len(numbers))),
         on_device=True,
         stands_for=len(numbers),
+        numbers=steps,
         hosts_s=np.stack((actions.begin_s, actions.end_s), axis=1)[order],
         reductions=np.zeros(0, np.int64),
     )

@@ -50,6 +50,8 @@ class Recorded:
     was not looked for."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
+    doubtful: bool = False
+    """Whether nothing but how much each rank does in all is sure: what is inferred may be several stages a rank."""
     notes: tuple[str, ...] = ()
     """What a reader has to know of it, in words."""
     reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -58,6 +60,8 @@ class Recorded:
     """Whether the times in ``rows`` are those of devices; steps then lie one behind the other, from 0."""
     stands_for: int = 0
     """Steps of the run that those in ``rows`` stand for, 0 for as many as these are."""
+    numbers: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of the steps on devices, which are counted from 0 in ``rows`` ``[steps]``."""
     hosts_s: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     """Of actions on devices, when hosts launched them: begin and end ``[rows, 2]``."""
     vertices: tuple[int, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.culprits import WORTH, Culprit
@@ -51,6 +51,11 @@ class Telling:
         finding = self._finding(KIND_OF.get(culprit.cause, culprit.cause), ranks, self._place(culprit), culprit.lost_s)
         finding.saving_s = culprit.saving_s * self.steps
         finding.evidence.update(culprit.evidence)
+        if culprit.by_step is not None:
+            number = self.diagnosis.measured.steps
+            number = self.recorded.numbers[number] if self.recorded.on_device else number
+            stands_for = np.full(len(number), self.steps / len(number) if self.recorded.on_device else 1.0)
+            finding.series = Series("work", number, culprit.by_step, stands_for)
         if culprit.stages:
             stage = culprit.stages[0]
             finding.where = {"stage": stage, "module": self.module(stage)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
 from scalana.detectors.rl.advice import advice_of
 from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
@@ -131,6 +131,7 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
     if "trajectories" in finding.evidence:
         finding.where["trajectories"] = finding.evidence["trajectories"]
     finding.path = _path(known, number, finding)
+    finding.series = Series("idle", loop.first + np.arange(loop.steps), waited.sum(axis=0), np.ones(loop.steps))
     finding.advice = advice_of(cause, finding, known.account, _predictions(known.account))
     return finding
 

@@ -179,6 +179,9 @@ def _tell_of(finding: Finding, line: CompiledLine, kernels: list[Kernel], direct
         "module_class": line.module_class,
         "known_by": line.kernels[0].by,
     }
+    work = finding.evidence.get("module_work")
+    if isinstance(work, dict) and work.get("different") == "between":
+        del work["different"]  # no kernel of inductor's is counted as an operator
     if line.module and "module" not in finding.where:
         finding.where["module"], finding.where["module_class"] = line.module, line.module_class
         finding.where["direction"] = direction

@@ -13,6 +13,7 @@ from scalana.detectors.when.on_device import CallPlaces, DeviceCalls, DeviceTime
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.device_waits import stretches_of_waiting
 from scalana.graphs.spans.module_places import is_forward, module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.steps.periods import Periods
@@ -136,7 +137,9 @@ def module_times(ppg: PPG, waits: WaitStates, first: int = 0) -> ModuleTimes | N
         lasted_s(calls, rows, spans, waiting_in(timeline, waits)),
         spans.cpu_s(calls.row[rows]),
     )
-    marked = calls_on_devices(spans, calls.modules).in_steps(np.unique(timed.step))
+    host, awaits = ppg.host, stretches_of_waiting(ppg.host, ppg.psg)
+    awaiting = Periods.joined(host.rank[awaits], host.start_s[awaits], host.end_s[awaits], timeline.ranks)
+    marked = calls_on_devices(spans, calls.modules, awaiting).in_steps(np.unique(timed.step))
     return _times_of(timed, marked, calls.modules, timeline.ranks, _places(calls, vertex))
 
 

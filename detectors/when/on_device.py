@@ -14,6 +14,7 @@ import numpy as np
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.modules import DIRECTIONS, Module, device_calls
+from scalana.graphs.steps.periods import Periods
 
 _LITTLE = 0.25
 """Part of the time between two marks for which the host was still launching, up to which the device is taken to have
@@ -64,8 +65,8 @@ class DeviceTimes:
     """Whether marks tell it of a module ``[modules]``."""
 
 
-def calls_on_devices(spans: Spans, modules: list[Module]) -> DeviceCalls:
-    """What calls of some modules left to do on devices."""
+def calls_on_devices(spans: Spans, modules: list[Module], waiting: Periods) -> DeviceCalls:
+    """What calls of some modules left to do on devices; ``waiting`` is when hosts waited for these."""
     calls = device_calls(spans, modules)
     places = CallPlaces(calls.module, calls.direction, calls.rank, calls.step)
     start, end = spans.start_s(calls.row), spans.end_s(calls.row)
@@ -75,19 +76,27 @@ def calls_on_devices(spans: Spans, modules: list[Module]) -> DeviceCalls:
     starved = np.zeros(len(lane))
     for stream in np.unique(lane).tolist():
         mine = np.flatnonzero(lane == stream)
-        starved[mine] = _starved_s(start[mine], end[mine], begun[mine], ended[mine])
+        rank = int(calls.rank[mine[0]])
+        starved[mine] = _starved_s(start[mine], end[mine], begun[mine], ended[mine], rank, waiting)
     return DeviceCalls(places, end - start, starved)
 
 
-def _starved_s(start_s: FloatArray, end_s: FloatArray, begun_s: FloatArray, ended_s: FloatArray) -> FloatArray:
-    """Seconds of calls on one stream in which the device waited for its host, at most; with the times at which the host
-    recorded their first mark and their last; all are ``[calls]``."""
+def _starved_s(
+    start_s: FloatArray, end_s: FloatArray, begun_s: FloatArray, ended_s: FloatArray, rank: int, waiting: Periods
+) -> FloatArray:
+    """Seconds of calls on one stream of a rank in which the device waited for its host, at most; with the times at
+    which the host recorded their first mark and their last; all are ``[calls]``.
+
+    While the host itself waits for the device, as in ``tensor.item()``, that is busy.
+    """
     times = np.concatenate((start_s, end_s))
     order = np.argsort(times, kind="stable")
     times, recorded = times[order], np.concatenate((begun_s, ended_s))[order]
     between = np.diff(times)
     launching = np.clip(recorded[1:] - times[:-1], 0.0, between)
     launching[launching < _LITTLE * between] = 0.0
+    of_rank = np.full(len(launching), rank, np.int64)
+    launching -= waiting.inside_s(of_rank, times[:-1], times[:-1] + launching)
     before = np.append(0.0, np.cumsum(launching))
     return np.asarray(before[np.searchsorted(times, end_s)] - before[np.searchsorted(times, start_s)])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
-from scalana.detectors.finding import Finding
+from scalana.detectors.finding import Finding, Series
 from scalana.detectors.when.trend import Shape, Trend, means, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -125,17 +125,29 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
     were looked at, or on the two levels of a jump. They are ``steps`` ``of`` the steady state, fewer than all where it
     changes in those alone that pay. Beside these, where the shape is clear, ``per_step_s`` of a line, or ``from_step``
     of a jump; what it cost in all, ``so_far_s``, and what it costs in as many steps again, ``next_s``, if the line goes
-    on or the level stays. ``series_s`` is what it cost in each step from
-    ``series_from`` on, or on average of ``series_each``.
+    on or the level stays. ``series_s`` is what it cost in each of
+    ``series_steps``, or on average from there to the next.
     """
     changes = _changes(finding, lost_s, costs)
-    if changes is None:
-        return
-    cost, cost_s, trend = changes
-    number, jumps = costs.number, trend.shape is Shape.JUMP
+    if changes is not None:
+        cost, cost_s, trend = changes
+        _tell(finding, Series(cost, costs.number, cost_s, np.ones(len(cost_s))), trend)
+
+
+def tell_series(findings: list[Finding]) -> None:
+    """The same of findings whose detectors know what they cost from step to step. Where some of the steps were looked
+    at, ``stands_for`` says for how many."""
+    for finding in findings:
+        series = finding.series
+        if series is not None and (trend := trend_of(series.cost_s, series.number, series.stands_for)):
+            _tell(finding, series, trend)
+
+
+def _tell(finding: Finding, series: Series, trend: Trend) -> None:
+    number, jumps = series.number, trend.shape is Shape.JUMP
     told: dict[str, object] = {
         "shape": trend.shape.value,
-        "cost": cost,
+        "cost": series.cost,
         "before_s": trend.before_s,
         "after_s": trend.after_s,
         "first_step": int(number[trend.first]),
@@ -143,13 +155,16 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
         "steps": trend.paid,
         "of": len(number),
     }
+    stands_for = round(float(series.stands_for.sum()))
+    if stands_for != len(number):
+        told["stands_for"] = stands_for
     if trend.shape is not Shape.UNCLEAR:
         told |= {"from_step": int(number[trend.jump])} if jumps else {"per_step_s": trend.per_step_s}
-        told |= {"so_far_s": float(cost_s.sum()), "next_s": trend.next_s}
-    size = -(-len(cost_s) // DRAWN)
-    told |= {"series_s": means(cost_s, size).tolist(), "series_from": int(number[0]), "series_each": size}
+        told |= {"so_far_s": float((series.cost_s * series.stands_for).sum()), "next_s": trend.next_s}
+    size = -(-len(number) // DRAWN)
+    told |= {"series_s": means(series.cost_s, size).tolist(), "series_steps": number[::size].tolist()}
     finding.evidence["over_steps"] = told
-    if trend.rises and trend.shape is not Shape.UNCLEAR:
+    if trend.rises and trend.shape is not Shape.UNCLEAR and series.cost != "idle":
         said = BEGAN.format(step=told["from_step"]) if jumps else GROWS
         finding.advice = " ".join(filter(None, (finding.advice, said)))
 

@@ -92,23 +92,30 @@ class Trend:
         return self.after_s > self.before_s
 
 
-def trend_of(cost_s: FloatArray) -> Trend | None:
+def trend_of(cost_s: FloatArray, at: IntArray | None = None, stands_for: FloatArray | None = None) -> Trend | None:
     """How a cost ``[steps]`` changes; None where it does not, or where that may be chance.
 
     What costs something in some of the steps only, such as a checkpoint, may change in these alone.
+
+    Args:
+        cost_s: of each step that was looked at.
+        at: numbers of these, ascending, where others lie between them ``[steps]``.
+        stands_for: for how many steps each of them stands ``[steps]``.
     """
     every = np.arange(len(cost_s))
+    number = every.astype(np.float64) if at is None else (at - at[:1]).astype(np.float64)
+    weight = np.ones(len(cost_s)) if stands_for is None else stands_for
     paid = np.flatnonzero(cost_s > PAID * float(cost_s.mean())) if len(cost_s) else every
-    found = _in_rows(cost_s, every)
-    return found if found or len(paid) > NEARLY_ALL * len(every) else _in_rows(cost_s, paid)
+    found = _in_rows(cost_s, every, number, weight)
+    return found if found or len(paid) > NEARLY_ALL * len(every) else _in_rows(cost_s, paid, number, weight)
 
 
-def _in_rows(cost_s: FloatArray, row: IntArray) -> Trend | None:
+def _in_rows(cost_s: FloatArray, row: IntArray, number: FloatArray, weight: FloatArray) -> Trend | None:
     """The same of some of the steps."""
     if len(row) < FEWEST:
         return None
     size = -(-len(row) // MOST)
-    at, value = means(row.astype(np.float64), size), means(cost_s[row], size)
+    at, value = means(number[row], size), means(cost_s[row], size)
     slope, begin = line(at, value)
     cut = _cut(value)
     shape, worth = _shape(value, begin + slope * at, cut)
@@ -119,17 +126,18 @@ def _in_rows(cost_s: FloatArray, row: IntArray) -> Trend | None:
         first = cut * size
         early, late = cost_s[row[:first]], cost_s[row[first:]]
         before, after = float(np.median(early)), float(np.median(late))
-        found = Trend(shape, before, after, 0.0, int(row[first]), *of, after * len(row))
+        found = Trend(shape, before, after, 0.0, int(row[first]), *of, after * float(weight[row].sum()))
         lasting = _apart(early, late) >= NEARLY_ALL and (found.rises or first > WARM_UP * len(row))
         return found if lasting and _large(found) else None
     if by_chance(value, worth) > CHANCE or not _goes_on(at, value, slope):
         return None
-    before, after = (max(begin + slope * float(row[end]), 0.0) for end in (0, -1))
+    before, after = (max(begin + slope * float(number[row[end]]), 0.0) for end in (0, -1))
     if shape is Shape.UNCLEAR:
         before, after = (
             float(np.median(value[part])) for part in (slice(len(value) // 4), slice(-(len(value) // 4), None))
         )
-    next_s = float(np.maximum(begin + slope * (row + len(cost_s)), 0.0).sum())
+    further = number[row] + number[-1] + 1.0
+    next_s = float((weight[row] * np.maximum(begin + slope * further, 0.0)).sum())
     found = Trend(shape, before, after, slope, -1, *of, next_s)
     return found if _large(found) else None
 

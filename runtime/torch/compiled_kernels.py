@@ -150,12 +150,15 @@ def _loaded(key: str, path: str, linemap: Sequence[Any]) -> None:
     compilation = _compilation()
     kept = os.path.join(user_cache.folder_of(user_cache.INDUCTOR, os.environ), key[:2], key + ".json")
     found = _by_writing(calls, written)
-    by = "writing"
+    by, known = "writing", _graphs.get(compilation, {})
     if found is not None:
         _keep(kept, found)
-        sources = [_sums((row, work) for row, (_, _, work) in parts) for parts in found]
+        sources = [
+            _sums((row, work) for row, (_, _, work) in parts) if parts else _by_text([call], (), known)[0]
+            for call, parts in zip(calls, found, strict=True)
+        ]
     else:
-        by, known = "kept", _graphs.get(compilation, {})
+        by = "kept"
         remembered = _kept(kept, len(calls))
         if remembered is not None:
             sources = [_looked_up(origins, known) for origins in remembered]

@@ -188,6 +188,7 @@ _COSTS = {
     "work": "Its cost",
     "time": "Its cost, with what is waited for a core,",
     "waiting": "The waiting that it causes",
+    "idle": "The idle time that it causes",
 }
 
 
@@ -209,4 +210,5 @@ def trend(finding: Finding) -> str:
         from_to = f"from {before} in step {known['first_step']} to {after} in step {known['last_step']}"
         text = f"{cost} {way} with the steps, {from_to}, by {slope} a step. If it goes on so"
     next_s, so_far = names.seconds(known["next_s"]), names.seconds(known["so_far_s"])
-    return f"{text}, the next {known['of']} steps cost {next_s}, after {so_far} in these."
+    steps = known.get("stands_for", known["of"])
+    return f"{text}, the next {steps} steps cost {next_s}, after {so_far} in these."

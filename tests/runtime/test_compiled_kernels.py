@@ -92,3 +92,13 @@ def test_lines_that_torch_keeps_count_where_the_captured_graph_has_them(noted: l
     assert work == 0  # modules that share the line are not told apart
     ((row, _),) = second.items()
     assert models_file.innermost(row) is None  # line 99 is not in this graph
+
+
+def test_nodes_that_comments_name_are_looked_up_in_the_captured_graph(noted: list[str]) -> None:
+    """As the code for GPUs has them: Source Nodes, and Original ATen."""
+    row = models_file.source("relu", [("/job/text.py", 3, "forward")], [("L['self'].act", "ReLU")])
+    call = KernelLine(20, "triton_poi_fused_add_relu_0", ("h", "h_1"), ("add", "relu"))
+    (found,) = compiled_kernels._by_text([call], [], {"h_1": row})
+    ((source, _),) = found.items()
+    assert models_file._by_row[source][0] == "add relu"
+    assert models_file.innermost(source) == ("/job/text.py", 3, "forward")

@@ -32,6 +32,8 @@ class Fault:
     """More in the data loader, on the host."""
     kernel_ns: int = 0
     """One kernel more in the backward pass, before the first collective, so long."""
+    growth_ns: int = 0
+    """That kernel, in every step longer by so much."""
     less_ns: int = 0
     """The last kernel of the backward pass is so much shorter."""
     slowdown: float = 1.0
@@ -192,7 +194,7 @@ class _Rank:
                 self.operator(f"LinearBackward{layer}", f"gemm_backward_{layer}", job.backward_ns - less)
                 if layer == job.layers // 2:
                     if fault.kernel_ns:
-                        self.operator("aten::sort", "radix_sort", fault.kernel_ns)
+                        self.operator("aten::sort", "radix_sort", fault.kernel_ns + step * fault.growth_ns)
                     self.collective()
                 if layer == 0:
                     self.collective()

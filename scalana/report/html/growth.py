@@ -19,16 +19,15 @@ def growth(finding: Finding) -> Markup | None:
     known = finding.evidence.get("over_steps")
     if not isinstance(known, dict):
         return None
-    cost_s, first, each = known["series_s"], int(known["series_from"]), int(known["series_each"])
+    cost_s, numbers = known["series_s"], known["series_steps"]
     most = max(cost_s)
     if most <= 0:
         return None
     width, bottom = (_WIDTH - _LEFT) / len(cost_s), _TOP + _HEIGHT
+    joined = len(cost_s) < int(known["of"])
     columns = []
-    for column, seconds in enumerate(cost_s):
-        begin = first + column * each
-        end = min(begin + each, first + int(known["of"])) - 1
-        which = f"step {begin}" if end <= begin else f"steps {begin} to {end}, on average"
+    for column, (number, seconds) in enumerate(zip(numbers, cost_s, strict=True)):
+        which = f"from step {number} on, on average" if joined else f"step {number}"
         height = max(seconds / most, 0.0) * _HEIGHT
         box = shape(
             "rect",
@@ -43,7 +42,7 @@ def growth(finding: Finding) -> Markup | None:
         *(shape("line", x1=_LEFT, x2=_WIDTH, y1=y, y2=y) for y in (_TOP, bottom)),
         label(names.seconds(most), _LEFT - 6, _TOP + 4, "end"),
         label("0", _LEFT - 6, bottom + 4, "end"),
-        label(f"step {first}", _LEFT, bottom + 14),
-        label(f"step {first + int(known['of']) - 1}", _WIDTH, bottom + 14, "end"),
+        label(f"step {numbers[0]}", _LEFT, bottom + 14),
+        label(f"step {known['last_step']}", _WIDTH, bottom + 14, "end"),
     ]
     return drawing(_WIDTH, bottom + _BOTTOM, steps.trend(finding), *frame, *columns)

@@ -31,10 +31,7 @@ def job(folder, fault, way="timed"):
     """Run the job with a fault of rank 1; its report, and begins and ends of collectives in s ``[ranks, calls, 2]``."""
     folder.mkdir(exist_ok=True)
     Device.make_board(folder / "board", RANKS)
-    extra = {
-        "PYTHONPATH": str(ROOT),
-        "SCALANA_OPERATORS": "0",
-    }  # in the step in which they are counted nothing is marked
+    extra = {"PYTHONPATH": str(ROOT), "SCALANA_OPERATORS": "0"}  # in steps that count operators nothing is marked
     done = forked(RANKS, str(PROGRAM), folder, fault, way, record=folder / "run", extra=extra)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

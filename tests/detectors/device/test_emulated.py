@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 import scalana
+from scalana.detectors.when.over_steps import GROWS
 from scalana.importers.registry import import_traces
 from tests.tools.device_job import MS, US, Fault, Job
 
@@ -163,3 +164,17 @@ def test_two_faults_are_two_findings(tmp_path):
     findings = report_of(other, tmp_path).findings
     assert {(f.kind, tuple(f.ranks)) for f in findings} == {("device-late", (1,)), ("launch-gap", (1,))}
     assert sum(f.saving_s for f in findings) == pytest.approx(costs_s(other), rel=WITHIN)
+
+
+def test_a_kernel_that_takes_longer_from_step_to_step_is_told_so(tmp_path):
+    steps, ranks, first_s, more_s = 30, 4, 1e-3, 0.2e-3
+    job = Job(ranks=ranks, steps=steps, fault=Fault(1, kernel_ns=round(first_s * 1e9), growth_ns=round(more_s * 1e9)))
+    finding = only(report_of(job, tmp_path / "grows"))
+    told = finding.evidence["over_steps"]
+    assert (told["shape"], told["cost"], told["steps"], told["of"]) == ("line", "waiting", steps, steps)
+    # Others wait for as long as the kernel takes.
+    assert told["per_step_s"] == pytest.approx((ranks - 1) * more_s, rel=WITHIN)
+    assert told["after_s"] == pytest.approx((ranks - 1) * (first_s + (steps - 1) * more_s), rel=WITHIN)
+    assert told["so_far_s"] == pytest.approx(finding.lost_s, rel=WITHIN) and GROWS in finding.advice
+    steady = only(report_of(dataclasses.replace(job, fault=Fault(1, kernel_ns=3 * MS)), tmp_path / "steady"))
+    assert "over_steps" not in steady.evidence and GROWS not in steady.advice

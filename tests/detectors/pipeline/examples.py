@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
 import numpy as np
 
 from scalana.detectors.pipeline.actions import Program, spread_costs
@@ -65,6 +68,19 @@ def rows_of(
         if meet:
             ready = np.full(program.ranks, ready.max())
     return ActionRows(*(np.concatenate(column) for column in zip(*parts)))
+
+
+def one_after_the_other(steps: Sequence[ActionRows], between_s: float) -> ActionRows:
+    """Rows of several times one step, each with its own costs, so long apart."""
+    told, now_s = [], 0.0
+    for number, rows in enumerate(steps):
+        moments = {name: getattr(rows, name) + now_s for name in _MOMENTS}
+        told.append(replace(rows, step=np.full(len(rows.step), number), **moments))
+        now_s = float(told[-1].end_s.max()) + between_s
+    return ActionRows(*(np.concatenate([getattr(one, column.name) for one in told]) for column in fields(ActionRows)))
+
+
+_MOMENTS = ("begin_s", "end_s", "wait_begin_s", "wait_end_s", "sent_s")
 
 
 def _send_waits(program: Program, timeline) -> FloatArray:

@@ -15,6 +15,7 @@ import pytest
 import scalana
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.actions import Action
 from scalana.detectors.pipeline.attribution import attribute
 from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.measured import read_rows
@@ -30,6 +31,7 @@ from scalana.runtime.record.format import SPAN_TYPE
 from tests.attempts import attempts
 from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.detectors.pipeline.own_orders import RULES, own_order
 from tests.detectors.simulator import simulate
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
@@ -212,9 +214,15 @@ def test_several_stages_a_rank() -> None:
 def in_a_v(name: str, slow: int, halves: bool = False, ranks: int = 4, steps: int = 5) -> list[list[tuple]]:
     """Two stages a rank in a V, in the order of a published schedule; backwards whole, or their halves apart. Messages
     have tags: a neighbour asks for them in another order than they are sent."""
+    return worked_off(BY_NAME[name].orders(ranks, 8, 2), slow, halves, steps)
+
+
+def worked_off(orders: list[list[Action]], slow: int, halves: bool = False, steps: int = 5) -> list[list[tuple]]:
+    """The same for what each rank does in a step."""
+    ranks = len(orders)
     place, last = stage_placement("v", ranks, 2), 2 * ranks - 1
     lists = []
-    for rank, order in enumerate(BY_NAME[name].orders(ranks, 8, 2)):
+    for rank, order in enumerate(orders):
         actions: list[tuple] = []
         for _ in range(steps):
             actions.append(("work", "load", 0.5))
@@ -235,6 +243,16 @@ def in_a_v(name: str, slow: int, halves: bool = False, ranks: int = 4, steps: in
             actions.append(("work", "adapt", 2.0))
         lists.append(actions)
     return lists
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ranks, most", [(2, 4), (2, 16), (3, 6), (4, 8)])
+def test_an_order_of_ones_own_in_a_v_blames_nobody_but_a_slow_rank(rule: str, ranks: int, most: int) -> None:
+    orders = own_order(ranks, 8, RULES[rule], most).orders()
+    assert faults(analysed(worked_off(orders, -1))) == []
+    slow_one = faults(analysed(worked_off(orders, 2 * ranks - 1)))  # the last stage stands on rank 0
+    assert {(tuple(ranks), name) for _, ranks, name in slow_one} <= {((0,), "slow")}
+    assert slow_one or ranks == 2 or most == 6
 
 
 @pytest.mark.parametrize("name, halves", [("ZBV", False), ("DualPipeV", False), ("DualPipeV", True)])

@@ -13,15 +13,15 @@ from scalana.detectors.pipeline.actions import Kind
 from scalana.detectors.pipeline.attribution import SHARES
 from scalana.detectors.pipeline.schedules import BY_NAME
 from scalana.detectors.run import analyze
+from scalana.detectors.when.over_steps import GROWS
 from scalana.graphs.arrays.types import FloatArray
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
-from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.detectors.pipeline.examples import one_after_the_other, rows_of, uniform
 from tests.graphs.runs import MS, build, make_ranks
 
 RANKS, MICROBATCHES, STEPS = 2, 8, 6
 LAUNCH_MS = 0.2
 """What a host takes for an action: it is done with a step long before its device is."""
-EVERY = {rank: range(STEPS) for rank in range(RANKS)}
 
 
 @dataclass
@@ -41,19 +41,30 @@ class Job:
     layers: tuple[tuple[float, ...], ...] = ()
     """Of each stage, the part of its actions that each of its layers takes, as marked; the rest comes after them."""
 
+    steps: int = STEPS
+    long_ms: float = 0.0
+    """Every third microbatch takes so much longer on stage 1, in each step as much more."""
+
+    def _of_step(self, costs: FloatArray, step: int) -> FloatArray:
+        spread = np.repeat(costs[:, :, None], MICROBATCHES, axis=2)
+        spread[Kind.F, 1, ::3] += (step + 1) * self.long_ms * 1e-3
+        return spread
+
     def write(self, folder: Path) -> None:
         """Write the records of its ranks."""
-        folder.mkdir()
+        folder.mkdir(parents=True)
         before_s = (self.late_ms + self.gap_ms + self.loss_ms) / 1e3
         costs = self.costs.copy()
         costs[Kind.B, 1] += before_s
         program = BY_NAME["1F1B"].program(RANKS, MICROBATCHES, 1)
-        rows = rows_of(program, costs, "torch-1f1b", STEPS, self.latency_s, between_s=0.05, meet=True)
+        every = [self._of_step(costs, step) for step in range(self.steps)]
+        one = [rows_of(program, of_step, "torch-1f1b", 1, self.latency_s) for of_step in every]
+        rows = one_after_the_other(one, 0.05)
         for rank in make_ranks(folder, RANKS):
             writer, mine = rank.writer, rank.rank
             stream = writer.lane(LANE_STREAM, "stream 7", 0)
             path = rank.path("load" if mine else "step")
-            for step in range(STEPS):
+            for step in range(self.steps):
                 of_step = np.flatnonzero(rows.step == step)
                 begun = 2000.0 + rows.begin_s[of_step].min() * 1e3
                 now = begun - 1.0
@@ -74,8 +85,7 @@ class Job:
                     self._span(writer, "action", kind, now, LAUNCH_MS, path, told, step)
                     if self.loss_ms and kind == "F" and mine == 1:
                         self._span(writer, "action", "LOSS", now + LAUNCH_MS, 0.01, path, told, step)
-                    marked = EVERY if self.marked is None else self.marked
-                    if step in marked[mine]:
+                    if self.marked is None or step in self.marked[mine]:
                         queued = round((begin - now - 0.005) * MS)
                         told = {"kind": "action", "stage": mine, "microbatch": microbatch, "queued_ns": queued}
                         told["behind_ns"] = round((end - now - LAUNCH_MS) * MS)
@@ -220,3 +230,21 @@ def test_layers_that_make_up_their_stages_leave_nothing_to_say(tmp_path: Path) -
     pipeline, _ = one_of(Job(slow_stage(), layers=((0.5, 0.5), (0.5, 0.25, 0.25))).analysed(tmp_path))
     assert pipeline.diagnosis.layers.share == pytest.approx([1.0, 1.0], rel=1e-3)
     assert not any("layers" in note for note in pipeline.diagnosis.measured.notes)
+
+
+@pytest.mark.parametrize("marked", [None, {rank: [step for step in range(46) if step % 2] for rank in range(RANKS)}])
+def test_a_straggler_that_grows_from_step_to_step_is_told_so(
+    marked: dict[int, range | list[int]] | None, tmp_path: Path
+) -> None:
+    steps = 46
+    analysis = Job(even(), marked, steps=steps, long_ms=1.0).analysed(tmp_path)
+    (finding,) = [one for one in analysis.findings if one.kind == "pipeline-straggler"]
+    told = finding.evidence["over_steps"]
+    seen = steps - 1 if marked is None else steps // 2  # without the first
+    assert (finding.ranks, told["shape"], told["cost"], told["of"]) == ([1], "line", "work", seen)
+    # Three microbatches of a step, by 1 ms more in each.
+    assert told["per_step_s"] == pytest.approx(3e-3, rel=0.1) and told["last_step"] == steps - 1
+    assert told["so_far_s"] == pytest.approx(3e-3 * steps * (steps + 1) / 2, rel=0.1)
+    assert ("stands_for" in told) == (marked is not None) and GROWS in finding.advice
+    steady = Job(slow_stage(), marked, steps=steps).analysed(tmp_path / "steady")
+    assert not any("over_steps" in one.evidence for one in steady.findings)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
+from scalana.detectors.when.over_steps import GROWS
+from scalana.report.steps import trend
 
 from ...tools import rl_run
 from ...tools.rl_job import Plan
@@ -146,3 +150,26 @@ def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:
 
     outcome = RLStragglers().detect(Facts(run.report.ppg))
     assert outcome.sections == {} and outcome.told == []
+
+
+def test_a_verifier_that_takes_longer_from_step_to_step_is_told_so(tmp_path: Path) -> None:
+    steps, slow_s, more_s = 30, 0.1, 0.02
+
+    def loop(verifier_s: float, more_s: float = 0.0) -> Plan:
+        def table(of: Callable[[int, int], Any]) -> list[list[Any]]:
+            return [[of(step, rank) for rank in range(jobs.RANKS)] for step in range(steps)]
+
+        usual = jobs.plan(verifier_s=table(lambda step, rank: 0.03 + (rank == 2) * (verifier_s + step * more_s)))
+        lengths, log_prob = table(lambda step, rank: list(jobs.EVEN)), table(lambda step, rank: 0.03)
+        return replace(usual, lengths=lengths, log_prob_s=log_prob, train_tokens=table(lambda step, rank: 500))
+
+    run = modelled(loop(slow_s, more_s), tmp_path / "run")
+    (found,) = [each for each in run.findings if each.kind == "rl-verifier"]
+    told = found.evidence["over_steps"]
+    assert (found.ranks, told["shape"], told["cost"], told["of"]) == ([2], "line", "idle", steps)
+    others = jobs.RANKS - 1
+    assert told["per_step_s"] == pytest.approx(others * more_s, rel=0.05)
+    assert told["so_far_s"] == pytest.approx(found.lost_s, rel=0.02)
+    assert "The idle time that it causes grows with the steps" in trend(found) and GROWS not in found.advice
+    steady = modelled(loop(slow_s), tmp_path / "steady").findings
+    assert steady and not any("over_steps" in each.evidence for each in steady)

@@ -202,3 +202,15 @@ def test_neighbours_that_are_alike_are_worth_less() -> None:
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_what_rises_without_noise_is_worth_all_of_its_values(power: float) -> None:
     assert independent(np.arange(60.0) ** power) > 58
+
+
+def test_of_some_of_the_steps_a_line_is_told_by_their_numbers_and_what_they_stand_for() -> None:
+    number = np.array([1, 2, 3, 4, *range(10, 200, 10)])
+    stands_for = np.diff(np.append(number, 200)).astype(float)
+    found = trend_of(1.0 + 0.05 * number, number, stands_for)
+    assert found is not None and found.shape is Shape.LINE and found.per_step_s == pytest.approx(0.05)
+    assert (found.before_s, found.after_s) == (pytest.approx(1.05), pytest.approx(1.0 + 0.05 * 190))
+    # As many steps again: those from 191 on, as these are spread from 1 on.
+    assert found.next_s == pytest.approx(float((stands_for * (1.0 + 0.05 * (number + 190))).sum()))
+    every = trend_of(1.0 + 0.05 * np.arange(1, 200))
+    assert every is not None and found.next_s == pytest.approx(every.next_s, rel=0.05)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.detectors.run import analyze
+from scalana.detectors.when.compiled import tell_compiled
 from scalana.frontend.models.recorded import add_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
@@ -151,6 +152,17 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
         "It runs compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of sin; "
         "fused with gelu of line 5."
     )
+
+
+@pytest.mark.parametrize(("different", "left"), [("between", None), ("number", "number")])
+def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, left: str | None) -> None:
+    """They are not counted as operators."""
+    ppg = run(tmp_path, 40.0)
+    analysis = analyze(ppg)
+    (finding,) = analysis.findings
+    finding.evidence["module_work"] = work = {"different": different}
+    tell_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
+    assert work.get("different") == left
 
 
 def test_the_report_has_a_row_for_each_line(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS, WIDTH, ROWS = int(sys.argv[1]), 128, 4096
+STEPS, WIDTH, ROWS = int(sys.argv[1]), 128, 32768
 
 
 class Smooth(nn.Module):
