@@ -9,10 +9,10 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
-# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs three files at
-# a time: much of it waits. What the others spoilt there is measured once more, with the machine to itself.
+# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs four files at a time, as
+# a test uses less than half of a core. What the others spoilt there is measured once more, with the machine to itself.
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 3 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
+    status=0; $(1) -n 4 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
     $(1) --durations=15 tests/samples || status=1; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
@@ -25,11 +25,13 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray verl verl-test kernels recorders test quick quick-tests check lint mypy pytest demo picture clean
+.PHONY: help install mpi pipeline rl ray verl verl-test kernels recorders test thorough quick quick-tests check lint mypy
+.PHONY: pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (300 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
+	@echo 'make thorough    the tests that make test leaves out: more samples and ranks in the same ways'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
@@ -148,6 +150,10 @@ recorders: mpi $(INSTALLED)
 test:
 	@$(MAKE) --no-print-directory --output-sync -j 3 check recorders rl ray pipeline kernels
 	@$(MAKE) --no-print-directory pytest
+
+# More of what `make test` has: other samples and numbers of ranks, which go where its tests go.
+thorough:
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='-m thorough --durations=15'
 
 # What needs no MPI, starts no job of several ranks, and takes no more than a few seconds. Two files at a time, beside
 # linters and types. 306 s of CPU time (281 user, 25 system) on a machine of two cores.

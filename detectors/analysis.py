@@ -8,6 +8,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.compiled import CompiledLine
 from scalana.detectors.when.modules import ModuleTimes
 from scalana.detectors.when.regions import RegionTime
 from scalana.detectors.when.roofline import Roofline
@@ -44,5 +45,7 @@ class Analysis:
     """None where no operators were counted."""
     roofline: Roofline | None = None
     """The same beside what the machine can do; None where that was not measured."""
+    compiled: list[CompiledLine] = field(default_factory=list)
+    """Lines whose compiled kernels took time, those that took most first."""
     window: tuple[int, int] | None = None
     """First and last step where the analysis is of these alone; :attr:`steps` are only these then."""

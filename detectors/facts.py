@@ -126,7 +126,7 @@ class Facts:
     @cached_property
     def task_farms(self) -> list[TaskFarm]:
         """Ranks that are handed tasks by another one."""
-        return find_task_farms(self.timeline, self.call_pools)
+        return find_task_farms(self.timeline, self.call_pools, self.run.names)
 
     @cached_property
     def call_pools(self) -> list[CallPool]:

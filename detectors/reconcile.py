@@ -69,11 +69,19 @@ def _intervals_s(entries: IntArray, timeline: Timeline, table: BlameTable) -> Fl
     calls, intervals = timeline.calls, table.intervals
     direct = np.append(reaching_entries(entries, table)[0], 0.0)  # the last for no group
     row = np.flatnonzero((intervals.wait_s > 0.0) & (direct[table.groups.group_of_call[intervals.call]] > SLIGHT))
+    row = row[weighty(intervals.wait_s[row])]
     late = np.unique(np.searchsorted(intervals.first, row, side="right") - 1)
     culprit, since = intervals.culprit[late], intervals.since_culprit[late]
     start_s = timeline.locations.start_s[calls.location[culprit]]
     begin_s = np.where(since >= 0, calls.exit_s[np.maximum(since, 0)], start_s)
     return joined(np.stack((begin_s, calls.enter_s[culprit]), axis=1))
+
+
+def weighty(wait_s: FloatArray) -> IntArray:
+    """The longest of some waits, without those that come to a slight part of all ``[waits]``."""
+    order = np.argsort(-wait_s, kind="stable")
+    before_s = np.cumsum(wait_s[order]) - wait_s[order]
+    return np.sort(order[before_s < (1.0 - SLIGHT) * wait_s.sum()])
 
 
 def joined(windows_s: FloatArray) -> FloatArray:
@@ -110,7 +118,8 @@ def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeli
 
 
 def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> float:
-    """Which part of the seconds of ``extent`` lies in others, 0 where it has none."""
+    """Which part of the seconds of ``extent`` lies in others, or of its calls where these take no time; 0 where it has
+    none."""
     around = [other for other in explained if set(other.ranks) & set(extent.ranks)]
     around = [other for other in around if other.on_device == extent.on_device]
     if not around:
@@ -125,8 +134,9 @@ def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> floa
         other_work, other_calls = _rows(other, timeline)
         work_in |= other_work
         calls_in |= other_calls
-    inside_s = float(own_s[work & work_in].sum() + call_s[calls & calls_in].sum())
-    return inside_s / total_s if total_s > 0.0 else 0.0
+    if total_s <= 0.0:
+        return float((calls & calls_in).sum() / max(calls.sum(), 1))
+    return float(own_s[work & work_in].sum() + call_s[calls & calls_in].sum()) / total_s
 
 
 def _covered_on_devices(extent: Extent, others: list[Extent]) -> float:

@@ -14,6 +14,7 @@ from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
 from scalana.detectors.when.compared import tell_work
+from scalana.detectors.when.compiled import compiled_lines, tell_compiled, warnings_of
 from scalana.detectors.when.compiling import tell_compiling
 from scalana.detectors.when.modules import tell_modules
 from scalana.detectors.when.over_steps import tell_series
@@ -70,7 +71,6 @@ def _tell_when(analysis: Analysis, facts: Facts) -> None:
     if analysis.regions:
         tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
     tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
-    tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline)
     tell_series(analysis.findings)
     analysis.modules = facts.modules
     if analysis.modules is not None:
@@ -78,11 +78,17 @@ def _tell_when(analysis: Analysis, facts: Facts) -> None:
         analysis.work = module_work(ppg, waits, facts.first_steady)
         if analysis.work is not None:
             tell_work(analysis.findings, analysis.work)
+    steady = None
     if steps is not None:
         analysis.steps = steps
         analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))
         tell_steps(analysis.findings, table, waits, steps, ppg.timeline)
         analysis.slow_steps = slow_steps(steps, ppg, _findings_of)
+        steady = steps.steady_periods()
+    tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline, steady)
+    analysis.compiled = compiled_lines(ppg, steps)
+    tell_compiled(analysis.findings, analysis.compiled, table, ppg, steady)
+    analysis.warnings += warnings_of(ppg)
 
 
 def _findings_of(part: PPG) -> list[Finding]:

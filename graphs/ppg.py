@@ -47,6 +47,7 @@ from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.reading import read_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
+from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
@@ -95,6 +96,8 @@ class PPG:
     """What is known of the models of PyTorch in it."""
     host: HostActivity = field(default_factory=HostActivity)
     """What threads did meanwhile, of a run with devices whose hosts no trace tells of."""
+    compiled: KernelTime = field(default_factory=KernelTime)
+    """When ranks ran the kernels of compiled code."""
 
     @property
     def regions(self) -> list[Region]:
@@ -202,7 +205,8 @@ def build_ppg(
     no_cpu = without_cpu(data)
     assume_running(data.samples)
     models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
-    psg, places, placer = place_paths(data, front_end, models.files())
+    placed = place_paths(data, front_end, models)
+    psg, places, placer = placed.psg, placed.places, placed.placer
     done("matching communication")
     shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
     located = each(lambda shard: locate(data, shard), shards_of_ranks)
@@ -233,6 +237,7 @@ def build_ppg(
     host = HostActivity()
     if spans.device_lanes().any() and not spans.activity_lanes().any():
         host = host_activity(data.samples, data.threads, places, period_ns)
+    compiled = kernel_time(models.kernels(), placed.kernel, data.samples, data.threads, places, period_ns)
     own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(thinned_calls, no_cpu))
     steps, numbers = marked_steps(spans, data.threads)
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
@@ -260,7 +265,7 @@ def build_ppg(
         )
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, models, host)
+    return PPG(psg, timeline, metrics, run, spans, models, host, compiled)
 
 
 class _Progress:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TORCH, MPI = "torch", "mpi"
 """What is compiled: kernels for torch, recorders for MPI."""
+INDUCTOR = "inductor"
+"""What kernels of compiled graphs are made of."""
 SOURCES, FRAMES = "cpp", "frames"
 """What was read: translation units of C++, and frames at addresses of binaries."""
 WANTED, FAILED = ".wanted", ".failed"

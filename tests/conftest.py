@@ -25,14 +25,33 @@ __all__ = [
 ]
 """Hooks that stand elsewhere."""
 
-LONGEST = ("tests/runtime/test_churn.py", "tests/jobs/", "tests/runtime/test_torch_comm.py", "tests/runtime/mpi/")
-"""Come first: with several files at a time, nobody waits for them at the end."""
+LONGEST = (
+    "tests/test_packaging.py",
+    "tests/runtime/test_churn.py",
+    "tests/jobs/",
+    "tests/detectors/rl/",
+    "tests/runtime/test_torch_comm.py",
+    "tests/runtime/mpi/",
+    "tests/runtime/pipeline/",
+)
+"""Come first, then all other files that have slow tests: with several files at a time, nobody waits for them at the
+end."""
+THOROUGH = "thorough"
+"""The mark of tests that run where it is asked for, alone."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(
-        key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
-    )
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if THOROUGH not in config.option.markexpr:
+        left = [item for item in items if item.get_closest_marker(THOROUGH)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        longest = (number for number, name in enumerate(LONGEST) if item.nodeid.startswith(name))
+        return next(longest, len(LONGEST)), item.path not in slow
+
+    items.sort(key=place)
 
 
 def pytest_configure() -> None:

@@ -85,12 +85,23 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements of a tree, and what holds some: not the expressions, which are most of it, and import nothing."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        for field in ("body", "orelse", "handlers", "cases", "finalbody"):
+            inside = getattr(node, field, ())
+            stack += inside if isinstance(inside, list) else ()
+
+
 @cache
 def imports(path: Path) -> list[tuple[str, ast.stmt]]:
     """Every module that a file imports, absolute, wherever in the file the import stands."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
     found: list[tuple[str, ast.stmt]] = []
-    for node in ast.walk(tree_of(path)):
+    for node in statements(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [(alias.name, node) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

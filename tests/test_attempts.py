@@ -135,6 +135,7 @@ def test_uses_up_its_attempts():
 """
 
 
+@pytest.mark.slow
 def test_what_measures_decides_when_alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
     pytester.makeconftest(HOOKS)

@@ -26,7 +26,7 @@ def test_an_mpi_that_cannot_be_installed_is_an_error_in_ci_and_a_warning_elsewhe
 def test_help_lists_what_can_be_made() -> None:
     """Every target that stands for something to do, but not those that others are made of."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    (targets,) = [line.split()[1:] for line in text.splitlines() if line.startswith(".PHONY:")]
+    targets = [name for line in text.splitlines() if line.startswith(".PHONY:") for name in line.split()[1:]]
     parts = {"help", "install", "mpi", "pipeline", "kernels", "recorders", "lint", "mypy", "quick-tests"}
     done = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.device.doings import Doings, Kinds, doings_of, marked_spans
 from scalana.detectors.device.ends import Marks, end_together
-from scalana.detectors.device.marked import Marked, work_of
+from scalana.detectors.device.marked import Marked, in_order, work_of
 from scalana.detectors.device.stretches import Stretches, clipped, without_overlap
 from scalana.detectors.device.weights import stood_for
 from scalana.detectors.device.windows import all_windows
@@ -197,8 +197,13 @@ def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spa
 
 def _between(spans: Spans, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray) -> Marked:
     """Some spans as what is between two marks each; their times as they were marked."""
-    queued, behind = spans.integers("queued_ns", 0)[rows] * 1e-9, spans.integers("behind_ns", 0)[rows] * 1e-9
-    return Marked(start_s, end_s, start_s - queued, end_s - behind, communicates)
+    host_s = np.concatenate(
+        (start_s - spans.integers("queued_ns", 0)[rows] * 1e-9, end_s - spans.integers("behind_ns", 0)[rows] * 1e-9)
+    )
+    on, lane = spans.texts("stream")[rows], spans.lanes.name[spans.table.lane[rows]].astype(np.int64)
+    marks_s = in_order(np.concatenate((start_s, end_s)), host_s, np.tile(np.where(on >= 0, on, lane), 2))
+    begins, ends = slice(None, len(rows)), slice(len(rows), None)
+    return Marked(marks_s[begins], marks_s[ends], host_s[begins], host_s[ends], communicates)
 
 
 def _weights(spans: Spans, marked: IntArray) -> dict[int, float]:

@@ -34,6 +34,24 @@ class Marked:
     """Whether it is the device's side of a collective ``[spans]``."""
 
 
+def in_order(marks_s: FloatArray, host_s: FloatArray, stream: IntArray) -> FloatArray:
+    """When the device came to some marks, none before those that the host put on the same stream earlier ``[marks]``.
+
+    The clock of a device is set anew for each step, to some microseconds: by it the first mark of a step may come
+    before the last one of the step before.
+
+    Args:
+        marks_s: when the device came to each ``[marks]``.
+        host_s: when the host recorded each ``[marks]``.
+        stream: on which it lies ``[marks]``.
+    """
+    found = marks_s.copy()
+    order = np.lexsort((marks_s, host_s, stream))
+    for rows in np.split(order, np.flatnonzero(np.diff(stream[order])) + 1):
+        found[rows] = np.maximum.accumulate(marks_s[rows])
+    return found
+
+
 Stretches = tuple[FloatArray, FloatArray]
 """Begins and ends, in order ``[stretches]`` each."""
 

@@ -93,36 +93,33 @@ class _Case:
     """Whether it happened too rarely for its noise to be known."""
 
 
-def detect(
-    timeline: Timeline,
-    psg: PSG,
-    waits: WaitStates,
-    table: BlameTable,
-    replay: Replay,
-    farms: list[TaskFarm],
-    pools: Sequence[CallPool] = (),
-) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is known of the waiting of a run."""
+
+    states: WaitStates
+    table: BlameTable
+    replay: Replay
+    farms: Sequence[TaskFarm]
+    pools: Sequence[CallPool] = ()
+
+
+def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
     """Return the root causes of waiting, most expensive first."""
-    return detect_halves(timeline, psg, waits, table, replay, farms, pools)[0]
+    return detect_halves(timeline, psg, waiting)[0]
 
 
 def detect_halves(
-    timeline: Timeline,
-    psg: PSG,
-    waits: WaitStates,
-    table: BlameTable,
-    replay: Replay,
-    farms: list[TaskFarm],
-    pools: Sequence[CallPool] = (),
-    wanted: bool = False,
+    timeline: Timeline, psg: PSG, waiting: Waiting, wanted: bool = False
 ) -> tuple[list[Finding], list[Finding]]:
     """The same, and those that cost too little by themselves, but may be one half of a cause, where they are
     ``wanted``: to be told only where the other half is."""
-    total = float(waits.all_s(timeline).sum())
+    table, replay = waiting.table, waiting.replay
+    total = float(waiting.states.all_s(timeline).sum())
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return [], []
-    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), pools)
+    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
@@ -137,7 +134,7 @@ def detect_halves(
         cases = [
             case
             for candidate, excess in sorted(measured, key=lambda measured: -measured[0].lost_s)
-            if not takes_its_share(candidate, excess, table, timeline, psg, farms)
+            if not takes_its_share(candidate, excess, table, timeline, psg, waiting.farms)
             and (case := _case(candidate, excess, judged, contention, run)) is not None
         ]
         return _told(cases, run) if cases else []

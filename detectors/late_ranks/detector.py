@@ -5,7 +5,7 @@ from __future__ import annotations
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.late_ranks.detect import HALF, detect_halves
+from scalana.detectors.late_ranks.detect import HALF, Waiting, detect_halves
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
@@ -32,9 +32,9 @@ class LateRanks:
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
-        known = facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools
+        waiting = Waiting(facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools)
         modules = facts.modules
-        findings, halves = detect_halves(timeline, psg, *known, wanted=modules is not None)
+        findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:
             tell_modules(findings + halves, modules, facts.ppg)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)

@@ -78,10 +78,15 @@ def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay:
     removed, earlier, shorter = excess_of(candidate, table, timeline)
     enter, leave, end = replay.times_s(Change.of(removed, earlier, shorter))
     calls, locations = timeline.calls, timeline.locations
+    start = locations.start_s - earlier
+    # Processes that calls of others start wait for these in a replay from its begin on; here they begin then.
+    begun = replay.timeline.calls.enter_s < calls.enter_s
+    enter[begun] = leave[begun]
+    start[calls.location[begun]] -= (calls.exit_s - leave)[begun]
     return replace(
         timeline,
         calls=replace(calls, enter_s=enter, exit_s=leave),
-        locations=replace(locations, start_s=locations.start_s - earlier, end_s=end),
+        locations=replace(locations, start_s=start, end_s=end),
         own=replace(timeline.own, seconds=_shortened(candidate, table, timeline, removed)),
     )
 

@@ -7,6 +7,8 @@ hands out work, or waits to begin with it, any other does more. It is not late, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable, propagate
@@ -65,7 +67,7 @@ def takes_its_share(
     table: BlameTable,
     timeline: Timeline,
     psg: PSG,
-    farms: list[TaskFarm],
+    farms: Sequence[TaskFarm],
 ) -> bool:
     """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
     but take no longer than others for a task, nor hand in the last one long after them. Who takes longer, and

@@ -18,6 +18,7 @@ from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME, MESSAGES
 
@@ -122,11 +123,17 @@ class TaskFarm:
         return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
 
 
-def find_task_farms(timeline: Timeline, pools: Sequence[CallPool] = ()) -> list[TaskFarm]:
-    """Find all pools, with those of calls that are known. O(calls), and O(pieces log pieces)."""
+def find_task_farms(
+    timeline: Timeline, pools: Sequence[CallPool] = (), names: ProcessNames | None = None
+) -> list[TaskFarm]:
+    """Find all pools, with those of calls that are known. O(calls), and O(pieces log pieces).
+
+    By their ``names``, processes of several roles are no pool: what one is called for the other cannot do.
+    """
     called = [farm for pool in pools if (farm := _of_calls(pool, timeline)) is not None]
     known = [(farm.giver, rank) for farm in called for rank in farm.ranks]
-    return called + [farm for farm in _of_messages(timeline) if (farm.giver, farm.ranks[0]) not in known]
+    found = _of_messages(timeline, names or ProcessNames())
+    return called + [farm for farm in found if (farm.giver, farm.ranks[0]) not in known]
 
 
 def _of_calls(pool: CallPool, timeline: Timeline) -> TaskFarm | None:
@@ -148,7 +155,7 @@ def _of_calls(pool: CallPool, timeline: Timeline) -> TaskFarm | None:
     return replace(found, handing=frozenset(calls.vertex[burst].tolist()), pool=pool)
 
 
-def _of_messages(timeline: Timeline) -> list[TaskFarm]:
+def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
     giver = _givers(timeline)
     burst = np.flatnonzero(giver != NOBODY)
@@ -161,27 +168,29 @@ def _of_messages(timeline: Timeline) -> list[TaskFarm]:
     piece_of = number[burst]
     handed, one = number_columns(piece_of, giver[burst])
     most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
-    members: dict[tuple[int, int], list[int]] = {}
+    members: dict[tuple[int, int], dict[str, list[int]]] = {}
     for who, by in zip(piece_of[one][most].tolist(), giver[burst[one]][most].tolist(), strict=True):
-        members.setdefault((int(caller[who]) // locations, by), []).append(who)
+        role = names.role_of(int(timeline.locations.rank[caller[who] % locations]))
+        members.setdefault((int(caller[who]) // locations, by), {}).setdefault(role, []).append(who)
     order = np.argsort(piece_of, kind="stable")
     first = np.searchsorted(piece_of[order], np.arange(len(caller) + 1))
     rank = timeline.locations.rank
     of_rank = np.argsort(rank, kind="stable")
     working = _Working(caller // locations, before_s)
     farms = []
-    for (vertex, by), farm in members.items():
+    for vertex, by, role in ((*key, role) for key, roles in members.items() for role in roles):
+        farm = members[vertex, by][role]
         ranks = np.unique(rank[caller[farm] % locations])
         if len(ranks) < 2:
             continue
-        beside = np.array(farm)
+        beside = np.concatenate(list(members[vertex, by].values()))
         if by != COUNTER:  # what the giver's other threads do meanwhile, or wait for, is beside the pool
             threads = of_rank[slice(*np.searchsorted(rank[of_rank], (rank[by], rank[by] + 1)))]
             key = vertex * locations + threads
             at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
             own = at[caller[at] == key]
             too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[farm].mean())
-            beside = np.union1d(farm, own[~too_busy])
+            beside = np.union1d(beside, own[~too_busy])
         if working.only(vertex, beside, IDLE * float(before_s[farm].mean())):
             tasks = burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(farm)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER

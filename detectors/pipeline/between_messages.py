@@ -61,10 +61,14 @@ class PauseRows:
         rows = (getattr(self, column.name)[known] for column in fields(self))
         return replace(PauseRows(*rows), rank=place[self.rank[known]])
 
+    @property
+    def meets(self) -> BoolArray:
+        """Which are calls that are none of the pipeline's."""
+        return np.asarray((self.what == Pause.OTHER) | (self.what == Pause.GRADIENTS))
+
     def meetings(self) -> dict[int, FloatArray]:
         """By rank, when its calls that are none of the pipeline's began, in order."""
-        met = (self.what == Pause.OTHER) | (self.what == Pause.GRADIENTS)
-        return {rank: np.sort(self.begin_s[met & (self.rank == rank)]) for rank in np.unique(self.rank).tolist()}
+        return {rank: np.sort(self.begin_s[self.meets & (self.rank == rank)]) for rank in np.unique(self.rank).tolist()}
 
     def with_others(self, rank: IntArray, begin_s: FloatArray, end_s: FloatArray) -> PauseRows:
         """These and others of the kind :attr:`Pause.OTHER`."""

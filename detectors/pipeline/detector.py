@@ -22,6 +22,7 @@ from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, read_pipeline
 from scalana.detectors.pipeline.replicas import MOST, find_awaited
+from scalana.detectors.pipeline.streams import fill_and_drain
 from scalana.detectors.pipeline.tell import Telling
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
@@ -29,6 +30,8 @@ from scalana.graphs.dependences.progress import of_mpi
 from scalana.graphs.spans.device_actions import uses_device
 
 SECTION = "pipeline"
+OF_A_RANK = ("imbalance", "data")
+"""Causes that are told where nothing is sure but how much each rank does in all."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,12 @@ class Pipelines:
             diagnosis = replace(diagnosis, measured=replace(measured, notes=notes))
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
-            culprits = find_culprits(diagnosis)
+            culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
             places = Places(facts.timeline, facts.psg, facts.blame)
             telling = Telling(recorded, diagnosis, places, facts.wait_s)
             outcome.told += [telling.told(culprit) for culprit in culprits]
-            outcome.told += telling.schedule()
-            plain = bool(found) or recorded.schedule == FORWARDS  # replicas do the same
+            outcome.told += [] if recorded.doubtful else telling.schedule()
+            plain = bool(found) or recorded.schedule == FORWARDS or recorded.doubtful  # replicas do the same
             planned, proposal = (diagnosis, None) if plain else with_plan(diagnosis)
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
             tellings.append(telling)
@@ -87,6 +90,9 @@ class Pipelines:
                 outcome.told.append(tellings[awaited.pipeline].replica(awaited, tellings[awaited.waiting[0]]))
         if found:
             outcome.sections[SECTION] = found
+        if _of_torch(facts):
+            known = {rank for one in found for rank in one.recorded.ranks}
+            outcome.explained += fill_and_drain(facts.timeline, facts.ppg.spans, known)
         return outcome
 
 
@@ -103,10 +109,15 @@ def read_all(facts: Facts) -> list[Recorded]:
         for pipeline in facts.pipelines
     ]
     known = {rank for pipeline in facts.pipelines for rank in pipeline.ranks}
-    of_torch = [not of_mpi(communicator.name) for communicator in facts.run.communicators]
-    inferred = read_hand_written(timeline, spans, known, bool(of_torch) and all(of_torch))
+    inferred = read_hand_written(timeline, spans, known, _of_torch(facts))
     inferred = [hosts_only(one) if uses_device(spans, one.ranks) else one for one in inferred]
     return [one for one in told if one is not None] + inferred
+
+
+def _of_torch(facts: Facts) -> bool:
+    """Whether all messages are torch's."""
+    of_torch = [not of_mpi(communicator.name) for communicator in facts.run.communicators]
+    return bool(of_torch) and all(of_torch)
 
 
 def engine_of(recorded: Recorded) -> Engine:
@@ -133,8 +144,18 @@ def _waits_in_turn(rows: ActionRows) -> bool:
 
 
 def extents(recorded: Recorded) -> list[Extent]:
-    """What each rank does from when it enters a step until it leaves it."""
-    return [Extent((rank,), windows_s=_windows(recorded, place)) for place, rank in enumerate(recorded.ranks)]
+    """What each rank does from when it enters a step until it leaves it; and that one came last to where all met right
+    after it."""
+    steps = [Extent((rank,), windows_s=_windows(recorded, place)) for place, rank in enumerate(recorded.ranks)]
+    met_s = recorded.met_s[~np.isnan(recorded.met_s).any(axis=(1, 2))]
+    if not len(met_s):
+        return steps
+    last, none = met_s[:, :, 0].argmax(axis=1), np.zeros(0, np.int64)
+    return steps + [
+        Extent((rank,), activities=none, windows_s=met_s[last == place, place])
+        for place, rank in enumerate(recorded.ranks)
+        if (last == place).any()
+    ]
 
 
 def _on_devices(recorded: Recorded, facts: Facts) -> list[Extent]:

@@ -11,9 +11,10 @@ import numpy as np
 from scalana.detectors.pipeline.between_messages import Events, PauseRows
 from scalana.detectors.pipeline.lowering import SendWait
 from scalana.detectors.pipeline.measured import Between
+from scalana.detectors.pipeline.message_parts import whole
 from scalana.detectors.pipeline.messages import HandWritten, Known, evenest, recognise_messages
 from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, lie_inside, loading_windows
-from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending, whole
+from scalana.detectors.pipeline.recorded_messages import Messages, groups, pauses, sending
 from scalana.detectors.pipeline.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.timed_modules import find_layers
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -24,6 +25,10 @@ from scalana.runtime.operations import OPERATIONS
 SET_ASIDE = 3
 """Steps from which the first is set aside: nothing tells when its first forward began."""
 _LATER = "microbatches of the first step count from the program's number {0}: before, not all ranks were there"
+_DOUBTFUL = (
+    "the order is none that is known: ranks may hold several stages each, and then there are fewer microbatches; what "
+    "is told of ranks as a whole is right all the same"
+)
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 
 
@@ -42,14 +47,14 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
             continue
         beside = cache(partial(pauses, whole(parts), run, spans))
         evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside), beside)
-        pipeline, messages = _recognised(parts, evidence)
+        pipeline, messages = recognised(parts, evidence)
         recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
         if recorded is not None:
             found.append(recorded)
     return sorted(found, key=lambda one: one.ranks)
 
 
-def _recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
+def recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
     """The pipeline that messages in parts are, and these as it has them."""
     able = [whole(parts)]
     if evidence.training:
@@ -97,13 +102,30 @@ def _recorded(
             between.optimizer_s[kept],
         ),
         windows_s=read.windows_s,
+        met_s=_met(read.windows_s, beside, ranks),
         vertex=_vertex(ranks, timeline),
         layers=find_layers(spans, read.rows, ranks),
         sends=sends,
         loading_s=loading_windows(spans, ranks),
-        notes=(_LATER.format(pipeline.first),) if pipeline.first and kept[0] else (),
+        doubtful=pipeline.doubtful,
+        notes=(_LATER.format(pipeline.first),) * bool(pipeline.first and kept[0]) + (_DOUBTFUL,) * pipeline.doubtful,
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )
+
+
+def _met(windows_s: FloatArray, beside: PauseRows, ranks: tuple[int, ...]) -> FloatArray:
+    """The first meeting of every rank after a step and before the next one, NaN where not all have one ``[steps,
+    places, 2]``."""
+    found = np.full(windows_s.shape, np.nan)
+    for place, rank in enumerate(ranks):
+        mine = (beside.rank == rank) & beside.meets
+        meetings = np.stack((beside.begin_s[mine], beside.end_s[mine]), axis=1)
+        meetings = meetings[np.argsort(meetings[:, 0], kind="stable")]
+        at = np.searchsorted(meetings[:, 0], windows_s[:, place, 1])
+        there = at < np.searchsorted(meetings[:, 0], np.append(windows_s[1:, place, 0], np.inf))
+        found[there, place] = meetings[at[there]]
+    found[np.isnan(found).any(axis=(1, 2))] = np.nan
+    return found
 
 
 def _numbers(windows_s: FloatArray, beside: Events) -> IntArray:

@@ -13,13 +13,14 @@ a grid of MPI does the same, and is told as the chain of ranks that it is. Rings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.pipeline.actions import Action, Kind, OrderError, Program
 from scalana.detectors.pipeline.between_messages import AT_ONCE_S, NO_PAUSES, Events, PauseRows, Read, read_events
 from scalana.detectors.pipeline.chains import CAME, WENT, Chain, MessageRows, find_chain, has_its_ends, sides
+from scalana.detectors.pipeline.own_orders import read_own_order
 from scalana.detectors.pipeline.placed import EVEN, Placed, read_placed, read_standard, unevenness
 from scalana.detectors.pipeline.rings import read_ring
 from scalana.detectors.pipeline.schedules import recognise
@@ -72,6 +73,9 @@ class HandWritten:
     none."""
     first: int = 0
     """Which microbatch of the program the first one of ``step`` is: those before are left out."""
+    doubtful: bool = False
+    """Whether its ranks may as well hold several stages each, in an order that is not recognised: what a rank does in
+    all is known, but not what each action is."""
     stages: IntArray | None = None
     """Those of every place ``[places, chunks]``; None where they go round and round."""
 
@@ -114,13 +118,22 @@ def _line(chain: Chain, known: Known) -> HandWritten | None:
         return _forwards(chain, events, known)
     simplest = _one_stage_a_rank(chain, events, known)
     # On two ranks the messages of an order in a V are those of stages round and round as well.
-    if known.training and len(chain.ranks) > 2 and (simplest is None or not _is_standard(simplest, known)):
-        for placed in read_standard(events, len(chain.ranks)):
-            return _placed(chain, placed)
-    if not known.training or (simplest is not None and unevenness(simplest.read(known.pauses()).rows) <= EVEN):
+    if not known.training:
         return simplest
-    others = (_placed(chain, one) for one in read_placed(events, len(chain.ranks)))
-    return evenest([simplest, *others], known)
+    places, others = len(chain.ranks), []
+    standard = simplest is not None and _is_standard(simplest, known)
+    uneven = simplest is None or unevenness(simplest.read(known.pauses()).rows) > EVEN
+    if not standard and places > 2:
+        for placed in read_standard(events, places):
+            return _placed(chain, placed)
+        others.append(read_own_order(events, places))
+    if uneven:
+        others.insert(0, read_placed(events, places))
+    best = evenest([simplest, *(_placed(chain, one) for found in others for one in found)], known)
+    if best is None or best is not simplest or standard:
+        return best
+    # In a V, a step has twice as many messages, and on two ranks nobody shows by itself how long an action takes.
+    return replace(best, doubtful=(uneven or places == 2) and not (best.microbatches[:-1] % 2).any())
 
 
 def _is_standard(found: HandWritten, known: Known) -> bool:
@@ -158,7 +171,7 @@ def _one_stage_a_rank(chain: Chain, events: Events, known: Known) -> HandWritten
     """The pipeline of training that a line of ranks with one stage each is."""
     places = len(chain.ranks)
     trained = _trained(events)
-    if trained is None or not (known.training or bool(trained.all())):
+    if trained is None or not _goes_on(events, places) or not (known.training or bool(trained.all())):
         return None
     events, beside = _without(events, trained)
     step = _steps(events)
@@ -309,6 +322,17 @@ def _trained(events: Events) -> BoolArray | None:
         return None
     later = np.minimum.accumulate(depth[::-1])[::-1]
     return np.asarray((later < depth)[~last.backward])
+
+
+def _goes_on(events: Events, places: int) -> bool:
+    """Whether all forwards that come to a place in the middle leave it, but for those that come when the last one has
+    left: otherwise what has the same number there is not the same."""
+    for place in range(1, places - 1):
+        mine = events.take((events.place == place) & ~events.backward)
+        came, left = mine.end_s[~mine.is_send], mine.begin_s[mine.is_send]
+        if len(left) > len(came) or (len(left) and (came[len(left) :] < left[-1]).any()):
+            return False
+    return True
 
 
 def _without(events: Events, trained: BoolArray) -> tuple[Events, Events]:

@@ -131,8 +131,8 @@ def read_standard(events: Events, places: int) -> Iterator[Placed]:
     for schedule in SCHEDULES:
         if schedule.placement != "v":
             continue
-        stages = _stages(schedule.placement, places, schedule.chunks)
-        for steps in _steps(events):
+        stages = stages_in(schedule.placement, places, schedule.chunks)
+        for steps in possible_steps(events):
             microbatches = _microbatches(events, stages, steps)
             try:
                 orders = schedule.orders(places, microbatches, schedule.chunks) if microbatches else []
@@ -157,12 +157,12 @@ def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
 def read_placed(events: Events, places: int) -> Iterator[Placed]:
     """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
     for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
-        stages = _stages(shape, places, chunks)
-        for steps in _steps(events):
+        stages = stages_in(shape, places, chunks)
+        for steps in possible_steps(events):
             yield from _with_stages(events, stages, steps)
 
 
-def _stages(shape: str, places: int, chunks: int) -> IntArray:
+def stages_in(shape: str, places: int, chunks: int) -> IntArray:
     """The stages of every place ``[places, chunks]``."""
     placement = np.array(stage_placement(shape, places, chunks))
     return np.stack([np.flatnonzero(placement == place) for place in range(places)])
@@ -188,7 +188,7 @@ def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Place
             yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
 
 
-def _steps(events: Events) -> list[int]:
+def possible_steps(events: Events) -> list[int]:
     """How many steps there may be, two at least: the most that are alike, and half of them. In a step all that the
     first rank has sent may come back more than once, at the end it has."""
     is_send = events.is_send[events.place == 0]
@@ -234,11 +234,11 @@ def _labelled(
     told = replace(events, backward=backward, number=number, chunk=chunk)
     said = np.stack((backward, target, number))
     sent, came = (said[:, ends][:, np.argsort(events.message[ends])] for ends in (events.is_send, ~events.is_send))
-    if np.array_equal(sent, came) and _comes_back(told, stages):
+    if np.array_equal(sent, came) and comes_back(told, stages):
         yield told
 
 
-def _comes_back(events: Events, stages: IntArray) -> bool:
+def comes_back(events: Events, stages: IntArray) -> bool:
     """Whether each gradient is as large as what it is of."""
     sends = events.take(events.is_send)
     edge = stages[sends.place, sends.chunk] - sends.backward

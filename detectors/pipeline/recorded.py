@@ -45,8 +45,13 @@ class Recorded:
     """None where layers were not timed."""
     sends: Engine | None = None
     """How it sends and receives, where that was inferred."""
+    met_s: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    """When every rank met all others right after a step, NaN where they did not ``[runs, ranks, 2]``; empty where that
+    was not looked for."""
     loading_s: tuple[FloatArray, ...] = ()
     """When each rank waited for input data, in order ``[waits, 2]``; empty where nothing recorded that."""
+    doubtful: bool = False
+    """Whether nothing but how much each rank does in all is sure: what is inferred may be several stages a rank."""
     notes: tuple[str, ...] = ()
     """What a reader has to know of it, in words."""
     reductions: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))

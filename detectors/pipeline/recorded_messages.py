@@ -6,12 +6,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from scalana.detectors.pipeline.between_messages import AT_ONCE_S, LARGE, Pause, PauseRows
+from scalana.detectors.pipeline.between_messages import AT_ONCE_S, Pause, PauseRows
 from scalana.detectors.pipeline.chains import MessageRows
 from scalana.detectors.pipeline.lowering import Engine, SendWait
 from scalana.detectors.pipeline.reductions import find_reductions
 from scalana.graphs.arrays.hashing import distinct
-from scalana.graphs.arrays.segments import quantile_by_key
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -19,8 +18,8 @@ from scalana.runtime.operations import OPERATIONS
 
 SENDS = np.array([row.code for row in OPERATIONS if row.name in ("send", "blocking_send")])
 RECEIVES = np.array([row.code for row in OPERATIONS if row.name == "recv"])
-SAME = 0.1
-"""Parts of a message (a shape, a mask, the data) follow each other this much faster than messages do."""
+SOME = 0.1
+"""Part of all messages from which on they show how a program sends."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,8 @@ class Messages:
     source: IntArray
     target: IntArray
     bytes: IntArray
+    site: IntArray
+    """The vertex of the structure that sends it."""
     sent_s: FloatArray
     """When the call that sends it began."""
     passed_s: FloatArray
@@ -148,6 +149,7 @@ def _read(
         source,
         target,
         calls.nbytes[sent].astype(np.int64),
+        calls.vertex[sent].astype(np.int64),
         calls.enter_s[sent],
         calls.exit_s[sent],
         np.where(taken >= 0, calls.enter_s[taken], np.nan),
@@ -157,46 +159,6 @@ def _read(
         calls.exit_s[asked],
     )
     return messages, asked >= 0
-
-
-def whole(messages: Messages, alike: bool = True) -> Messages:
-    """Messages, the parts of one taken together, in the order of their sending.
-
-    Those of which one follows the other in their channel far faster than messages do are parts of one, which is as
-    large as the largest, and there with the last. With ``alike``, messages of one size may be parts as well; without,
-    they are none: a forward and a gradient that go together.
-    """
-    channel = distinct(messages.source * (int(messages.target.max()) + 1) + messages.target)[2]
-    order = np.lexsort((messages.sent_s, channel))
-    rows, channel = messages.take(order), channel[order]
-    follows = np.flatnonzero(channel[1:] == channel[:-1])
-    pause = np.maximum(rows.sent_s[follows + 1] - rows.passed_s[follows], 0.0)
-    limit = np.zeros(int(channel.max()) + 1)
-    number, usual = quantile_by_key(channel[follows], pause, LARGE)
-    limit[number] = np.minimum(AT_ONCE_S, SAME * usual)
-    begins = np.ones(len(channel), bool)
-    begins[follows + 1] = pause >= limit[channel[follows]]
-    if not alike:
-        begins[follows + 1] |= rows.bytes[follows + 1] == rows.bytes[follows]
-    # A message like the one before that seldom comes so soon is one that was late, and no part of that.
-    same = follows[~begins[follows + 1] & (rows.bytes[follows + 1] == rows.bytes[follows])] + 1
-    seldom = np.bincount(channel[same], minlength=len(limit)) < SAME * np.bincount(channel)
-    begins[same[seldom[channel[same]]]] = True
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:], len(channel)) - 1
-    joined = Messages(
-        rows.source[first],
-        rows.target[first],
-        np.maximum.reduceat(rows.bytes, first),
-        rows.sent_s[first],
-        rows.passed_s[last],
-        rows.taken_begin_s[last],
-        rows.taken_s[last],
-        rows.posted_s[first],
-        rows.asked_s[first],
-        rows.came_s[last],
-    )
-    return joined.take(np.argsort(joined.sent_s, kind="stable"))
 
 
 def sending(messages: Messages) -> Engine:
@@ -223,7 +185,7 @@ def sending(messages: Messages) -> Engine:
         SendWait.NEVER: ~at_once & ~soon,
     }
     # Only where the direction turns can both be asked for at once: it takes but some to show it.
-    if together.sum() > SAME * at_once.sum():
+    if together.sum() > SOME * at_once.sum():
         modes[SendWait.AT_ONCE] = at_once
     most = max(modes, key=lambda mode: int(modes[mode].sum()))
     return Engine("messages", rendezvous, send_wait=most if rendezvous else SendWait.NEVER)

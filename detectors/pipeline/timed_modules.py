@@ -8,6 +8,7 @@ there, a backward that was received began there.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,15 +18,42 @@ from scalana.detectors.pipeline.diagnosis import Layers
 from scalana.detectors.pipeline.measured import ActionRows
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
-from scalana.graphs.spans.modules import DIRECTIONS, Module, module_calls
+from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 
 _TOLERANCE_S = 1e-4
 """What lies between a module's end and the call that sends what it made."""
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 """Modules whose items are layers, rather than they themselves."""
+PLACEHOLDERS = ("Identity", "PPMissingLayer")
+"""Modules that stand where another stage has a layer: they do nothing."""
 
 Layer = tuple[int, int]
 """A module, and the how-manieth call of it in an action."""
+
+
+@dataclass(frozen=True)
+class _Called:
+    """Timed calls of modules and the actions of a pipeline that they may lie in."""
+
+    calls: ModuleCalls
+    start_s: FloatArray
+    """``[calls]``"""
+    end_s: FloatArray
+    """``[calls]``"""
+    rows: ActionRows
+    ranks: tuple[int, ...]
+    """Ranks of the run, by place in the pipeline."""
+
+    def met(self, stage: int, kind: Kind, chosen: BoolArray) -> _Met:
+        """Calls of ``chosen`` modules, ``[modules]``, in the actions of a kind and stage."""
+        actions = self.rows.take((self.rows.stage == stage) & (self.rows.kind == kind))
+        if not len(actions.kind):
+            return _Met([], {})
+        direction = DIRECTIONS.index("forward" if kind == Kind.F else "backward")
+        mine = chosen[self.calls.module] & (self.calls.direction == direction)
+        told = np.flatnonzero(mine & (self.calls.rank == self.ranks[int(actions.rank[0])]))
+        told = told[np.argsort(self.start_s[told], kind="stable")]
+        return _of_actions(actions, self.start_s[told], self.end_s[told], self.calls.module[told])
 
 
 def find_layers(spans: Spans, rows: ActionRows, ranks: tuple[int, ...]) -> Layers | None:
@@ -34,39 +62,38 @@ def find_layers(spans: Spans, rows: ActionRows, ranks: tuple[int, ...]) -> Layer
     calls = module_calls(spans)
     if not len(calls):
         return None
-    chosen = _are_layers(calls.modules)[calls.module]
-    start, end = spans.start_s(calls.row), spans.end_s(calls.row)
+    called = _Called(calls, spans.start_s(calls.row), spans.end_s(calls.row), rows, ranks)
+    stages = range(int(rows.stage.max()) + 1)
+    roots = np.array([module.parent < 0 for module in calls.modules])
+    again = {module for stage in stages for module, place in called.met(stage, Kind.F, roots).order if place}
+    chosen = _are_layers(calls.modules, again)
     names: list[str] = []
     costs: list[FloatArray] = []
     cut = [0]
-    for stage in range(int(rows.stage.max()) + 1):
-        mine = rows.take(rows.stage == stage)
-        of_rank = chosen & (calls.rank == ranks[int(mine.rank[0])]) if len(mine.rank) else chosen[:0]
-        found: dict[Kind, dict[Layer, float]] = {}
-        order: list[Layer] = []
-        for kind, direction in ((Kind.F, "forward"), (Kind.B, "backward")):
-            told = np.flatnonzero(of_rank & (calls.direction == DIRECTIONS.index(direction)))
-            told = told[np.argsort(start[told], kind="stable")]
-            met = _of_actions(mine.take(mine.kind == kind), start[told], end[told], calls.module[told])
-            found[kind] = met.cost_s
-            order = order or met.order
-        if not found[Kind.F] or (not found[Kind.B] and bool((rows.kind == Kind.B).any())):
+    for stage in stages:
+        found = {kind: called.met(stage, kind, chosen) for kind in (Kind.F, Kind.B)}
+        if not found[Kind.F].cost_s or (not found[Kind.B].cost_s and bool((rows.kind == Kind.B).any())):
             return None
+        order = found[Kind.F].order or found[Kind.B].order
         several = Counter((calls.modules[module].root, calls.modules[module].name) for module, _ in order)
         for module, place in order:
             one = calls.modules[module]
             names.append((one.name or one.root) + (f" {place}" if several[one.root, one.name] > 1 else ""))
             cost = np.zeros(4)
-            for kind in (Kind.F, Kind.B):
-                cost[kind] = found[kind].get((module, place), 0.0)
+            for kind, met in found.items():
+                cost[kind] = met.cost_s.get((module, place), 0.0)
             costs.append(cost)
         cut.append(len(names))
     return Layers(tuple(names), np.array(costs).T, np.array(cut, np.int64))
 
 
-def _are_layers(modules: list[Module]) -> BoolArray:
-    """Which modules are layers: the children of what is called by no other, the items of those that only hold others,
-    and so on below a child that holds a list; that itself, where it calls no other ``[modules]``."""
+def _are_layers(modules: list[Module], again: Collection[int]) -> BoolArray:
+    """Which modules are layers ``[modules]``.
+
+    The children of what is called by no other, the items of those that only hold others, and so on below a child that
+    holds a list; that itself, where it calls no other. Where an action calls such a class ``again``, as the program
+    goes through the blocks of its stage itself, each call of it is a layer.
+    """
     children: dict[int, list[int]] = {}
     for number, module in enumerate(modules):
         children.setdefault(module.parent, []).append(number)
@@ -83,10 +110,10 @@ def _are_layers(modules: list[Module]) -> BoolArray:
             for child in inner:
                 look(child, False)
         else:
-            layers[number] = True
+            layers[number] = modules[number].kind not in PLACEHOLDERS
 
     for root in children.get(-1, []):
-        look(root, True)
+        look(root, root not in again)
     return layers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,15 @@ class BurstWork:
         of = np.zeros(len(burst), np.int64)
         of[number] = rank
         return cls(of, weighted_count(number, own.seconds[rows], len(burst)), edges[0][burst], edges[1][burst])
+
+    def where_lost(self, finding: Finding, steady: Periods | None) -> BurstWork:
+        """That of the steady state alone, where most of the finding is lost in it: what is compiled in start-up takes
+        longer than all that is compiled there runs."""
+        phases = finding.evidence.get("lost_by_phase")
+        if steady is None or not isinstance(phases, Mapping) or phases["steady_s"] < CERTAIN * finding.lost_s:
+            return self
+        kept = steady.row_at(self.rank, self.until_s) >= 0
+        return BurstWork(self.rank[kept], self.seconds[kept], self.since_s[kept], self.until_s[kept])
 
     def lies_in(self, periods: Periods) -> bool:
         """Whether most of it must lie in some periods, however it is arranged between the calls."""

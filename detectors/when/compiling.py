@@ -22,12 +22,14 @@ ADVICE = (
 )
 
 
-def tell_compiling(findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline) -> None:
+def tell_compiling(
+    findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline, steady: Periods | None = None
+) -> None:
     """Add to the evidence of every finding whose work lies in compiling that it does.
 
     ``evidence.compiling`` has ``seconds`` and ``compilations`` of a rank of the finding (mean), ``again``: how many of
     these compile what was compiled before, and ``compilations_others`` of the other ranks (median), if there are any.
-    They are those that begin in the finding's lines; all, where none is known to.
+    They are those that begin in the finding's lines; all, where none is known to. ``steady`` is the steady state.
     """
     rows = _rows(spans, timeline.ranks)
     if not len(rows):
@@ -36,7 +38,9 @@ def tell_compiling(findings: list[Finding], table: BlameTable, spans: Spans, tim
     compiling = Periods.joined(rank, spans.start_s(rows), spans.end_s(rows), timeline.ranks)
     edges = gap_edges(timeline)
     for finding in findings:
-        if finding.entries is None or not BurstWork.of(finding, table, timeline, edges).lies_in(compiling):
+        if finding.entries is None:
+            continue
+        if not BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(compiling):
             continue
         there = (finding.line <= line) & (line <= max(finding.line, finding.end_line))
         told = _told(rows[there] if np.isin(rank[there], finding.ranks).any() else rows, finding.ranks, spans, timeline)

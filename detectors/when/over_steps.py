@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.finding import Finding, Series
-from scalana.detectors.when.trend import Shape, Trend, trend_of
+from scalana.detectors.when.trend import Shape, Trend, means, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -17,6 +17,8 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
+DRAWN = 120
+"""Numbers at most that tell what a finding cost over the steps."""
 MOST_RANKS = 64
 """Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
 GROWS = (
@@ -123,7 +125,8 @@ def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
     were looked at, or on the two levels of a jump. They are ``steps`` ``of`` the steady state, fewer than all where it
     changes in those alone that pay. Beside these, where the shape is clear, ``per_step_s`` of a line, or ``from_step``
     of a jump; what it cost in all, ``so_far_s``, and what it costs in as many steps again, ``next_s``, if the line goes
-    on or the level stays.
+    on or the level stays. ``series_s`` is what it cost in each of
+    ``series_steps``, or on average from there to the next.
     """
     changes = _changes(finding, lost_s, costs)
     if changes is not None:
@@ -158,6 +161,8 @@ def _tell(finding: Finding, series: Series, trend: Trend) -> None:
     if trend.shape is not Shape.UNCLEAR:
         told |= {"from_step": int(number[trend.jump])} if jumps else {"per_step_s": trend.per_step_s}
         told |= {"so_far_s": float((series.cost_s * series.stands_for).sum()), "next_s": trend.next_s}
+    size = -(-len(number) // DRAWN)
+    told |= {"series_s": means(series.cost_s, size).tolist(), "series_steps": number[::size].tolist()}
     finding.evidence["over_steps"] = told
     if trend.rises and trend.shape is not Shape.UNCLEAR and series.cost != "idle":
         said = BEGAN.format(step=told["from_step"]) if jumps else GROWS

@@ -52,6 +52,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
         ppg.spans,
         ppg.models,
         ppg.host,
+        ppg.compiled,
     )
     return part, chosen
 

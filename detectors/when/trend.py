@@ -115,7 +115,7 @@ def _in_rows(cost_s: FloatArray, row: IntArray, number: FloatArray, weight: Floa
     if len(row) < FEWEST:
         return None
     size = -(-len(row) // MOST)
-    at, value = _means(number[row], size), _means(cost_s[row], size)
+    at, value = means(number[row], size), means(cost_s[row], size)
     slope, begin = line(at, value)
     cut = _cut(value)
     shape, worth = _shape(value, begin + slope * at, cut)
@@ -244,7 +244,7 @@ def _large(found: Trend) -> bool:
     return abs(found.after_s - found.before_s) >= LARGE * min(found.before_s, found.after_s)
 
 
-def _means(value: FloatArray, size: int) -> FloatArray:
+def means(value: FloatArray, size: int) -> FloatArray:
     """Means of so many neighbours each; the last may be of fewer."""
     first = np.arange(0, len(value), size)
     return np.asarray(np.add.reduceat(value, first) / np.diff(np.append(first, len(value))))

@@ -21,7 +21,7 @@ from scalana.frontend.models.source_operators import operators_by_line
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.models import Frame, Node
+from scalana.graphs.readers.models import Frame, Kernel, Node, module_path
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind
@@ -51,12 +51,13 @@ def add_models(ppg: PPG, source: Source = read_source) -> bool:
     Nothing but this changes: no seconds are added or lost, and indices of vertices stay. Returns whether there are any.
     """
     calls, models = module_calls(ppg.spans), ppg.models
-    if not len(calls) and not models.graphs:
+    if not len(calls) and not models.graphs and not len(ppg.compiled):
         return False
     graph = _Graph(ppg, calls)
     graph.add_calls()
     graph.add_backwards()
     ops = graph.add_operators(cache(lambda file: operators_by_line(source(file))))
+    graph.add_kernels(ops)
     for nodes in models.graphs:
         graph.add_compiled(nodes)
     _measure(ppg, graph.vertex_of_span, ops)
@@ -174,6 +175,26 @@ class _Graph:
         place = Place(self.psg[vertex].place.file, line, line, -1, ", ".join(names))
         return self.psg.add(VertexKind.OP, place, vertex)
 
+    def add_kernels(self, vertex_of_activity: IntArray) -> None:
+        """Operators in compiled code, at the lines that most of a kernel came from; what ``vertex_of_activity`` says of
+        these follows."""
+        times, activities = self.ppg.compiled, self.ppg.timeline.activities
+        made: dict[tuple[int, int], list[Kernel]] = {}
+        keys = np.unique(np.stack([times.vertex, times.line, times.kernel], axis=1), axis=0)
+        for vertex, line, kernel in keys.tolist():
+            made.setdefault((vertex, line), []).append(times.kernels[kernel])
+        ops: dict[tuple[int, int], int] = {}
+        for row, at in enumerate(zip(activities.vertex.tolist(), activities.line.tolist(), strict=True)):
+            mains = [main for kernel in made.get(at, ()) if (main := kernel.main()) is not None]
+            if not mains:
+                continue
+            if at not in ops:
+                ops[at] = self._operator(*at, _operators_of(made[at]))
+                path = mains[0].modules[-1][0] if mains[0].modules else ""
+                if path and all(main.modules[-1:] == mains[0].modules[-1:] for main in mains):
+                    self.psg.modules[ops[at]] = module_path(path)
+            vertex_of_activity[row] = ops[at]
+
     def add_compiled(self, nodes: tuple[Node, ...]) -> None:
         """A graph that was compiled, below the call of what was compiled."""
         operators = [_operator(node) for node in nodes]
@@ -195,6 +216,17 @@ class _Graph:
         return best
 
 
+def _operators_of(kernels: Iterable[Kernel]) -> tuple[str, ...]:
+    """The operators of the line that kernels do most of, those first that do most of it."""
+    work: dict[str, int] = {}
+    for kernel in kernels:
+        main = kernel.main()
+        for source in kernel.does():
+            if main is not None and source.frames[-1:] == main.frames[-1:]:
+                work[source.name] = work.get(source.name, 0) + source.work
+    return tuple(sorted(work, key=lambda name: -work[name]))
+
+
 def _label(modules: Iterable[Module]) -> str:
     names = list(dict.fromkeys(module.position for module in modules))
     return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
@@ -203,17 +235,10 @@ def _label(modules: Iterable[Module]) -> str:
 def _operator(node: Node) -> Operator:
     frames = [frame for frame in node.frames if not _is_machinery(frame)]
     file, line, _ = frames[-1] if frames else ("", 0, "")
-    scopes = tuple(Scope(f"{number} {path}", _path(path), kind) for number, (path, kind) in enumerate(node.modules))
+    scopes = tuple(
+        Scope(f"{number} {path}", module_path(path), kind) for number, (path, kind) in enumerate(node.modules)
+    )
     return Operator(node.name, scopes, Place(file, line, line, -1, node.name), node.shape, node.dtype)
-
-
-def _path(path: str) -> str:
-    """The qualified name of a module, of dynamo's word for it: ``L['self'].layers[0].mlp``."""
-    plain = path.partition("@")[0].removeprefix("L['self']")
-    for word in ("_modules", "['", "']", "[", "]"):
-        plain = plain.replace(word, ".")
-    parts = [part for part in plain.split(".") if part and part != "_orig_mod"]
-    return ".".join(parts)
 
 
 def _is_machinery(frame: Frame) -> bool:

@@ -10,6 +10,7 @@ ever dropped:
 * a chain of library frames is one call vertex, named for the outermost library function that was entered, and the
   user's functions that it calls back hang below it, unless the source shows them (``model(x)`` leads to
   ``Net.forward`` through several frames of the library);
+* what ``torch.compile`` does when a line is run for the first time is a call vertex of its own;
 * the code of a model in a library is a chain of such call vertices, one for each line that calls the next;
 * a function that is on the path already is gone back to, as the source's own recursion is;
 * a path that begins in a library (a thread's bootstrap) begins with a call vertex below the root;
@@ -22,6 +23,7 @@ to the numbering of vertices, in whatever order the ranks' paths come.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -55,6 +57,12 @@ _STARTERS = {
     "popen_fork.py": "process",
 }
 """Modules of the standard library that start programs, threads and processes; what they call is what counts."""
+COMPILER = "torch.compile"
+"""Name of the vertices of what compiles."""
+_COMPILERS = ("/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py")
+"""What compiles a function of the user's when that is called: it is no part of what the call does else."""
+_WRAPPER = re.compile(r"[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{51}\.py$")
+"""Files that inductor writes, called by the hash of what is in them."""
 _GENERATED = frozenset("__init__ __new__ __eq__ __repr__ __hash__ __lt__ __setattr__ __delattr__".split())
 
 
@@ -239,7 +247,7 @@ class Placer:
             return False
         if file.startswith("<"):
             return not file.startswith(("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>"))
-        return file.startswith(self._lib_dirs) if self._lib_dirs else False
+        return is_wrapper(file) or (bool(self._lib_dirs) and file.startswith(self._lib_dirs))
 
     def is_model_code(self, file: str) -> bool:
         """Whether a library's file defines modules of the run's models, or is of a package that does."""
@@ -279,6 +287,8 @@ class Placer:
 
     def _entered(self, state: _State, frame: FrameRef) -> _State:
         """After a frame of a library, whatever is in it."""
+        if state.line and state.chain != COMPILER and frame.filename.endswith(_COMPILERS):
+            return state._replace(vertex=self._call(state, state.vertex, COMPILER, frame), chain=COMPILER)
         if state.chain and state.chain not in _STARTERS:
             return state
         here = self.psg[state.vertex]
@@ -467,6 +477,11 @@ class Placer:
         if vertex.site is not None:
             return ("call", vertex.place.line, f"{vertex.place.name} {vertex.site}:{vertex.site.column}")
         return ("call", vertex.place.line, vertex.place.name)
+
+
+def is_wrapper(file: str) -> bool:
+    """Whether a file is one that inductor writes, by its name."""
+    return _WRAPPER.search(file) is not None
 
 
 def _compiled_by_library(state: _State, frame: FrameRef) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.attribution.callpaths import Placer
+from scalana.graphs.attribution.callpaths import COMPILER, Placer
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.structure.psg import Place, VertexKind
 
@@ -40,6 +40,8 @@ def split_library_calls(
         call = psg[int(vertex[path])]
         if part is None or not line[path] or call.kind is not VertexKind.CALL or call.site is not None:
             continue  # what is in a model is a part already
+        if call.place.name == COMPILER:
+            continue
         code, file = tree.codes[part.caller]
         at = code.position(part.lasti).line
         callee = tree.codes[part.callee][0].name

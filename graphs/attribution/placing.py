@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
+from scalana.graphs.attribution.compiled import unfold
 from scalana.graphs.attribution.library_parts import split_library_calls
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.models import RecordedModels
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.structure.source_tree import FileStructure
 from scalana.runtime.record.format import NO_LINE_TABLE, Code, ProcessRecord
@@ -48,20 +50,35 @@ def no_front_end(programs: Sequence[str], lib_dirs: Sequence[str], seen: Collect
     return PSG(" ".join(programs)), lambda file: None
 
 
-def place_paths(data: Gathered, front_end: FrontEnds, models: Iterable[str] = ()) -> tuple[PSG, Places, Placer]:
-    """Place the paths of all processes; paths of different ranks through the same code share their vertices.
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the paths of a run lie."""
 
-    ``models`` are the files in which the modules of the run's models are defined.
-    """
+    psg: PSG
+    places: Places
+    placer: Placer
+    kernel: IntArray
+    """Row in the kernels of compiled code that a path lies in, -1 for none ``[paths]``."""
+
+
+def place_paths(data: Gathered, front_end: FrontEnds, models: RecordedModels) -> Placed:
+    """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
-    programs = _programs(data, lib_dirs)
-    psg, parse = front_end(programs, lib_dirs, {file for _, file in data.tree.codes[1:]})
-    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models)
+    programs = [file for file in _programs(data, lib_dirs) if file not in models.wrappers]
+    seen = {file for _, file in data.tree.codes[1:]} - models.wrappers.keys() | models.compiled_files()
+    psg, parse = front_end(programs, lib_dirs, seen)
+    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models.files())
     tree = data.tree
-    frames, kinds, library = _frames(tree, placer)
-    vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
+    frames, kinds, library = _frames(tree, placer, models.wrappers)
+    kernel = np.full(len(frames), -1, np.int64)
+    if models.wrappers:
+        unfolded = unfold(tree, frames, library, models.kernels(), placer.parse)
+        vertex, line, _ = placer.place_tree(unfolded.parents, unfolded.frames)
+        vertex, line, kernel = vertex[unfolded.at], line[unfolded.at], unfolded.kernel
+    else:
+        vertex, line, _ = placer.place_tree(tree.parent.tolist(), frames)
     vertex = split_library_calls(placer, tree, library, vertex, line, data.events.path)
-    return psg, Places(vertex, line, **kinds), placer
+    return Placed(psg, Places(vertex, line, **kinds), placer, kernel)
 
 
 def call_vertices(placer: Placer, places: Places, path: IntArray, operation: IntArray) -> IntArray:
@@ -97,18 +114,20 @@ def rests_inside(function: str) -> bool:
     return name.removesuffix("64") in _RESTING
 
 
-def _frames(tree: CallTree, placer: Placer) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
+def _frames(
+    tree: CallTree, placer: Placer, wrappers: Container[str]
+) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
     """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
     :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
 
-    Only the code of the user's own and of models is looked up in line tables: most frames are a library's, and its
-    lines tell nothing.
+    Only the code of the user's own, of models and of ``wrappers`` is looked up in line tables: most frames are a
+    library's, and its lines tell nothing.
     """
     codes = [_CodeFrames(None, _LOST, True, False, False, False)]
     for code, file in tree.codes[1:]:
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
-        lines = not library or placer.is_model_code(file)
+        lines = not library or placer.is_model_code(file) or file in wrappers
         waits = library and waits_for_others(file)
         codes.append(_CodeFrames(code, frame, library, waits, spins_for_others(file), lines))
     number = tree.code.tolist()

@@ -36,7 +36,12 @@ class Module:
     @property
     def position(self) -> str:
         """Its place in the model, the same for all in a list: ``layers.*.mlp``; the class of the model for that."""
-        return _NUMBER.sub("*", self.name) or self.root
+        return position_of(self.name) or self.root
+
+
+def position_of(name: str) -> str:
+    """The place of a module in its model, by its qualified name."""
+    return _NUMBER.sub("*", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,6 +297,8 @@ class Pool:
             told: list[object] = [self._name("queued_ns"), max(begin - epoch.host_ns[span.begin], 0)]
             if span.end != span.begin:
                 told += [self._name("behind_ns"), max(end - epoch.host_ns[span.end], 0)]
+            if span.lane and epoch.stream[span.end] == key:
+                told += [self._name("stream"), self.backend.stream_name(key)]
             if span.event in epoch.took_ns:
                 told += [self._name("kernel_ns"), epoch.took_ns[span.event]]
             for place in range(0, len(span.attributes) - 1, 2):

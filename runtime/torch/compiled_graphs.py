@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of
-from scalana.runtime.torch import models_file
+from scalana.runtime.torch import compiled_kernels, models_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +31,22 @@ def watch_graphs(module: Any) -> None:
     def call_user_compiler(self: Any, gm: Any, *args: Any, **named: Any) -> Any:
         if session.core is not None:
             try:
+                compiled_kernels.note_graph(gm)
                 _note(gm)
             except Exception as failure:
                 session.note(f"torch: a compiled graph was not noted: {type(failure).__name__}: {failure}")
         return original(self, gm, *args, **named)
 
     owner.call_user_compiler = call_user_compiler
+
+
+def leave_recorder_out(module: Any) -> None:
+    """Have dynamo compile nothing of the recorder, whose kernels in Python are called from what it does compile;
+    ``module`` is ``torch._dynamo.trace_rules``."""
+    if not hasattr(module, "SKIP_DIRS") or not hasattr(module, "_recompile_re"):
+        return
+    module.SKIP_DIRS.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
+    module._recompile_re()
 
 
 def _note(graph_module: Any) -> None:

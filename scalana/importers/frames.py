@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.attribution.callpaths import is_wrapper
 from scalana.importers.trace import Kind
 from scalana.runtime.record.writer import RecordWriter
 
@@ -53,7 +54,7 @@ def is_library(file: str, folder: str = "") -> bool:
     """Whether a file that Python ran is not the user's own, by its name alone; one that has the name of a module of
     Python's is the user's if it lies in ``folder``."""
     parts = file.replace("\\", "/").split("/")
-    if file.startswith("<") or "site-packages" in parts or "dist-packages" in parts:
+    if file.startswith("<") or "site-packages" in parts or "dist-packages" in parts or is_wrapper(file):
         return True
     if os.path.isabs(file):
         return re.search(r"/lib(?:64)?/python\d", file.replace("\\", "/")) is not None

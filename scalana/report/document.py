@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import modules, names, sections
+from scalana.report import compiled, modules, names, sections
 from scalana.report.claims import UNNAMED
 from scalana.report.regions import of_recorded
 from scalana.report.steps import summary
@@ -35,6 +35,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "time_steady": None if analysis.steady is None else _time(analysis.steady.time),
         "regions": [_region(region, analysis) for region in analysis.regions] or None,
         "modules": modules.document(analysis),
+        "compiled": compiled.document(analysis),
     }
     return {
         "schema": SCHEMA,
@@ -179,6 +180,9 @@ def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
     for key in ("leaf", "waits_at"):
         if isinstance(values.get(key), dict):
             values[key]["file"] = names.relative(str(values[key]["file"]), cwd)
+    if isinstance(values.get("compiled"), dict):
+        for one in (values["compiled"], *values["compiled"]["fused_with"]):
+            one["file"] = names.relative(str(one["file"]), cwd)
     return values
 
 

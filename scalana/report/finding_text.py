@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import modules, names, roofline
+from scalana.report import compiled, modules, names, roofline
 from scalana.report.claims import claim, number
 from scalana.report.paint import NARROW, Paint, clip, clip_left, rule, wrap
 from scalana.report.source import changed_since, excerpt
@@ -43,6 +43,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     said = (
         claim(finding, run.ranks, run.names),
         modules.inside(finding),
+        compiled.inside(finding),
         roofline.compared(finding),
         when(finding),
         trend(finding),

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
-from scalana.report import modules, names, overview, regions, roofline, sections, steps
+from scalana.report import compiled, modules, names, overview, regions, roofline, sections, steps
 from scalana.report.document import by_loss, warnings
 from scalana.report.finding_text import finding_block
 from scalana.report.hot import HotPlace
@@ -48,7 +48,7 @@ def render(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
         blocks.append([f"  {rest}"] if rest else [])
     else:
         blocks.append(_nothing(analysis, bool(hot), width, paint))
-    tables = [regions.table(analysis, width, paint), modules.table(analysis, width, paint)]
+    tables = [of.table(analysis, width, paint) for of in (regions, modules, compiled)]
     tables.append(roofline.block(analysis, width, paint))
     blocks += [*sections.as_text(analysis, width, paint), *tables, hot]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors import analyze
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.metrics import timeline_metrics
@@ -68,7 +68,7 @@ def analyse(program, *, period_s=0.0, on_cpu=True, rank_of=None, **options):
     waits = find_waits(timeline)
     replay = prepare(timeline)
     table = blame(timeline, waits)
-    found = detect(timeline, structure(names), waits, table, replay, find_task_farms(timeline))
+    found = detect(timeline, structure(names), Waiting(waits, table, replay, find_task_farms(timeline)))
     return [(names[f.line - 1], f) for f in found], waits
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from scalana.detectors import registry, run
 from scalana.detectors.detector import Outcome
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME, KINDS, SCALING_KINDS, kind_of
-from scalana.detectors.reconcile import Extent, Told, covered, reconciled
+from scalana.detectors.reconcile import Extent, Told, covered, reconciled, weighty
 from tests.detectors.jobs import analysed, steps
 
 NONE = np.zeros(0, np.int64)
@@ -37,6 +38,22 @@ def test_what_no_other_speaks_of_is_not_covered(timeline):
     assert covered(own, [Extent((2,))], timeline) == 0.0
     assert covered(own, [Extent((1,))], timeline) == 1.0
     assert covered(own, [Extent((1,), NONE, None)], timeline) == 0.0  # its calls are not its work
+
+
+def test_calls_that_take_no_time_are_counted(timeline):
+    calls = replace(timeline.calls, exit_s=timeline.calls.enter_s)
+    at_once = replace(timeline, calls=calls)
+    mine = Extent((1,), NONE)
+    middle_s = float(np.median(calls.enter_s[calls.location == 1])) + 1e-9
+    assert covered(mine, [Extent((1,), windows_s=np.array([[0.0, middle_s]]))], at_once) == pytest.approx(0.5, abs=0.06)
+    assert covered(mine, [Extent((2,))], at_once) == 0.0
+
+
+def test_a_finding_is_about_the_long_ones_of_its_waits():
+    wait_s = np.array([0.001, 0.3, 0.002, 0.4, 0.3, 0.001])
+    assert weighty(wait_s).tolist() == [1, 3, 4]
+    assert weighty(np.full(20, 0.1)).tolist() == list(range(19))  # a slight part of those that are alike
+    assert weighty(np.zeros(0)).tolist() == []
 
 
 def test_windows_are_of_time(timeline):

@@ -15,6 +15,7 @@ def flops(name: str, tensors: str) -> int:
     return flops_of(operator_kind(f"aten::{name}", tensors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "given", "made"),
     [
@@ -46,6 +47,7 @@ def test_flops_are_those_of_torch(name: str, given: list[tuple[int, ...]], made:
     assert flops(name, ">".join(text)) == theirs > 0
 
 
+@pytest.mark.slow
 def test_flops_of_backwards_are_those_of_torch() -> None:
     pytest.importorskip("torch")
     from torch.utils import flop_counter

@@ -120,6 +120,7 @@ def test_what_a_call_looks_like(name, bare):
         ("threading.py", True),
         ("/usr/lib/python3.11/queue.py", True),
         ("/opt/venv/lib/python3.11/site-packages/x.py", True),
+        (f"/tmp/torchinductor_me/ab/cab{'x2' * 24}7.py", True),
         ("train.py", False),
         ("model/blocks.py", False),
         ("/home/me/project/train.py", False),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from scalana import api
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
@@ -19,16 +20,22 @@ JOB = ROOT / "tests" / "tools" / "pipeline_job.py"
 pytestmark = pytest.mark.slow
 
 
-def report(tmp_path: Path, *options: str) -> dict[str, Any]:
-    """The JSON report of a job."""
+def recorded(folder: Path, job: list[str], *options: str) -> None:
+    """Record a job: its program with arguments, four ranks, three steps."""
     torch_or_skip()
-    tmp_path.mkdir(exist_ok=True)
-    folder = tmp_path / "run"
-    job = [*launcher(4), str(JOB), "--steps", "3"]
-    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *job]
-    subprocess.run([*command, *options], check=True, capture_output=True, timeout=300, cwd=ROOT)
-    assert (folder / "timeline.svg").read_text().startswith("<svg ")
-    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    folder.parent.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "scalana", "run", *options, "-o", str(folder), "--", *launcher(4), str(JOB)]
+    subprocess.run([*command, "--steps", "3", *job], check=True, capture_output=True, timeout=300, cwd=ROOT)
+
+
+def report(tmp_path: Path, *job: str) -> dict[str, Any]:
+    """The JSON report of a job with one pipeline."""
+    recorded(tmp_path / "run", [*job], "--no-report")
+    return whole(json.loads(api.analyze(tmp_path / "run").to_json()))
+
+
+def whole(found: dict[str, Any]) -> dict[str, Any]:
+    """A report, whose one pipeline has shares that add up."""
     (pipeline,) = found["pipeline"]
     assert sum(pipeline["shares"].values()) == pytest.approx(1, abs=1e-4)
     return found
@@ -42,7 +49,9 @@ def replay_error(found: dict[str, Any]) -> float:
 
 @pytest.mark.measured
 def test_a_balanced_pipeline_blames_no_rank(tmp_path: Path) -> None:
-    found = report(tmp_path, "--schedule", "1F1B")
+    recorded(tmp_path / "run", ["--schedule", "1F1B"])
+    assert (tmp_path / "run" / "timeline.svg").read_text().startswith("<svg ")
+    found = whole(json.loads((tmp_path / "run" / "report.json").read_text()))
     assert replay_error(found) < 0.05
     assert [f for f in found["findings"] if f["ranks"] and f["lost_share"] > 0.1] == []
     assert found["pipeline"][0]["shares"]["schedule"] == pytest.approx(0.27, abs=0.05)
@@ -70,15 +79,11 @@ def test_a_planted_cause_is_told_with_its_rank_and_line(
 
 def test_a_slow_replica_is_told_to_be_what_the_other_waits_for(tmp_path: Path) -> None:
     """Two pipelines of two stages whose gradients DDP reduces in the last backward."""
-    torch_or_skip()
     told: list[Any] = []
     for number in attempts(2):
         folder = tmp_path / str(number)
-        job = [*launcher(4), str(JOB), "--steps", "3", "--replicas", "2"]
-        command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *job]
-        options = ["--sync", "ddp", "--slow-replica", "1:1.4"]
-        subprocess.run([*command, *options], check=True, capture_output=True, timeout=300, cwd=ROOT)
-        found = json.loads((folder / "report.json").read_text())
+        recorded(folder, ["--replicas", "2", "--sync", "ddp", "--slow-replica", "1:1.4"], "--no-report")
+        found = json.loads(api.analyze(folder).to_json())
         assert [one["ranks"] for one in found["pipeline"]] == [[0, 1], [2, 3]]
         fast, slow = (one["shares"] for one in found["pipeline"])
         causes = [(f["kind"], f["ranks"]) for f in found["findings"] if f["ranks"]]

@@ -12,7 +12,7 @@ from pathlib import Path
 from scalana.graphs.readers.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import ProcessRecord
-from tests.tools.fork_server import launcher
+from tests.tools.fork_server import alone, launcher
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOTSTRAP = ROOT / "runtime" / "bootstrap"
@@ -29,6 +29,8 @@ def environment(record: Path | None, extra: Mapping[str, str] | None = None) -> 
         env["SCALANA_RUN_DIR"] = str(record)
         env["SCALANA_PACKAGE"] = str(ROOT)
         env["PYTHONPATH"] = str(BOOTSTRAP)
+        if "SCALANA_CACHE" not in (extra or {}):  # what a job would find compiled depends on whose home this is
+            env["SCALANA_TORCH_KERNELS"] = "0"
     for key, value in (extra or {}).items():
         if key == "PYTHONPATH" and "PYTHONPATH" in env:
             value = env["PYTHONPATH"] + os.pathsep + value
@@ -81,6 +83,11 @@ def forked(
 ) -> subprocess.CompletedProcess[str]:
     """The same with ranks that are forked from a process which has imported torch: for a third of the CPU time."""
     return run([*launcher(ranks), PROGRAMS / program, *arguments], record, **options)  # type: ignore[arg-type]
+
+
+def with_torch(*words: str | Path, record: Path | None = None, **options: object) -> subprocess.CompletedProcess[str]:
+    """``python WORDS``, a file or ``-c`` and code, in a process that is forked from one which has imported torch."""
+    return run([*alone(), *words], record, **options)  # type: ignore[arg-type]
 
 
 def records(folder: Path) -> list[ProcessRecord]:

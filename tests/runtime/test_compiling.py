@@ -26,7 +26,7 @@ print([float(double(torch.ones(size)).sum()) for size in (2, 3, 2, 4)])
 
 
 def test_each_compilation_is_a_span(tmp_path: Path) -> None:
-    done = jobs.python(PROGRAM, tmp_path)
+    done = jobs.with_torch("-c", PROGRAM, record=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[4.0, 6.0, 4.0, 8.0]\n"
     (record,) = jobs.records(tmp_path)

@@ -283,6 +283,7 @@ def test_subinterpreters_and_finalization(tmp_path: Path) -> None:
     assert record.ended and record.troubles == []
 
 
+@pytest.mark.slow
 def test_the_thread_that_started_it_ends(tmp_path: Path) -> None:
     """Its stacks go with it, whatever was known of them; those of others are read as ever, however deep."""
     record = recorded(

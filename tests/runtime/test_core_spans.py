@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import pytest
+
 from scalana.runtime.record.writer import step_key
 
 from .recording import recorded
@@ -50,6 +52,7 @@ _core.stop()
 """
 
 
+@pytest.mark.slow
 def test_ranks_keep_the_spans_of_the_same_steps(tmp_path: Path) -> None:
     whole: list[set[int]] = []
     for budget, pieces in ((1 << 18, 100), (1 << 18, 160), (1 << 17, 200)):

@@ -40,8 +40,8 @@ print(got, type(iter(loader)).__next__.__name__)
 
 
 def test_each_batch_that_is_waited_for_is_a_span(tmp_path: Path) -> None:
-    plain = jobs.python(PROGRAM)
-    done = jobs.python(PROGRAM, tmp_path)
+    plain = jobs.with_torch("-c", PROGRAM)
+    done = jobs.with_torch("-c", PROGRAM, record=tmp_path)
     assert plain.returncode == done.returncode == 0, done.stderr
     assert done.stdout == plain.stdout and "no such number" in done.stdout
     record = min(jobs.records(tmp_path), key=lambda one: int(one.meta["start_ns"]))

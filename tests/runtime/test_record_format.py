@@ -477,6 +477,7 @@ _SPANS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(_SPANS, st.integers(64, 4096))
 def test_every_span_comes_back(spans: list[tuple[Any, ...]], block_bytes: int) -> None:

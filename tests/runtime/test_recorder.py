@@ -299,6 +299,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(record.samples) > 0
 
 
+@pytest.mark.slow
 def test_a_fork_amid_threads_and_records_does_not_hang(tmp_path: Path) -> None:
     code = """
 import os, threading, time

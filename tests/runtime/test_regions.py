@@ -154,7 +154,7 @@ for _ in range(4):
     first.step()
     second.step()
 """
-    assert jobs.python(code, tmp_path).returncode == 0
+    assert jobs.with_torch("-c", code, record=tmp_path).returncode == 0
     (record,) = jobs.records(tmp_path)
     assert [name for name, *_ in spans(record, STEP)] == ["1", "2", "3"]
 
@@ -175,7 +175,7 @@ for folder in ("one", "two"):
         if folder == "one":
             kept = first  # so that no later one has its identity
 """
-    assert jobs.python(code, extra={"PYTHONPATH": str(jobs.ROOT)}, cwd=tmp_path).returncode == 0
+    assert jobs.with_torch("-c", code, extra={"PYTHONPATH": str(jobs.ROOT)}, cwd=tmp_path).returncode == 0
     for folder in ("one", "two"):
         (record,) = jobs.records(tmp_path / folder)
         assert [name for name, *_ in spans(record, STEP)] == ["0", "1", "2"]

@@ -14,7 +14,6 @@ from scalana.graphs.readers.rank_selection import choose_records
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import build as torch_build
 from tests.needs import torch_or_skip
-from tests.tools.torch_kernels import provide
 
 from . import jobs
 
@@ -38,19 +37,8 @@ def as_expected(record: jobs.ProcessRecord) -> list[list[object]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a job that finds kernels in C++, which a recorded job has asked for."""
-    environment = {"SCALANA_CACHE": str(tmp_path_factory.mktemp("kernels"))}
-    trouble = provide(Path(environment["SCALANA_CACHE"]))
-    if trouble.startswith("no C++ compiler"):
-        pytest.skip(trouble)
-    assert trouble == "" and torch_build.wanted(environment) == []
-    return environment
-
-
 def _environment(how: str, request: pytest.FixtureRequest) -> dict[str, str]:
-    environment: dict[str, str] = request.getfixturevalue("kernels") if how == "c++" else {"SCALANA_TORCH_KERNELS": "0"}
+    environment: dict[str, str] = request.getfixturevalue("kernels") if how == "c++" else {}
     return environment
 
 
@@ -221,15 +209,14 @@ def test_compiled_and_threaded_programs_give_the_same_with_and_without(tmp_path:
 
 
 def test_groups_written_in_python_work_on(tmp_path: Path) -> None:
-    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "python_backend.py"], tmp_path)
+    done = jobs.with_torch(jobs.PROGRAMS / "python_backend.py", record=tmp_path)
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
     assert [record.rank for record in jobs.ranks(tmp_path)] == [0]
 
 
 def test_a_failing_rank_ends_the_job_as_ever(tmp_path: Path) -> None:
-    plain = jobs.torchrun(2, "failing_rank.py")
     recorded = jobs.torchrun(2, "failing_rank.py", record=tmp_path)
-    assert plain.returncode == recorded.returncode != 0
+    assert recorded.returncode == 1, "as torchrun ends when a rank has failed"
     assert "planted failure" in recorded.stderr
     assert {record.role for record in jobs.records(tmp_path)} == {"launcher", "rank"}
 
@@ -267,7 +254,7 @@ print(watched.entered)
 
 
 def test_kernels_record_calls_without_python(tmp_path: Path, kernels: dict[str, str]) -> None:
-    done = jobs.python(WITHOUT_PYTHON, tmp_path, extra=kernels)
+    done = jobs.with_torch("-c", WITHOUT_PYTHON, record=tmp_path, extra=kernels)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0", "0", "1"]
     (record,) = jobs.records(tmp_path)
@@ -312,7 +299,7 @@ def test_spawned_ranks_learn_their_rank_from_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [("fork",), ("spawn",), ("forkserver",), ("fork", "persistent")])
 def test_loader_workers_are_children_of_their_rank(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     extra = {"RANK": "0", "WORLD_SIZE": "1"}
-    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "loaders.py", *arguments], tmp_path, extra=extra)
+    done = jobs.with_torch(jobs.PROGRAMS / "loaders.py", *arguments, record=tmp_path, extra=extra)
     assert done.returncode == 0 and done.stderr == ""
     workers = json.loads(done.stdout)
     found = {record.number("pid"): record for record in jobs.records(tmp_path)}
@@ -328,7 +315,8 @@ def test_loader_workers_are_children_of_their_rank(tmp_path: Path, arguments: tu
 def test_every_layer_is_recorded_as_the_profiler_sees_it(
     tmp_path: Path, how: str, request: pytest.FixtureRequest
 ) -> None:
-    done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "every_layer.py"], tmp_path, extra=_environment(how, request))
+    extra = _environment(how, request)
+    done = jobs.with_torch(jobs.PROGRAMS / "every_layer.py", record=tmp_path, extra=extra)
     assert done.returncode == 0, done.stderr
     (record,) = jobs.records(tmp_path)
     made = jobs.calls(record)

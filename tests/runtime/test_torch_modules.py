@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,8 @@ class Outcome(NamedTuple):
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("run")
-    command = [sys.executable, jobs.PROGRAMS / "module_steps.py", *WAYS]
-    without, recorded = jobs.run(command), jobs.run(command, folder)
+    command = [jobs.PROGRAMS / "module_steps.py", *WAYS]
+    without, recorded = jobs.with_torch(*command), jobs.with_torch(*command, record=folder)
     said = [f"{one.returncode}\n{one.stdout}\n{one.stderr}" for one in (without, recorded)]
     return Outcome(*said, scalana.analyze(folder))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from scalana.runtime.torch.module_tree import Known
 from scalana.runtime.torch.operators import SWITCH, Operators
 from tests.needs import Later, torch_or_skip
 from tests.runtime import jobs
-from tests.tools import torch_kernels
 
 torch_or_skip()
 torch = Later("torch")
@@ -143,16 +141,6 @@ with scalana.profile(folder):
 """
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    trouble = torch_kernels.provide(folder)
-    if trouble.startswith("no C++ compiler"):
-        pytest.skip(trouble)
-    assert trouble == ""
-    return folder
-
-
 def by_module(counts: OperatorCounts) -> dict[tuple[str, str], int]:
     """FLOPs of a step that modules do themselves, by name and direction."""
     found: dict[tuple[str, str], int] = defaultdict(int)
@@ -164,10 +152,9 @@ def by_module(counts: OperatorCounts) -> dict[tuple[str, str], int]:
 
 
 @pytest.mark.slow
-def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, cache: Path) -> None:
-    plain = jobs.python(PROGRAM)
-    extra = {"SCALANA_CACHE": str(cache)}
-    recorded = jobs.python(PROGRAM, tmp_path, extra=extra)
+def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, kernels: dict[str, str]) -> None:
+    plain = jobs.with_torch("-c", PROGRAM)
+    recorded = jobs.with_torch("-c", PROGRAM, record=tmp_path, extra=kernels)
     assert recorded.returncode == 0 and recorded.stderr == plain.stderr
     assert recorded.stdout == plain.stdout  # the losses to the last bit, too
     (record,) = jobs.records(tmp_path)
@@ -191,7 +178,7 @@ def test_modules_have_the_flops_that_torch_counts(tmp_path: Path, cache: Path) -
 
 @pytest.mark.slow
 def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: Path) -> None:
-    recorded = jobs.python(PROGRAM, tmp_path, extra={"SCALANA_TORCH_KERNELS": "0"})
+    recorded = jobs.with_torch("-c", PROGRAM, record=tmp_path)
     assert recorded.returncode == 0
     (record,) = jobs.records(tmp_path)
     counts = read_operators({0: record.file})
@@ -199,8 +186,8 @@ def test_what_is_not_compiled_is_not_counted_but_the_machine_is_told(tmp_path: P
 
 
 @pytest.mark.slow
-def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, cache: Path) -> None:
-    done = jobs.run([sys.executable, "-c", BLOCKS, tmp_path], extra={"SCALANA_CACHE": str(cache)})
+def test_nothing_stays_attached_when_steps_and_recordings_end(tmp_path: Path, kernels: dict[str, str]) -> None:
+    done = jobs.with_torch("-c", BLOCKS, tmp_path, extra={**kernels, "PYTHONPATH": str(jobs.ROOT)})
     assert (done.returncode, done.stderr) == (0, "")
     cat = "Float[2,4,];" * MOST_LIST + "+2:64;>Float[20,4,];"
     assert done.stdout.splitlines() == [
@@ -235,14 +222,15 @@ class Library:
         self.contexts.append(number)
 
 
+@pytest.mark.slow
 def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     monkeypatch.setattr(native, "operators_library", lambda _: library)
     monkeypatch.delenv(SWITCH, raising=False)
+    module = torch.nn.ReLU()
     operators = Operators()
     operators.start()
     assert operators.is_on
-    module = torch.nn.ReLU()
     root, outer, inner = (Known(module, name, "Net") for name in ("", "outer", "outer.inner"))
     for known in (root, outer, inner):
         operators.enter(known, known, "forward")
@@ -258,9 +246,9 @@ def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: py
 
 @pytest.mark.gpu
 @pytest.mark.skipif("not torch.cuda.is_available()", reason="needs a GPU")
-def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, cache: Path) -> None:
+def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, kernels: dict[str, str]) -> None:
     program = PROGRAM.replace("net = Net()", "net = Net().cuda()").replace("16)\nfor", "16, device='cuda')\nfor")
-    recorded = jobs.python(program, tmp_path, extra={"SCALANA_CACHE": str(cache)})
+    recorded = jobs.python(program, tmp_path, extra=kernels)
     assert recorded.returncode == 0, recorded.stderr
     (record,) = jobs.records(tmp_path)
     counts = read_operators({0: record.file})

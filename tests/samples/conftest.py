@@ -97,17 +97,12 @@ def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
     return finish(start(*arguments))
 
 
-LAUNCHED = ("callback_registry",)
-"""Samples that are launched as users do. The ranks of all others are forked, which takes a third of the CPU time."""
-
-
-def is_forked(sample: Sample) -> bool:
-    return sample.name not in LAUNCHED and sample.path.parent == SAMPLES
-
-
 def launch(sample: Sample) -> tuple[str, ...]:
-    """The command before the program's name."""
-    return tuple(launcher(sample.ranks)) if is_forked(sample) else sample.launch
+    """The command before the program's name: as users launch it, but ranks of our own samples are forked.
+
+    That takes a sixth of the CPU time. ``tests/jobs/test_launching.py`` has jobs that are launched as users do.
+    """
+    return tuple(launcher(sample.ranks)) if sample.path.parent == SAMPLES else sample.launch
 
 
 Record = Callable[..., Recording]

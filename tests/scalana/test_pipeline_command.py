@@ -131,6 +131,7 @@ def test_the_costs_of_a_run_are_its_layers() -> None:
     assert profile.now.peak == 16 and (profile.ranks, profile.microbatches) == (4, 8)
 
 
+@pytest.mark.slow
 def test_a_report_has_the_plan_among_its_what_ifs() -> None:
     diagnosis, proposal = with_plan(diagnosed())
     assert proposal is not None

@@ -62,14 +62,8 @@ def test_text_is_plain_in_a_pipe(folder: Path) -> None:
     assert "\x1b" not in result.stdout and result.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("variables", "colored"),
-    [
-        ({}, True),
-        pytest.param({"NO_COLOR": "1"}, False, marks=pytest.mark.slow),
-        pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colour_on_a_terminal(folder: Path, variables: dict[str, str], colored: bool) -> None:
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", **variables}
@@ -99,12 +93,14 @@ def test_into_a_file(folder: Path, tmp_path: Path) -> None:
     assert report(str(folder), "-o", str(tmp_path / "no" / "where")).returncode == 1
 
 
+@pytest.mark.slow
 def test_reader_that_goes_away(folder: Path) -> None:
     line = f"{sys.executable} -m scalana report {folder} | true"
     result = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_terminals_that_cannot_show_it_get_ascii(folder: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "scalana", "report", str(folder)],

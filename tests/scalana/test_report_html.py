@@ -56,6 +56,19 @@ def test_the_verdict_comes_first_and_says_what_the_text_says(tmp_path: Path) -> 
     assert "rank 0 and 2 more wait in allreduce: 18.0 s" in text and "damaged" in text
 
 
+def test_a_cost_that_grows_is_drawn(tmp_path: Path) -> None:
+    analysis = late_rank(tmp_path)
+    drawn = {"series_s": [0.001, 0.002, 0.004], "series_steps": [7, 9, 11]}
+    analysis.findings[0].evidence["over_steps"] = {
+        "shape": "line", "cost": "work", "before_s": 0.001, "after_s": 0.004, "first_step": 7, "last_step": 11,
+        "steps": 5, "of": 5, "per_step_s": 0.001, "so_far_s": 0.01, "next_s": 0.02, **drawn,
+    }  # fmt: skip
+    seen = whole(page.render(analysis))
+    assert "from step 7 on, on average: 1.0 ms" in seen.text and "from step 11 on, on average: 4.0 ms" in seen.text
+    said = [attributes["aria-label"] for tag, attributes in seen.elements if tag == "svg"]
+    assert [one for one in said if one.startswith("Its cost grows with the steps, from 1.0 ms in step 7")]
+
+
 def test_without_a_finding_it_says_so(tmp_path: Path) -> None:
     text = whole(page.render(balanced(tmp_path))).text
     assert "Nothing stands out:" in text and "Root cause" not in text

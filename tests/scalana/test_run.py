@@ -138,6 +138,7 @@ def test_signal_to_the_group_reaches_the_job_once(tmp_path: Path, name: str) -> 
     assert b"recorded" in err and b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_jobs_that_were_stopped_for_long_go_on(tmp_path: Path) -> None:
     """Several, as what went wrong did so by chance."""
     jobs = []
@@ -357,6 +358,7 @@ def test_the_jobs_own_dashes(tmp_path: Path) -> None:
         assert run(["run", "--no-report", *arguments], tmp_path).stdout == b"-o a -- b\n"
 
 
+@pytest.mark.slow
 def test_an_analysis_that_fails_does_not_fail_the_job(tmp_path: Path) -> None:
     job = "import glob; [open(f, 'wb').write(b'x' * 99) for f in glob.glob('job/records/*')]; import os; os._exit(5)"
     result = run(["run", "-o", "job", "--", sys.executable, "-c", job], tmp_path)

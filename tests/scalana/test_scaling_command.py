@@ -147,6 +147,7 @@ def test_scaling_json_follows_its_schema(folders: list[str]) -> None:
             jsonschema.validate({**found, **change}, schema("scaling"))
 
 
+@pytest.mark.slow
 def test_diff_json_follows_its_schema(pair: tuple[str, str]) -> None:
     for runs in (pair, pair[::-1], (pair[1], pair[1])):
         found = json.loads(scalana.diff(*runs).to_json())
@@ -157,6 +158,7 @@ def test_diff_json_follows_its_schema(pair: tuple[str, str]) -> None:
             jsonschema.validate({**found, **change}, schema("diff"))
 
 
+@pytest.mark.slow
 def test_findings_are_the_same_in_all_schemas() -> None:
     for name in ("scaling", "diff"):
         for definition in ("finding", "root", "hop"):

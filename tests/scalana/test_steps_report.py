@@ -38,6 +38,7 @@ def told(report: scalana.Report) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_head_says_start_up_steps_and_end(folder: Path) -> None:
     report = scalana.analyze(folder)
     page = " ".join(report.to_text().split())

@@ -94,6 +94,7 @@ def test_the_layers_of_a_model_are_run(
     assert main(["pipeline", "verify", str(folder), "--model", "nets:make", "--engine", "megatron"]) == 2
 
 
+@pytest.mark.slow
 def test_layers_are_found_by_name_or_by_number() -> None:
     torch = pytest.importorskip("torch")
     from scalana.verify.jobs.model import layers_of

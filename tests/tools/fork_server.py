@@ -5,6 +5,8 @@ client. It hands its environment, its folder and its standard streams to a serve
 started by the first client that needs it, one for each kind of environment, and has imported torch as a job does: under
 the recorder, if the job is to be recorded. Without ``FORK_SERVERS``, which names a folder for the servers and is set by
 ``tests/conftest.py``, and for environments of no common kind, the client becomes the job itself.
+
+:func:`alone` does so for a program that is no rank, of a file or of ``-c``.
 """
 
 from __future__ import annotations
@@ -44,11 +46,14 @@ OWNER_S = 2.0
 LENGTH = struct.Struct("!Q")
 STATUS = struct.Struct("!I")
 COMMON = {
-    "SCALANA_PACKAGE", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES", "SCALANA_CACHE",
+    "SCALANA_PACKAGE", "SCALANA_CACHE", "SCALANA_TORCH_KERNELS",
     "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE",
 }  # fmt: skip
 """Variables that are read when torch or the recorder is imported, and differ between kinds of jobs."""
-OF_THE_JOB = {"SCALANA_RUN_DIR", "SCALANA_TEST_MPI", "PYTHONPATH", "LD_LIBRARY_PATH"}
+OF_THE_JOB = {
+    "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES",
+    "SCALANA_TEST_MPI", "PYTHONPATH", "LD_LIBRARY_PATH", "TORCHINDUCTOR_CACHE_DIR",
+}  # fmt: skip
 """Those that a server can hand on to a job."""
 READ_AT_IMPORT = ("SCALANA_", "TORCH", "PYTORCH_", "PYTHON", "LD_", "OMP_", "MKL_", "KMP_", "MALLOC_")
 
@@ -58,13 +63,22 @@ def launcher(ranks: int) -> list[str]:
     return [sys.executable, "-I", "-S", str(HERE), str(ranks)]
 
 
+def alone() -> list[str]:
+    """The command before what stands behind ``python`` that runs it in a process which has torch imported."""
+    return launcher(0)
+
+
 def kind_of(environ: dict[str, str]) -> str | None:
     """A name for the environments that one server serves, or None for one that has more than is common."""
     telling = {name: value for name, value in environ.items() if value and name.startswith(READ_AT_IMPORT)}
     if telling.keys() - COMMON - OF_THE_JOB:
         return None
-    key = sorted((name, value) for name, value in telling.items() if name in COMMON)
-    text = repr((key, "SCALANA_RUN_DIR" in environ, sys.executable))
+    recorded = "SCALANA_RUN_DIR" in environ
+    shared = {name for name in COMMON if name.startswith("SCALANA_")} if not recorded else set()
+    if telling.get("SCALANA_TORCH_KERNELS") == "0":
+        shared.add("SCALANA_CACHE")  # nothing is looked for there before the job begins
+    key = sorted((name, value) for name, value in telling.items() if name in COMMON - shared)
+    text = repr((key, recorded, sys.executable))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -120,10 +134,13 @@ def ask(connection: socket.socket, arguments: list[str]) -> int:
 
 def client(arguments: list[str]) -> None:
     """Runs a job by a server, or becomes it."""
+    if arguments[0] not in ("0", "1"):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
     folder, kind = os.environ.get(VARIABLE), kind_of(dict(os.environ))
     connection = server_at(Path(folder) / kind) if folder and kind else None
     if connection is None:
-        os.execv(sys.executable, [sys.executable, str(DIRECTLY), *arguments])
+        directly = arguments[1:] if arguments[0] == "0" else [str(DIRECTLY), *arguments]
+        os.execv(sys.executable, [sys.executable, *directly])
     sys.exit(ask(connection, arguments))
 
 
@@ -217,7 +234,11 @@ def main() -> None:
 
         recorder.stop(0)
     request = serve(sys.argv[2])
-    if request is not None:
+    if request is not None and request.arguments[0] == "0":
+        forked.wait_outside(request.client)
+        become(request)
+        forked.run_alone(request.arguments[1:])
+    elif request is not None:
         become(request)
         forked.run(request.client)
 

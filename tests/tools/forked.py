@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import types
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,7 @@ LARGE = {
     "megatron.core": "megatron.core.distributed",
     "torchtitan": "torch._dynamo.backends.debugging",
     "deepspeed": "deepspeed.pipe",
+    "from trl": "trl.trainer.grpo_trainer",
     "MixtralForCausalLM": "transformers.models.mixtral.modeling_mixtral",
     "_functional_collectives": "torch.distributed._functional_collectives",
     "init_device_mesh": "torch.distributed.tensor",
@@ -92,6 +94,30 @@ def wait_for(children: set[int], client: socket.socket | None) -> int:
 def end(processes: Iterable[int]) -> None:
     for process in processes:
         os.kill(process, signal.SIGTERM)
+
+
+def wait_outside(client: socket.socket) -> None:
+    """Goes on in a new process, and tells the client how that one has ended."""
+    child = os.fork()
+    if child:
+        client.sendall(wait_for({child}, client).to_bytes(4, "big"))
+        os._exit(0)
+    client.close()
+
+
+def run_alone(arguments: list[str]) -> None:
+    """Does what ``python ARGUMENTS`` does with a file, or with ``-c`` and code."""
+    keep_groups()
+    gc.freeze()
+    if arguments[0] != "-c":
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).resolve().parent)
+        runpy.run_path(arguments[0], run_name="__main__")
+        return
+    sys.argv = ["-c", *arguments[2:]]
+    sys.path[0] = ""
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    exec(compile(arguments[1], "<string>", "exec"), main.__dict__)
 
 
 def run(client: socket.socket | None = None) -> None:

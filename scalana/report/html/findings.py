@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scalana.detectors.kinds import kind_of
 from scalana.report import finding_text, names, overview
 from scalana.report.document import finding_entry
+from scalana.report.html.growth import growth
 from scalana.report.html.markup import Content, Markup, element, join, lines
 from scalana.report.source import excerpt
 
@@ -35,6 +36,7 @@ def verdict(finding: Finding, run: RunInfo) -> Markup:
         _advice(finding),
         _chain(finding, run),
         *(element("p", sentence) for sentence in more),
+        growth(finding),
         _inside(finding, run),
         _evidence(finding, run),
         class_="verdict",
@@ -77,6 +79,7 @@ def card(number: int, finding: Finding, run: RunInfo) -> Markup:
             element("span", right, class_="right"),
         ),
         *(element("p", sentence) for sentence in more),
+        growth(finding),
         _source(finding, run),
         _advice(finding),
         _chain(finding, run),

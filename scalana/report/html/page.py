@@ -41,6 +41,7 @@ def render(analysis: Analysis) -> str:
         *(accounts.section_of(one.name, analysis) for one in sections.SECTIONS if one.name in analysis.sections),
         _section("Regions", "regions", tables.named_regions(analysis)),
         _section("Modules", "modules", tables.of_modules(analysis)),
+        _section("Compiled code, by the lines that it came from", "compiled", tables.of_compiled(analysis)),
         _section("Places with the most time of their own", "places", places),
         _section("Places and ranks", "matrix", matrix.section(analysis)),
         _section("How it was recorded", "recorded", _recorded(analysis)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalana.report import modules, names, overview, regions
+from scalana.report import compiled, modules, names, overview, regions
 from scalana.report.html.markup import Content, Markup, element, lines, table
 from scalana.report.paint import Paint
 
@@ -60,4 +60,10 @@ def named_regions(analysis: Analysis) -> Markup | None:
 def of_modules(analysis: Analysis) -> Markup | None:
     """The modules of PyTorch, as the text report sets them."""
     text = modules.table(analysis, 110, Paint(False))
+    return element("pre", "\n".join(text[1:]), class_="plain", tabindex="0") if text else None
+
+
+def of_compiled(analysis: Analysis) -> Markup | None:
+    """Compiled code, likewise."""
+    text = compiled.table(analysis, 110, Paint(False))
     return element("pre", "\n".join(text[1:]), class_="plain", tabindex="0") if text else None

@@ -10,7 +10,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.contexts import ALONE, same_work
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import Place
@@ -55,7 +55,7 @@ def analyse(own_ms, period_s=0.0):
     for target, seconds in zip(table.target.tolist(), table.seconds.tolist(), strict=True):
         if target < len(names):
             on[names[target]] += seconds
-    found = detect(timeline, psg, waits, table, prepare(timeline), find_task_farms(timeline))
+    found = detect(timeline, psg, Waiting(waits, table, prepare(timeline), find_task_farms(timeline)))
     return [(names[finding.vertex], finding) for finding in found], on
 
 

@@ -7,7 +7,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.forks import StartedThreads
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.whatif.replay import prepare
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
@@ -40,7 +40,7 @@ def test_what_its_rank_did_before_it_started_a_thread_makes_that_late(together):
     waits = find_waits(timeline)
     table = blame(timeline, waits)
     assert float(table.seconds.sum()) == pytest.approx(waits.total_s)
-    (finding, *others) = detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    (finding, *others) = detect(timeline, structure(names), Waiting(waits, table, prepare(timeline), []))
     assert (names[finding.line - 1], finding.ranks) == ("prepare", [0])
     assert finding.lost_s == pytest.approx(6.0, rel=0.05)
     assert finding.saving_s == pytest.approx(2.0, rel=0.05)
@@ -81,7 +81,7 @@ def test_a_rest_behind_the_start_of_a_thread_is_none_of_its_lateness():
         activities.vertex[rest], activities.line[rest] = activities.vertex[itself], activities.line[itself]
     waits = find_waits(timeline)
     table = blame(timeline, waits)
-    (finding,) = detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    (finding,) = detect(timeline, structure(names), Waiting(waits, table, prepare(timeline), []))
     assert (names[finding.line - 1], finding.ranks) == ("slow", [1])
     assert finding.saving_s == pytest.approx(0.3, rel=0.1)
     assert finding.evidence["cpu_share"] == pytest.approx(1.0)

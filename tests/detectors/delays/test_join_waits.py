@@ -89,5 +89,5 @@ def test_who_rests_until_another_thread_is_done_is_late_with_what_that_one_waits
     assert float(table.seconds.sum()) == pytest.approx(waits.total_s)
     blamed = {names[int(timeline.activities.vertex[target])] for target in table.target.tolist() if target < len(names)}
     assert "chunk" in blamed and "results" not in blamed
-    found = late_ranks.detect(timeline, structure(names), waits, table, prepare(timeline), [])
+    found = late_ranks.detect(timeline, structure(names), late_ranks.Waiting(waits, table, prepare(timeline), []))
     assert [(names[finding.line - 1], finding.ranks) for finding in found] == [("chunk", [2])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.device.marked import Marked, work_of
+from scalana.detectors.device.marked import Marked, in_order, work_of
 from scalana.detectors.device.stretches import Stretches, clipped, without_overlap
 from scalana.detectors.device.weights import stood_for
 
@@ -34,6 +34,13 @@ def test_outside_of_modules_a_stream_waits_for_what_cpp_waits_for():
     assert list(zip(begins.tolist(), ends.tolist(), inside.tolist(), strict=True)) == [
         (0.0, 2.0, 0), (5.0, 7.0, -1), (7.0, 8.0, 2)
     ]  # fmt: skip
+
+
+def test_marks_of_a_stream_come_in_the_order_in_which_the_host_put_them_there():
+    """The last mark of a step, and the first of the next one, whose clock is 3 us behind; another stream has its own
+    order."""
+    marks, host = floats(5.0, 5.0 - 3e-6, 6.0, 4.0), floats(1.0, 2.0, 3.0, 2.5)
+    assert in_order(marks, host, np.array([7, 7, 7, 8])).tolist() == [5.0, 5.0, 6.0, 4.0]
 
 
 def test_inside_of_a_module_a_collective_hides_nothing():

@@ -49,6 +49,7 @@ CASES = {
 """Kind, function and rank-seconds of waiting of each fault."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CASES)
 def test_planted(fault, tmp_path):
     kind, function, lost_s = CASES[fault]
@@ -67,6 +68,7 @@ def test_planted(fault, tmp_path):
         assert found[0].evidence["slowdown"] == pytest.approx(3.0, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.measured
 def test_who_begins_late_is_not_slow(tmp_path):
     """How much later a rank's record begins than those of others is what the region of all of it says."""
@@ -116,6 +118,7 @@ def test_marks_lie_on_the_axis_of_the_host(tmp_path):
         assert spans.start_s(row) >= starts[spans.rank[row], spans.table.step[row]] - 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.measured
 def test_kernels_of_some_steps_say_what_ran_in_a_module(tmp_path):
     report = report_of("late stream", tmp_path, "kernels")

@@ -261,7 +261,7 @@ def test_imports_that_cost_nothing_are_no_finding(name):
     psg = structure(names)
     psg.vertices[names.index(name)].kind = VertexKind.CALL
     waits = find_waits(timeline)
-    found = late_ranks.detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), [])
+    found = late_ranks.detect(timeline, psg, late_ranks.Waiting(waits, blame(timeline, waits), prepare(timeline), []))
     assert [names[finding.line - 1] for finding in found] == ([] if name == "import" else [name])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import VertexKind
@@ -128,6 +128,6 @@ def test_what_takes_longer_in_one_stretch_of_code_is_one_cause(solve_ms, place):
     psg[names.index("block")].kind = VertexKind.FUNCTION
     waits, replay = find_waits(timeline), prepare(timeline)
     table = blame(timeline, waits)
-    found = detect(timeline, psg, waits, table, replay, find_task_farms(timeline))
+    found = detect(timeline, psg, Waiting(waits, table, replay, find_task_farms(timeline)))
     ((name, finding),) = [(names[f.line - 1], f) for f in found]
     assert (name, finding.ranks) == (place, [0, 1, 2, 3])

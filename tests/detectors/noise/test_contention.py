@@ -14,7 +14,7 @@ from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.finding import Finding
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
 from scalana.detectors.noise.contention import (
     CoreContention,
@@ -338,7 +338,7 @@ def test_a_slow_core_is_no_work_that_ranks_do_in_turn(late_ms: float, lines: lis
     own.cpu_s[:] = np.where(own.seconds > 0.035, 1e-3 * late_ms, 0.01)
     own.core_wait_s[:] = own.seconds - own.cpu_s
     waits = find_waits(job)
-    told = detect(job, structure(names), waits, blame(job, waits), prepare(job), find_task_farms(job))
+    told = detect(job, structure(names), Waiting(waits, blame(job, waits), prepare(job), find_task_farms(job)))
     assert [names[finding.line - 1] for finding in without_turns(told, job, hosts(4, 2))] == lines
 
 

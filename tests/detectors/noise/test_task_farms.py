@@ -9,12 +9,13 @@ import pytest
 
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
 from scalana.detectors.slow_workers import detect as slow_workers
 from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.readers.process_names import ProcessNames
 from tests.detectors.jobs import analyse, structure
 from tests.detectors.simulator import sampled, simulate
 
@@ -123,6 +124,16 @@ def test_who_is_a_little_slower_and_does_fewer_pieces_is_like_the_others(even, a
     assert pool.alike([1, 2, 3]) == alike
 
 
+def test_processes_of_several_roles_are_no_pool():
+    """One process calls judges and a generator: who does one cannot do the other."""
+    timeline = simulate(farm(lambda piece, worker: 60.0 if worker == 3 else 20.0))[0]
+    (whole,) = find_task_farms(timeline)
+    assert whole.ranks == [1, 2, 3] and whole.slow().tolist() == [False, False, True]
+    names = ProcessNames(("driver", "judge", "judge", "generator"), (-1, 0, 1, 0))
+    found = find_task_farms(timeline, names=names)
+    assert [farm.ranks for farm in found] == [[1, 2]] and not found[0].slow().any()
+
+
 def test_a_piece_for_which_all_others_wait_is_found():
     findings = analyse(farm(lambda piece, worker: 3000.0 if piece == PIECES - 1 else 20.0))[0]
     assert "chunk" in [name for name, _ in findings]
@@ -166,7 +177,7 @@ def test_large_tasks_are_found_where_another_thread_of_the_manager_waits_for_the
     timeline.own.cpu_s[timeline.own.activity == names.index("results")] = 0.0
     waits, replay = find_waits(timeline), prepare(timeline)
     table = blame(timeline, waits)
-    (finding,) = detect(timeline, structure(names), waits, table, replay, find_task_farms(timeline))
+    (finding,) = detect(timeline, structure(names), Waiting(waits, table, replay, find_task_farms(timeline)))
     assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
     assert finding.evidence["large_tasks"] == 12
     assert finding.evidence["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)

@@ -31,6 +31,7 @@ def only(diagnosis: Diagnosis) -> Culprit:
     return culprit
 
 
+@pytest.mark.slow
 def test_a_balanced_pipeline_has_no_culprit() -> None:
     assert find_culprits(diagnosed(usual())) == []
 

@@ -15,6 +15,7 @@ import pytest
 import scalana
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.actions import Action
 from scalana.detectors.pipeline.attribution import attribute
 from scalana.detectors.pipeline.lowering import ENGINES
 from scalana.detectors.pipeline.measured import read_rows
@@ -30,6 +31,7 @@ from scalana.runtime.record.format import SPAN_TYPE
 from tests.attempts import attempts
 from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
+from tests.detectors.pipeline.own_orders import RULES, own_order
 from tests.detectors.simulator import simulate
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
@@ -196,6 +198,7 @@ def test_a_slow_stage_is_told_with_its_line(name: str, which: int) -> None:
         assert found[cause] == pytest.approx(known[cause], abs=0.02), cause
 
 
+@pytest.mark.slow
 def test_several_stages_a_rank() -> None:
     analysis = analysed(program("Interleaved1F1B", chunks=2))
     assert faults(analysis) == []
@@ -211,9 +214,15 @@ def test_several_stages_a_rank() -> None:
 def in_a_v(name: str, slow: int, halves: bool = False, ranks: int = 4, steps: int = 5) -> list[list[tuple]]:
     """Two stages a rank in a V, in the order of a published schedule; backwards whole, or their halves apart. Messages
     have tags: a neighbour asks for them in another order than they are sent."""
+    return worked_off(BY_NAME[name].orders(ranks, 8, 2), slow, halves, steps)
+
+
+def worked_off(orders: list[list[Action]], slow: int, halves: bool = False, steps: int = 5) -> list[list[tuple]]:
+    """The same for what each rank does in a step."""
+    ranks = len(orders)
     place, last = stage_placement("v", ranks, 2), 2 * ranks - 1
     lists = []
-    for rank, order in enumerate(BY_NAME[name].orders(ranks, 8, 2)):
+    for rank, order in enumerate(orders):
         actions: list[tuple] = []
         for _ in range(steps):
             actions.append(("work", "load", 0.5))
@@ -234,6 +243,16 @@ def in_a_v(name: str, slow: int, halves: bool = False, ranks: int = 4, steps: in
             actions.append(("work", "adapt", 2.0))
         lists.append(actions)
     return lists
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ranks, most", [(2, 4), (2, 16), (3, 6), (4, 8)])
+def test_an_order_of_ones_own_in_a_v_blames_nobody_but_a_slow_rank(rule: str, ranks: int, most: int) -> None:
+    orders = own_order(ranks, 8, RULES[rule], most).orders()
+    assert faults(analysed(worked_off(orders, -1))) == []
+    slow_one = faults(analysed(worked_off(orders, 2 * ranks - 1)))  # the last stage stands on rank 0
+    assert {(tuple(ranks), name) for _, ranks, name in slow_one} <= {((0,), "slow")}
+    assert slow_one or ranks == 2 or most == 6
 
 
 @pytest.mark.parametrize("name, halves", [("ZBV", False), ("DualPipeV", False), ("DualPipeV", True)])
@@ -261,6 +280,30 @@ def test_forwards_alone() -> None:
     assert "pipeline" not in analysed(program("forward", microbatches=12), trains=False).sections  # a sweep of MPI's
 
 
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("microbatches, steps", [(12, 1), (4, 5)])
+def test_that_forwards_fill_and_drain_is_nobodys_fault(stages: int, microbatches: int, steps: int) -> None:
+    def found(work: Work) -> list[tuple[str, list[int], str]]:
+        actions = program("forward", stages, microbatches, steps, work)
+        return faults(analysed(actions, trains=False, of_torch=True))
+
+    assert found(plain) == []
+    for which in (0, stages - 1):  # who is slow is told, and nothing besides
+        told = found(slow(which, 1.75))
+        assert told and {(tuple(ranks), name) for _, ranks, name in told} <= {((which,), "slow"), ((which,), "barrier")}
+        assert stages == 2 or told == [("pipeline-imbalance", [which], "slow")]
+    # Two ranks may be anything that is made and used up.
+    assert stages > 2 or "pipeline" not in analysed(program("forward", 2, 12), trains=False, of_torch=True).sections
+
+
+def test_what_two_ranks_do_longer_than_usual_is_told() -> None:
+    """Before the first tensor, one makes something else: that the other waits for it is no fill."""
+    actions = program("forward", 2, 12, 3, before_ms={0: 200.0})
+    told = faults(analysed(actions, trains=False, of_torch=True))
+    assert [(ranks, name) for _, ranks, name in told] == [([0], "load")]
+
+
+@pytest.mark.slow
 def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
     def straggles(stage: int, kind: str, microbatch: int, step: int) -> list[tuple[str, float]]:
         usual = plain(stage, kind, microbatch, step)
@@ -343,23 +386,17 @@ def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
     """Shapes before tensors, evaluations, and a straggler: the line that sleeps for it."""
     line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# straggler"))
-    told: list[object] = []
-    for number in attempts(4):  # what lies between the steps hides their order in about every third recording
-        found = report(tmp_path / str(number), "--shapes", "--straggler", "1:2.5:3", "--steps", "3", "--evaluate")
-        causes = [(f["kind"], f["ranks"], f["root"]["line"]) for f in found["findings"] if f["ranks"]]
-        told = [causes, *(pipeline["shares"] for pipeline in found.get("pipeline", ()))]
-        if [pipeline["schedule"] for pipeline in found.get("pipeline", ())] != ["1F1B"]:
-            continue
-        (pipeline,) = found["pipeline"]
-        assert (pipeline["engine"], pipeline["inferred"]) == ("messages", True)
-        assert (pipeline["stages"], pipeline["microbatches"], pipeline["ranks"]) == (4, 8, [0, 1, 2, 3])
-        assert sum(pipeline["shares"].values()) == pytest.approx(1, abs=1e-4)
-        if causes[:1] == [("pipeline-straggler", [1], line)] and pipeline["shares"]["straggler"] > 0.1:
-            return
-    raise AssertionError(told)
+    found = report(tmp_path / "run", "--shapes", "--straggler", "1:2.5:3", "--steps", "3", "--evaluate")
+    (pipeline,) = found["pipeline"]
+    assert (pipeline["engine"], pipeline["inferred"], pipeline["schedule"]) == ("messages", True, "1F1B")
+    assert (pipeline["stages"], pipeline["microbatches"], pipeline["ranks"]) == (4, 8, [0, 1, 2, 3])
+    assert sum(pipeline["shares"].values()) == pytest.approx(1, abs=1e-4)
+    causes = [(f["kind"], f["ranks"], f["root"]["line"]) for f in found["findings"] if f["ranks"]]
+    assert causes[:1] == [("pipeline-straggler", [1], line)] and pipeline["shares"]["straggler"] > 0.1
 
 
 @pytest.mark.slow

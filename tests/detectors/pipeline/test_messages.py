@@ -16,6 +16,7 @@ from scalana.detectors.pipeline.messages import Known, recognise_messages
 from scalana.detectors.pipeline.schedules import BY_NAME, recognise
 from scalana.detectors.pipeline.simulate import Setting, replay
 from tests.detectors.pipeline.examples import uniform
+from tests.detectors.pipeline.own_orders import RULES, own_order
 
 Row = tuple[int, int, int, int, float, float]
 
@@ -41,12 +42,13 @@ def of_pipeline(
 
 
 def of_program(program: Program, costs: np.ndarray, steps: int = 2, holder=None) -> MessageRows:
-    """The same of any order."""
+    """The same of any order; ``costs`` may be those of every action."""
     holder = list(range(program.ranks)) if holder is None else holder
     operations = lower(program)
-    setting = Setting.plain(operations, spread_costs(program, costs))
+    setting = Setting.plain(operations, costs if costs.ndim == 1 else spread_costs(program, costs))
     rows: list[Row] = []
-    for _ in range(steps):
+    messages: list[int] = []  # receivers may ask for them in another order than they go in
+    for step in range(steps):
         timeline = replay(operations, setting)
         for i, code in enumerate(operations.code):
             if code not in (Code.SEND, Code.RECEIVE):
@@ -56,8 +58,9 @@ def of_program(program: Program, costs: np.ndarray, steps: int = 2, holder=None)
             source, target = (holder[program.rank[side[operations.argument[i]]]] for side in (own, other))
             times = float(timeline.begin_s[i]), float(timeline.end_s[i])
             rows.append((source, target, int(code == Code.SEND), 4096, *times))
+            messages.append(step * len(operations.code) + int(operations.argument[i]))
         setting.ready_s[:] = timeline.makespan_s
-    return table(rows)
+    return replace(table(rows), message=np.array(messages))
 
 
 @pytest.mark.parametrize("ranks", [3, 4])
@@ -147,7 +150,7 @@ def in_a_v(ranks: int, microbatches: int, size: int, ahead: int) -> Program:
         in_a_v(4, 8, 8, 16),
     ],
 )
-@pytest.mark.parametrize("slow", [None, 0, 2])
+@pytest.mark.parametrize("slow", [0, *(pytest.param(stage, marks=pytest.mark.slow) for stage in (None, 2))])
 def test_forwards_and_backwards_that_share_a_way_are_told_apart(program: Program, slow: int | None) -> None:
     costs = uniform(program.stages)
     if slow is not None:
@@ -162,6 +165,50 @@ def test_forwards_and_backwards_that_share_a_way_are_told_apart(program: Program
     assert loads == pytest.approx(list(costs[0] / costs[0].mean()), abs=0.05)
     other = recognise_messages(rows)  # it may be something else
     assert other is None or other.stages is None
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ranks, most", [(3, 6), (3, 16), (4, 8), (4, 16)])
+@pytest.mark.parametrize("slow, factor", [(None, 1.0), (1, 1.5), (1, 3.0), (5, 2.0)])
+def test_orders_in_a_v_that_nobody_published(rule: str, ranks: int, most: int, slow: int | None, factor: float) -> None:
+    program = own_order(ranks, 8, RULES[rule], most)
+    costs = uniform(program.stages)
+    if slow is not None:
+        costs[:, slow] *= factor
+    found = recognise_messages(of_program(program, costs, 3), Known(training=True))
+    assert found is not None and not found.doubtful and found.microbatches.tolist() == [8] * 3
+    measured = read_rows(found.read().rows, ENGINES["ideal"])
+    assert measured.first_step().orders() == program.orders()
+    loads = [stage.load for stage in attribute(measured).stages]
+    assert loads == pytest.approx(list(costs[0] / costs[0].mean()), abs=0.05)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("most", [4, 16])
+def test_on_two_ranks_such_an_order_is_doubtful(rule: str, most: int) -> None:
+    found = recognise_messages(of_program(own_order(2, 8, RULES[rule], most), uniform(4), 3), Known(training=True))
+    assert found is None or found.doubtful or found.stages is not None
+
+
+def test_one_stage_a_rank_is_no_v_and_beyond_doubt() -> None:
+    """Microbatches of several lengths in a standard order; and an order of its own in which actions are alike."""
+    program = BY_NAME["1F1B"].program(4, 8)
+    long = spread_costs(program, uniform(4))
+    later = [[m >= 4 for m in range(8)], [m % 2 == 1 for m in range(8)], [m in (1, 5, 6) for m in range(8)]]
+    for which in later:
+        rows = of_program(program, np.where(np.array(which)[program.microbatch], 2.0, 1.0) * long, 3)
+        found = recognise_messages(rows, Known(training=True))
+        assert found is not None and found.stages is None and not found.doubtful
+    orders = []
+    for stage in range(4):  # one forward more ahead than in 1F1B
+        ahead = min(4 - stage + (stage < 3), 8)
+        order = [Action(Kind.F, stage, m) for m in range(ahead)]
+        for m in range(8):
+            order += [Action(Kind.B, stage, m)] + [Action(Kind.F, stage, m + ahead)] * (m + ahead < 8)
+        orders.append(order)
+    found = recognise_messages(of_program(Program.of(orders), uniform(4), 3), Known(training=True))
+    assert found is not None and found.stages is None and not found.doubtful
+    assert read_rows(found.read().rows, ENGINES["ideal"]).first_step().orders() == orders
 
 
 def test_targets_and_losses_between_the_ends_do_not_matter() -> None:
@@ -200,6 +247,33 @@ def test_forwards_alone_count_where_tensors_go_along_ranks_that_compute() -> Non
     met = {rank: at[5:7].mean(keepdims=True) for rank, at in enumerate(moments)}
     found = recognise_messages(rows, Known(tensors=True, met_s=lambda: met))
     assert found is not None and found.microbatches.tolist() == [5, 6]
+
+
+def test_what_is_one_message_too_many_at_one_place_makes_no_other_steps() -> None:
+    """An evaluation of which one forward counts twice: what follows has other numbers there than elsewhere."""
+    order, evaluation = (
+        of_program(Program.of(lists), uniform(4), steps=1)
+        for lists in (
+            BY_NAME["1F1B"].program(4, 8).orders(),
+            [[Action(Kind.F, s, m) for m in range(8)] for s in range(4)],
+        )
+    )
+    parts, at = [], 0.0
+    for one in (order, order, evaluation, order, order, evaluation):
+        parts.append(
+            replace(one, begin_s=one.begin_s + at, end_s=one.end_s + at, message=one.message + len(parts) * 10**7)
+        )
+        at += float(one.end_s.max()) + 1
+    rows = parts[0]
+    for one in parts[1:]:
+        rows = joined(rows, one)
+    found = recognise_messages(rows, Known(training=True))
+    assert found is not None and found.microbatches.tolist() == [8] * 4
+    for rank, peer in ((0, 1), (1, 2)):
+        begin_s = parts[2].begin_s[(parts[2].rank == rank) & (parts[2].is_send > 0)]
+        came_s = parts[2].end_s[(parts[2].rank == peer) & (parts[2].is_send == 0)]
+        more = [(rank, peer, 1, 4096, begin_s[2], begin_s[2]), (peer, rank, 0, 4096, came_s[2], came_s[2])]
+        assert recognise_messages(joined(rows, table(more)), Known(training=True)) is None
 
 
 def test_one_step_does_not_repeat() -> None:

@@ -180,6 +180,7 @@ def test_without_room_it_says_what_is_needed() -> None:
         search(profile(4, 8, 8), IDEAL, SMALL)
 
 
+@pytest.mark.slow
 def test_more_memory_is_never_slower() -> None:
     one = profile(17, 4, 12, head=4.0)
     plan, _ = search(one.within(16.0), IDEAL, SMALL)
@@ -189,6 +190,7 @@ def test_more_memory_is_never_slower() -> None:
     assert len(found) > 1 and found[0].peak < 16 < found[-1].peak
 
 
+@pytest.mark.slow
 def test_a_wall_is_told_with_what_splitting_it_brings() -> None:
     one = profile(17, 4, 12, head=16.0)
     plan, _ = search(one, IDEAL, SMALL)

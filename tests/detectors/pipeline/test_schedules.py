@@ -49,6 +49,7 @@ def torch_csv(schedule) -> str:
     return "\n".join(rows) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks, microbatches", SIZES)
 @pytest.mark.parametrize("name", [schedule.name for schedule in SCHEDULES if schedule.torch_class])
 def test_orders_are_those_of_torch(name: str, ranks: int, microbatches: int) -> None:
@@ -58,6 +59,7 @@ def test_orders_are_those_of_torch(name: str, ranks: int, microbatches: int) -> 
         assert schedule.program(ranks, microbatches, chunks).orders() == expected.orders()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [s.name for s in SCHEDULES if s.torch_class and s.name not in ("GPipe", "1F1B")])
 def test_receives_are_posted_where_torch_posts_them(name: str) -> None:
     schedule = torch_schedule(name, 4, 8, 2)
@@ -132,6 +134,7 @@ def test_orders_survive_the_csv_and_are_recognised(schedule) -> None:
     assert program.rank_of_stage.tolist() == placement
 
 
+@pytest.mark.slow
 def test_torch_reads_what_is_written() -> None:
     schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
     text = write_torch_csv(BY_NAME["DualPipeV"].program(2, 4))

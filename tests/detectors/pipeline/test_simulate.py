@@ -66,6 +66,7 @@ def test_batches_of_megatrons_interleaved_schedule(latency: float) -> None:
             compare(program, "megatron-overlap", seed, latency, oracle.megatron_overlap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [s.name for s in SCHEDULES if s.torch_class and s.name not in ("GPipe", "1F1B")])
 def test_the_runtime_of_torch_with_its_own_lowering(name: str) -> None:
     lowered = torch_schedule(name, 4, 8, 2).pipeline_order_with_comms

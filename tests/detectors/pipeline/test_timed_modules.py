@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -18,8 +20,8 @@ Call = tuple[int, str, str, str, float, float]
 """Rank, name, class, direction, begin, end."""
 
 
-def spans_of(calls: list[Call], ranks: int) -> Spans:
-    """Calls of modules of the class Model as the recorder writes them."""
+def spans_of(calls: list[Call], ranks: int, roots: Iterable[str] = repeat("Model")) -> Spans:
+    """Calls of modules as the recorder writes them; ``roots`` are the classes of the models that they belong to."""
     names: list[str] = []
 
     def number(text: str) -> int:
@@ -28,7 +30,7 @@ def spans_of(calls: list[Call], ranks: int) -> Spans:
         return names.index(text)
 
     keys = [number(key) for key in ("direction", "class", "root", "elements")]
-    values = [(number(way), number(kind), number("Model"), 1) for _, _, kind, way, _, _ in calls]
+    values = [(number(way), number(kind), number(root), 1) for (_, _, kind, way, _, _), root in zip(calls, roots)]
     name = [number(called) for _, called, *_ in calls]
     count = len(calls)
     table = SpanTable(
@@ -102,6 +104,33 @@ def test_modules_of_stages_are_their_layers(divided: float) -> None:
     assert found.cut.tolist() == [0, 2, 4]
     assert found.cost_s[Kind.F].tolist() == pytest.approx([1, 1, 1, 3])
     assert found.cost_s[Kind.B].tolist() == pytest.approx([2, 2, 2, 6])
+
+
+def test_blocks_that_the_program_goes_through_itself_are_layers() -> None:
+    """No module is called for the stage: its blocks and its head are, each by itself, and what stands for an embedding
+    that another stage has."""
+    calls: list[Call] = []
+    roots: list[str] = []
+    rows: list[tuple[int, int, int, float, float, float, float]] = []
+    at = 0.0
+    for kind, way, factor in ((Kind.F, "forward", 1.0), (Kind.B, "backward", 2.0)):
+        begun = at
+        parts = [("Identity", 0.0), ("Block", 1.0), ("Block", 4.0), ("Head", 3.0)]
+        for name, length in parts if kind == Kind.F else parts[::-1]:
+            calls.append((0, "", name, way, at, at + factor * length))
+            roots.append(name)
+            if name == "Block":
+                calls.append((0, "linear", "Linear", way, at, at + factor * length / 2))
+                roots.append(name)
+            at += factor * length
+        rows.append((kind, 0, 0, begun, at, begun, at))
+    kind_, stage, number, begin, end, came, sent = (np.array(column) for column in zip(*rows))
+    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind_, stage, number, begin, end)
+    found = find_layers(spans_of(calls, 1, roots), replace(told, wait_end_s=came, sent_s=sent), (0,))
+    assert found is not None
+    assert found.names == ("Block 0", "Block 1", "Head")
+    assert found.cost_s[Kind.F].tolist() == pytest.approx([1, 4, 3])
+    assert found.cost_s[Kind.B].tolist() == pytest.approx([2, 8, 6])
 
 
 def test_a_stage_without_timed_modules_has_no_layers() -> None:

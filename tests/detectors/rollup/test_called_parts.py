@@ -11,7 +11,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import Candidate, CodeLocation, _join_called, code_locations_of_lines
 from scalana.detectors.whatif.replay import prepare
@@ -109,7 +109,7 @@ def called(cost: Callable[[int, int], dict[str, float]], contexts: int = 1) -> l
     for above in (len(names), *range(function, function + contexts)):
         psg[above].children = [v.index for v in psg.vertices if v.parent == above]
     waits = find_waits(timeline)
-    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline))
+    found = detect(timeline, psg, Waiting(waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline)))
     return [(names[f.line - 1], f.ranks) for f in found]
 
 
@@ -133,7 +133,7 @@ def of_a_library(cost: Callable[[int, int], dict[str, float]]) -> list[tuple[str
         vertex = psg[names.index(name)]
         vertex.kind, vertex.place = VertexKind.CALL, replace(vertex.place, name="dgemm")
     waits = find_waits(timeline)
-    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline))
+    found = detect(timeline, psg, Waiting(waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline)))
     return [(names[f.line - 1], f.ranks) for f in found]
 
 
@@ -172,7 +172,7 @@ def dispatched(handlers: int, others: float = 10.0) -> list[tuple[int, str, list
     for vertex in psg.vertices:
         vertex.children = [other.index for other in psg.vertices if other.parent == vertex.index]
     waits = find_waits(timeline)
-    found = detect(timeline, psg, waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline))
+    found = detect(timeline, psg, Waiting(waits, blame(timeline, waits), prepare(timeline), find_task_farms(timeline)))
     return [(f.line, f.function, f.ranks) for f in found]
 
 

@@ -11,7 +11,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import detect
+from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
@@ -59,7 +59,7 @@ class Program:
         timeline.calls.vertex = vertices[timeline.calls.vertex]
         waits = find_waits(timeline)
         table = blame(timeline, waits, same_work(timeline, self.psg))
-        found = detect(timeline, self.psg, waits, table, prepare(timeline), find_task_farms(timeline))
+        found = detect(timeline, self.psg, Waiting(waits, table, prepare(timeline), find_task_farms(timeline)))
         return [(f.line, f.function, f.ranks, f.evidence.get("leaf")) for f in found]
 
 

@@ -49,8 +49,17 @@ def test_what_grows_is_told_and_what_is_steady_beside_it_is_not(period_s: float)
     assert told["per_step_s"] == pytest.approx(1.2e-3, rel=0.1) and told["before_s"] == pytest.approx(6e-3, abs=3e-3)
     assert told["so_far_s"] == pytest.approx(found["write"].evidence["seconds_here"], rel=0.05)
     assert told["next_s"] == pytest.approx(COUNT * (0.006 + 1.2e-3 * 1.5 * COUNT), rel=0.1)
+    assert told["series_steps"] == list(range(COUNT)) and len(told["series_s"]) == COUNT
+    assert sum(told["series_s"]) == pytest.approx(told["so_far_s"])
     assert found["write"].advice.endswith(GROWS)
     assert "over_steps" not in found["augment"].evidence and GROWS not in found["augment"].advice
+
+
+def test_of_many_steps_the_series_has_means() -> None:
+    found = findings(growing, ranks=2, count=4 * COUNT)
+    told = found["write"].evidence["over_steps"]
+    assert told["series_steps"] == list(range(0, 4 * COUNT, 2)) and len(told["series_s"]) == 2 * COUNT
+    assert 2 * sum(told["series_s"]) == pytest.approx(told["so_far_s"])
 
 
 def test_what_grows_on_all_ranks_alike_is_not_what_the_finding_costs() -> None:

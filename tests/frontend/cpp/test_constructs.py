@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from scalana.graphs.structure.psg import VertexKind
 from tests.frontend.cpp.programs import graph, needs_libclang
 from tests.frontend.outline import expect, outline
@@ -418,6 +420,7 @@ def test_what_is_never_evaluated_is_not_called(tmp_path: Path) -> None:
     assert main_of(tmp_path, "return sizeof(f()) + noexcept(f());", before) == ""
 
 
+@pytest.mark.slow
 def test_what_a_range_is_made_of_runs_in_its_loop(tmp_path: Path) -> None:
     before = "#include <ranges>\n#include <vector>"
     body = "std::vector<int> v;\nfor (int x : v | std::views::filter([](int i) { while (i) { } return true; })) { }"

@@ -12,6 +12,7 @@ from scalana.cli import main
 from tests.needs import torch_or_skip
 
 torch_or_skip()
+pytestmark = pytest.mark.slow
 
 NETS = "tests.frontend.models.nets"
 ROOT = Path(__file__).resolve().parents[3]

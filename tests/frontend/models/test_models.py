@@ -12,6 +12,7 @@ from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from tests.needs import Later, torch_or_skip
 
 torch_or_skip()
+pytestmark = pytest.mark.slow
 
 NETS = "tests.frontend.models.nets"
 torch, nets = Later("torch"), Later(NETS)
@@ -35,7 +36,6 @@ def line_of(thing: object, text: str) -> int:
     return first + next(number for number, line in enumerate(lines) if text in line)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "decoder", "resnet"])
 def test_flops_are_those_of_torch_and_every_operator_has_a_line_in_a_module(name: str) -> None:
     from torch.nn.attention import SDPBackend, sdpa_kernel

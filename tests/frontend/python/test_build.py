@@ -124,7 +124,17 @@ def _code_objects(code: object) -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("module", ["ast", "asyncio.base_events", "argparse", "dataclasses", "json.decoder", "logging"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "ast",
+        "asyncio.base_events",
+        "dataclasses",
+        "json.decoder",
+        "logging",
+        pytest.param("argparse", marks=pytest.mark.slow),
+    ],
+)
 def test_every_executable_line_lies_in_one_innermost_vertex(module: str) -> None:
     """Lines by the compiler's own tables; nodes are nested or apart, and hold the lines of what is inside them."""
     __import__(module)

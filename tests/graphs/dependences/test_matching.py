@@ -115,6 +115,7 @@ def test_waits_and_lookups_meet_nobody_and_nothing_at_all_is_fine():
     assert len(_match([]).instances) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0, 0.4))
 def test_shuffled_and_holed_records_match_like_their_keys(seed, ranks, holes):

@@ -31,6 +31,7 @@ class Core:
         self.written.append((name, more[-1][-1], began, ended))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False], ids=["B", "I"])
 def test_the_gradient_between_two_layers_ends_one_and_begins_the_other(
     whole: bool, monkeypatch: pytest.MonkeyPatch
@@ -64,6 +65,7 @@ def test_the_gradient_between_two_layers_ends_one_and_begins_the_other(
     assert begin < first < met == second < left == third < last < end
 
 
+@pytest.mark.slow
 def test_a_layer_that_hands_on_its_gradient_ends_when_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     torch_or_skip()
     import torch

@@ -77,8 +77,7 @@ def test_an_exception_of_a_stage_passes_unchanged(tmp_path: Path) -> None:
     torch_or_skip()
     told = []
     for record in (None, tmp_path / "run"):
-        command = [jobs.sys.executable, "-c", FAILING, str(tmp_path / f"store{len(told)}")]
-        done = jobs.run(command, record)
+        done = jobs.with_torch("-c", FAILING, tmp_path / f"store{len(told)}", record=record)
         assert done.returncode == 0, done.stderr
         told.append(done.stdout)
     assert told[0] == told[1] and "KeyError('planted')" in told[0] and "goes on" in told[0]

@@ -2,7 +2,8 @@
 
     torchrun --standalone --nproc-per-node 2 grpo.py OUTPUT verifier|tail
 
-With ``verifier`` rank 1 takes 0.4 s to score its answers; with ``tail`` its answers are long.
+With ``verifier`` rank 1 takes 0.4 s to score its answers, and prints how long in all; with ``tail`` its answers are
+long.
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ def main(output: str, planted: str) -> None:
     words = tiny_llama.tokenizer([f"w{number}" for number in range(13)], pre_tokenizers.Whitespace())
     model = tiny_llama.model(words, 256)
 
+    slept_s = 0.0
+
     def short_is_good(completions: list[str], **_: object) -> list[float]:
+        nonlocal slept_s
         if planted == "verifier" and rank == 1:
+            begin = time.perf_counter()
             time.sleep(SLOW_S)
+            slept_s += time.perf_counter() - begin
         return [-float(len(text.split())) for text in completions]
 
     long = planted == "tail" and rank == 1
@@ -59,6 +65,8 @@ def main(output: str, planted: str) -> None:
     if rank == 0:
         total = sum(float(weight.double().sum()) for weight in model.parameters())
         print(f"weights {total:.12f}")
+    elif slept_s:
+        print(f"slept {slept_s:.6f}")
 
 
 if __name__ == "__main__":
