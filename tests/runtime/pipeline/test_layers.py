@@ -143,6 +143,7 @@ def _weights_pass(core: Core, weights: list[str]) -> list[tuple[str, str, int, i
     return core.written
 
 
+@pytest.mark.slow
 def test_the_part_for_weights_is_told_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     torch_or_skip()
     core = Core()
