@@ -134,6 +134,7 @@ def _weights_pass(core: Core, weights: list[str]) -> list[tuple[str, str, int, i
     timed.write()
     core.written.clear()
     timed.begin("W", 1, 0)
+    timed.begun()
     stage_backward_weight(iter(parameters), groups)
     timed.end()
     timed.write()
