@@ -129,12 +129,17 @@ class _Met:
 
 def _of_actions(actions: ActionRows, start_s: FloatArray, end_s: FloatArray, module: IntArray) -> _Met:
     """Calls of modules (in order of time) by the actions of one kind and stage that they lie in."""
-    met: dict[int, list[int]] = {}
+    actions = actions.take(np.argsort(actions.begin_s, kind="stable"))
+    ends = ~np.isnan(actions.sent_s)
+    of: dict[int, int] = {}  # the action of each call: the first whose end is certain, or the last whose begin is
     for action, (begin, end) in enumerate(_certain(actions)):
         low, high = np.searchsorted(start_s, begin - _TOLERANCE_S), np.searchsorted(start_s, end)
-        inside = [call for call in range(int(low), int(high)) if end_s[call] <= end + _TOLERANCE_S]
-        if inside:
-            met[action] = inside
+        for call in range(int(low), int(high)):
+            if end_s[call] <= end + _TOLERANCE_S and not (ends[action] and call in of):
+                of[call] = action
+    met: dict[int, list[int]] = {}
+    for call, action in sorted(of.items()):
+        met.setdefault(action, []).append(call)
     seconds: dict[Layer, list[float]] = {}
     orders: Counter[tuple[Layer, ...]] = Counter()
     backward = bool(len(actions.kind)) and int(actions.kind[0]) == Kind.B
@@ -142,9 +147,9 @@ def _of_actions(actions: ActionRows, start_s: FloatArray, end_s: FloatArray, mod
         seen: Counter[int] = Counter()
         order: list[Layer] = []
         for call in reversed(calls) if backward else calls:
-            of = int(module[call])
-            order.append((of, seen[of]))
-            seen[of] += 1
+            one = int(module[call])
+            order.append((one, seen[one]))
+            seen[one] += 1
             seconds.setdefault(order[-1], []).append(float(end_s[call] - start_s[call]))
         orders[tuple(order)] += 1
     usual = list(orders.most_common(1)[0][0]) if orders else []

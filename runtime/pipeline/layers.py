@@ -82,6 +82,8 @@ class Layers:
         """Those of each layer that get a gradient; those of several of the first. Empty until an action W asks."""
         self.weights: list[Any] = []
         """Hooks of parameters, during an action W."""
+        self.before = (0, -1)
+        """Where the layer began whose parameters come next: when, and the mark then."""
         self.of_weights: list[Pass] = []
         """The layers whose parameters have all their gradients in it."""
         try:
@@ -115,6 +117,11 @@ class Layers:
                 self._follow_weights()
             except Exception as failure:
                 session.note(f"pipeline: gradients of weights are not told by layer: {failure!r}")
+
+    def begun(self) -> None:
+        """The action has begun, which :meth:`begin` has prepared: here its part for weights begins, if it is that."""
+        if self.weights:
+            self.before = self.core.now(), self._mark()
 
     def end(self) -> None:
         """The action is over, and with it what is left of its backward."""
@@ -205,11 +212,11 @@ class Layers:
     def _follow_weights(self) -> None:
         """See when in an action W the gradients of each layer's parameters are there."""
         left = [len(own) for own in self._own_parameters()]
-        before, under_way = (0, -1), -1
+        under_way = -1
         met = self.of_weights = []
 
         def came(layer: int, _: Any) -> None:
-            nonlocal before, under_way
+            nonlocal under_way
             if under_way not in (-1, layer):  # they come in turns: where one ends nobody sees
                 under_way = -2
                 met.clear()
@@ -218,14 +225,13 @@ class Layers:
             under_way = layer if left[layer] else -1
             if not left[layer]:
                 one = Pass(self.layers[layer][0])
-                one.began, one.first = before
-                before = one.ended, one.last = self.core.now(), self._mark() if one.first >= 0 else -1
+                one.began, one.first = self.before
+                self.before = one.ended, one.last = self.core.now(), self._mark() if one.first >= 0 else -1
                 met.append(one)
 
         for layer, own in enumerate(self.parameters):
             for parameter in own:
                 self.weights.append(parameter.register_hook(partial(came, layer)))
-        before = self.core.now(), self._mark()  # what hooking takes is none of a layer's time
 
     def _own_parameters(self) -> list[list[Any]]:
         if not self.parameters:

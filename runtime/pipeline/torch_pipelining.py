@@ -94,6 +94,8 @@ def _action(kind: str) -> Callable[[Function], Function]:
                 mark = run.marks[name, stage]
                 mark.__enter__()
                 on_device = marks.begin()
+                if run.timed is not None:
+                    run.timed.begun()
             except Exception as failure:
                 mark = None
                 _patches.failed(f"an action of kind {kind} was not recorded", failure)

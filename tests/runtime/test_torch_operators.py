@@ -244,6 +244,7 @@ def test_calls_that_raised_are_left_with_the_forward_around_them(monkeypatch: py
     assert library.contexts == [1, 2, 3, 1, 4, 4, 4, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.gpu
 @pytest.mark.skipif("not torch.cuda.is_available()", reason="needs a GPU")
 def test_operators_on_a_device_are_counted_and_its_ceilings_measured(tmp_path: Path, kernels: dict[str, str]) -> None:

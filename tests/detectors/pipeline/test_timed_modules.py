@@ -133,6 +133,30 @@ def test_blocks_that_the_program_goes_through_itself_are_layers() -> None:
     assert found.cost_s[Kind.B].tolist() == pytest.approx([2, 8, 6])
 
 
+def test_what_follows_at_once_is_of_another_action() -> None:
+    """Forwards of a first stage, then backwards, without a pause: nothing says when the former began, nor when the
+    latter ended."""
+    calls: list[Call] = []
+    rows: list[tuple[int, int, int, float, float, float, float]] = []
+    at = 0.0
+    for kind, way, factor in ((Kind.F, "forward", 1.0), (Kind.B, "backward", 2.0)):
+        for number in range(4):
+            begun = at
+            for name in ("first", "second") if kind == Kind.F else ("second", "first"):
+                calls.append((0, name, "Block", way, at, at + factor))
+                at += factor
+            calls.append((0, "", "Model", way, begun, at))
+            rows.append((kind, 0, number, begun, at, *((np.nan, at) if kind == Kind.F else (begun, np.nan))))
+    calls.sort(key=lambda call: (call[4], len(call[1])))
+    kind_, stage, number_, begin, end, came, sent = (np.array(column) for column in zip(*rows))
+    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind_, stage, number_, begin, end)
+    found = find_layers(spans_of(calls, 1), replace(told, wait_end_s=came, sent_s=sent), (0,))
+    assert found is not None
+    assert found.names == ("first", "second")
+    assert found.cost_s[Kind.F].tolist() == pytest.approx([1, 1])
+    assert found.cost_s[Kind.B].tolist() == pytest.approx([2, 2])
+
+
 def test_a_stage_without_timed_modules_has_no_layers() -> None:
     spans, rows = recorded(1 / 3)
     assert find_layers(spans, rows, (0, 5)) is None

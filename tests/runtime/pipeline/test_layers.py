@@ -136,6 +136,7 @@ def _weights_pass(core: Core, weights: list[str]) -> list[tuple[str, str, int, i
     timed.write()
     core.written.clear()
     timed.begin("W", 1, 0)
+    timed.begun()
     stage_backward_weight(iter(parameters), groups)
     timed.end()
     timed.write()
@@ -144,6 +145,7 @@ def _weights_pass(core: Core, weights: list[str]) -> list[tuple[str, str, int, i
     return core.written
 
 
+@pytest.mark.slow
 def test_the_part_for_weights_is_told_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     torch_or_skip()
     core = Core()
