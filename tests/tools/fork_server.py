@@ -165,6 +165,8 @@ def receive(connection: socket.socket) -> Request:
     while len(text) < left:
         piece = connection.recv(min(left - len(text), 1 << 16))
         if not piece:
+            for stream in streams:  # whose readers would wait for this process
+                os.close(stream)
             raise ConnectionError("the client has gone")
         text += piece
     told: dict[str, Any] = json.loads(text)
