@@ -9,10 +9,10 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
-# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs four files at a time, as
-# a test uses less than half of a core. What the others spoilt there is measured once more, with the machine to itself.
+# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs three files at
+# a time: much of it waits. What the others spoilt there is measured once more, with the machine to itself.
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 4 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
+    status=0; $(1) -n 3 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
     $(1) --durations=15 tests/samples || status=1; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.

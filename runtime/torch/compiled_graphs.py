@@ -17,6 +17,9 @@ MOST_GRAPHS = 256
 """Of a process: whatever is captured anew again and again is noted no more."""
 MOST_NODES = 50_000
 """Of a process, likewise."""
+TRACED = ("steps.py", os.path.join("torch", "modules.py"), os.path.join("torch", "optimizers.py"))
+"""Files of the recorder with hooks that return at once while dynamo goes through them: to leave these out would break
+the program's graphs."""
 _CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -43,8 +46,17 @@ def leave_recorder_out(module: Any) -> None:
     ``module`` is ``torch._dynamo.trace_rules``."""
     if not hasattr(module, "SKIP_DIRS") or not hasattr(module, "_recompile_re"):
         return
-    module.SKIP_DIRS.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    module.SKIP_DIRS += [path for folder in ("", "torch") for path in _files_below(root, folder)]
     module._recompile_re()
+
+
+def _files_below(root: str, folder: str) -> Iterator[str]:
+    """What is in a folder of the recorder, but for what dynamo goes through and what is looked into by itself."""
+    for name in os.listdir(os.path.join(root, folder)):
+        path = os.path.join(root, folder, name)
+        if os.path.join(folder, name) not in TRACED and name != "torch":
+            yield path + os.sep if os.path.isdir(path) else path
 
 
 def _note(graph_module: Any) -> None:

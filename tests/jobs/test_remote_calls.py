@@ -49,7 +49,9 @@ def test_the_other_side_is_named(
     for attempt in attempts(2):
         analysis, slept = recorded(tmp_path / str(attempt), *case)
         finding = analysis.findings[0]
-        assert (Path(finding.file).name, finding.line) == (PROGRAM.name, line_of(PROGRAM, comment))
+        place = Path(finding.file).name, finding.line
+        if place != (PROGRAM.name, line_of(PROGRAM, comment)):  # where it starts threads and processes, on a busy machine
+            continue
         assert analysis.ppg.run.names.many(finding.ranks).startswith(who)
         assert not [note for note in analysis.ppg.run.notes if "recorded" in note]
         assert not [warning for warning in analysis.warnings if "killed" in warning]
@@ -59,7 +61,7 @@ def test_the_other_side_is_named(
         if lost and 0.6 * slept <= finding.saving_s <= 1.1 * slept:
             break
     else:
-        told = f"{finding.lost_s} s are told, and {finding.saving_s} s less"
+        told = f"{place}: {finding.lost_s} s are told, and {finding.saving_s} s less"
         pytest.fail(f"{told}, and not {waiting} times {slept} s, and most of that")
 
 
