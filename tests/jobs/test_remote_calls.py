@@ -50,7 +50,7 @@ def test_the_other_side_is_named(
         analysis, slept = recorded(tmp_path / str(attempt), *case)
         finding = analysis.findings[0]
         place = Path(finding.file).name, finding.line
-        if place != (PROGRAM.name, line_of(PROGRAM, comment)):  # where it starts threads and processes, on a busy machine
+        if place != (PROGRAM.name, line_of(PROGRAM, comment)):  # on a busy machine it may be where processes start
             continue
         assert analysis.ppg.run.names.many(finding.ranks).startswith(who)
         assert not [note for note in analysis.ppg.run.notes if "recorded" in note]
