@@ -25,13 +25,12 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray verl verl-test kernels recorders test thorough quick quick-tests check lint mypy
+.PHONY: help install mpi pipeline rl ray verl verl-test kernels recorders test quick quick-tests check lint mypy
 .PHONY: pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
 	@echo 'make test        environment, linters, types and all tests'
-	@echo 'make thorough    the tests that make test leaves out: more samples and ranks in the same ways'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
@@ -150,10 +149,6 @@ recorders: mpi $(INSTALLED)
 test:
 	@$(MAKE) --no-print-directory --output-sync -j 3 check recorders rl ray pipeline kernels
 	@$(MAKE) --no-print-directory pytest
-
-# More of what `make test` has: other samples and numbers of ranks, which go where its tests go.
-thorough:
-	@$(MAKE) --no-print-directory pytest PYTEST_ARGS='-m thorough --durations=15'
 
 # What needs no MPI and no torch, starts no job of several ranks, and takes no more than half a second or so. Two files at
 # a time, beside linters and types. 177 s of CPU time (168 user, 9 system) in all, when mypy has seen most of it before,

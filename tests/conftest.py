@@ -36,15 +36,9 @@ LONGEST = (
 )
 """Come first, then all other files that have slow tests: with several files at a time, nobody waits for them at the
 end."""
-THOROUGH = "thorough"
-"""The mark of tests that run where it is asked for, alone."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if THOROUGH not in config.option.markexpr:
-        left = [item for item in items if item.get_closest_marker(THOROUGH)]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow")}
 
     def place(item: pytest.Item) -> tuple[int, bool]:

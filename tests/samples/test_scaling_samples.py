@@ -125,17 +125,7 @@ def comparisons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compariso
     return {sample.name: Comparison(sample, runs) for sample in SCALING_SAMPLES}
 
 
-DAILY = ("growing_collective", "root_loop", "rebuilt_table.cpp", "shrinking_halo.cpp")
-"""Each fault in one of the two languages; the other one is recorded and compared in the same way."""
-
-
-def case(name: str) -> Any:
-    """A sample as a parameter; in the other language only where all are asked for."""
-    twins = {Path(daily).stem: daily for daily in DAILY}
-    return pytest.param(name, marks=[] if twins.get(Path(name).stem, name) == name else pytest.mark.thorough)
-
-
-@pytest.fixture(params=[case(sample.name) for sample in SCALING_SAMPLES])
+@pytest.fixture(params=[sample.name for sample in SCALING_SAMPLES])
 def comparison(request: pytest.FixtureRequest, comparisons: dict[str, Comparison]) -> Comparison:
     return comparisons[request.param]
 
