@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalana.detectors.rl.account import NOBODY, SEVERAL, TRUSTED
+from scalana.detectors.rl.account import NOBODY, SEVERAL
 from scalana.report import names
 from scalana.report.paint import Paint, clip, rule, wrap
 from scalana.report.values import plain
@@ -104,12 +104,17 @@ def _what_if(account: RLAccount, width: int, paint: Paint) -> list[str]:
     """Predictions, each with the error of its model."""
     now_s = float(np.mean(account.step_s))
     lines = [paint(f"  {'step':>10} {'faster':>7} {'error':>7}  what if (the recorded steps, replayed)", "dim")]
+    nothing = []
     for each in account.what_if:
         faster = f"{now_s / each.step_s:.2f}x" if each.step_s > 0.0 else ""
+        if faster == "1.00x" and each.trusted:
+            nothing.append(each.text)
+            continue
         row = f"  {names.seconds(each.step_s):>10} {faster:>7} {names.percent(each.error):>7}  "
-        text = each.text if each.error <= TRUSTED else f"(too far off to be relied on) {each.text}"
+        text = each.text if each.trusted else f"(too far off to be relied on) {each.text}"
         lines.append(row + clip(text, max(0, width - len(row))))
-    return lines
+    told = wrap(f"No step would be faster with: {'; '.join(nothing)}.", width, "  ") if nothing else []
+    return lines[1 if len(lines) == 1 else 0 :] + told
 
 
 def document(account: RLAccount, analysis: Analysis) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.rl import findings
-from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
+from scalana.detectors.rl.account import Bar, Prediction, RLAccount, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
 from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
@@ -18,6 +18,7 @@ from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.detectors.rl.remedies import expected
 from scalana.detectors.rl.requests import made_by, serving
+from scalana.report import rl
 from scalana.report.rl_svg import svg
 
 from ...tools.rl_job import Plan
@@ -263,3 +264,24 @@ def test_all_that_make_as_much_are_named() -> None:
     assert findings.culprits(np.full(8, 0.4)) == list(range(8))
     assert findings.culprits(np.array([0.0, 3.0, 0.1, 0.0])) == [1]
     assert findings.culprits(np.array([2.0, 0.0, 2.1, 0.1])) == [0, 2]
+
+
+def test_changes_that_would_bring_nothing_are_told_together() -> None:
+    nothing = np.zeros(0)
+    account = RLAccount(
+        "", {}, np.array([2.0, 2.0]), (), (), np.zeros((0, 2)), 4.0, nothing.astype(int), np.nan, np.nan, np.nan
+    )
+    account.what_if = [
+        Prediction("cap", "answers are cut", 1.6, 0.01),
+        Prediction("balance", "longest first", 2.0, 0.01),
+        Prediction("faster-verifier", "a faster verifier", 1.998, 0.0),
+        Prediction("partial", "partial rollout", 2.0, 0.5),
+    ]
+    told = rl.tables(account, 80, lambda text, style: text)
+    assert told[-1] == "  No step would be faster with: longest first; a faster verifier."
+    rows = told[-4:-1]
+    assert rows[0].endswith("what if (the recorded steps, replayed)")
+    assert rows[1].split()[-4:] == ["%", "answers", "are", "cut"] and "1.25x" in rows[1]
+    assert rows[2].endswith("(too far off to be relied on) partial rollout")
+    account.what_if = account.what_if[1:3]
+    assert rl.tables(account, 80, lambda text, style: text)[-2:] == ["", told[-1]]
