@@ -287,7 +287,8 @@ class Placer:
 
     def _entered(self, state: _State, frame: FrameRef) -> _State:
         """After a frame of a library, whatever is in it."""
-        if state.line and state.chain != COMPILER and frame.filename.endswith(_COMPILERS):
+        compiles = frame.filename.endswith(_COMPILERS) and frame.qualname != "<module>"  # else it is being imported
+        if state.line and state.chain != COMPILER and compiles:
             return state._replace(vertex=self._call(state, state.vertex, COMPILER, frame), chain=COMPILER)
         if state.chain and state.chain not in _STARTERS:
             return state

@@ -108,6 +108,19 @@ def at_lines(ppg: PPG) -> dict[tuple[str, int], float]:
     return {where: seconds for where, seconds in found.items() if seconds}
 
 
+def test_to_import_the_compiler_is_not_to_compile(tmp_path: Path) -> None:
+    """As DDP does when it is made."""
+    (rank,) = make_ranks(tmp_path, 1)
+    ddp = f"{LIBRARY}/torch/nn/parallel/distributed.py", "DistributedDataParallel.__init__", 1
+    rank.work([(FILE, "<module>", 30), ddp, (COMPILER[0], "<module>", 7)], 300)
+    rank.work([*CALLED[:2], EVAL, COMPILER, (FORWARD, "<module>", 10)], 200)
+    rank.call("allreduce", rank.now + 1, where="sum", seq=1)
+    rank.end()
+    found = at_lines(build(tmp_path, command=["train"]))
+    assert [line for place, line in found if place == "torch.compile"] == [40]
+    assert found["torch.compile", 40] == pytest.approx(0.2, abs=0.02)
+
+
 def test_kernels_lie_at_the_lines_that_they_do_most_of(tmp_path: Path) -> None:
     each = 3 * STEPS * 0.001
     assert at_lines(run(tmp_path)) == {
