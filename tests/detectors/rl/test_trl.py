@@ -27,7 +27,7 @@ if not (TRL / "torchrun").exists():
 
 
 def run(folder: Path, planted: str, record: Path | None) -> dict[str, str]:
-    """Run the program, recorded or not, and give what it prints in the end: its weights, and how long it slept."""
+    """Run the program, recorded or not, and give what it writes in the end: its weights, and how long it slept."""
     scalana = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"]
     command = [str(TRL / "python"), str(DIRECTLY), "2", str(PROGRAM), str(folder), planted]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -40,8 +40,7 @@ def run(folder: Path, planted: str, record: Path | None) -> dict[str, str]:
         timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
-    told = [line.partition(" ") for line in done.stdout.splitlines()]
-    return {name: value for name, _, value in told if name in ("weights", "slept")}
+    return {name: (folder / name).read_text() for name in ("weights", "slept") if (folder / name).exists()}
 
 
 def recorded(folder: Path, planted: str) -> tuple[api.Report, RLAccount, dict[str, str]]:

@@ -2,8 +2,8 @@
 
     torchrun --standalone --nproc-per-node 2 grpo.py OUTPUT verifier|tail
 
-With ``verifier`` rank 1 takes 0.4 s to score its answers, and prints how long in all; with ``tail`` its answers are
-long.
+With ``verifier`` rank 1 takes 0.4 s to score its answers, and writes how long in all to OUTPUT/slept; with ``tail`` its
+answers are long. Rank 0 writes the sum of the weights in the end to OUTPUT/weights.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 import tiny_llama
 import torch
@@ -23,6 +24,7 @@ SLOW_S = 0.4
 
 
 def main(output: str, planted: str) -> None:
+    os.makedirs(output, exist_ok=True)
     rank = int(os.environ["RANK"])
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -62,11 +64,12 @@ def main(output: str, planted: str) -> None:
         model=model, reward_funcs=short_is_good, args=config, train_dataset=data, processing_class=words
     )
     trainer.train()
+    # Not to the output, where what ranks print may come in the middle of another's line.
     if rank == 0:
         total = sum(float(weight.double().sum()) for weight in model.parameters())
-        print(f"weights {total:.12f}")
+        Path(output, "weights").write_text(f"{total:.12f}")
     elif slept_s:
-        print(f"slept {slept_s:.6f}")
+        Path(output, "slept").write_text(f"{slept_s:.6f}")
 
 
 if __name__ == "__main__":
