@@ -24,7 +24,9 @@ from scalana.runtime.record import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _Key = TypeVar("_Key")
 
 models: list[dict[str, Any]] = []
 graphs: list[dict[str, Any]] = []
@@ -50,12 +52,7 @@ def class_name(kind: Any) -> str:
 
 def frame(file: str, line: int, function: str) -> int:
     """The row of a frame, which is added where it is new."""
-    key = file, line, function
-    found = _frames.get(key)
-    if found is None:
-        found = _frames[key] = len(_frame_rows)
-        _frame_rows.append(key)
-    return found
+    return _number((file, line, function), _frames, _frame_rows)
 
 
 def source(operator: str, frames: list[tuple[str, int, str]], modules: list[tuple[str, str]]) -> int:
@@ -86,11 +83,15 @@ def innermost(row: int) -> tuple[str, int, str] | None:
 
 
 def _row(operator: str, frames: tuple[int, ...], modules: tuple[tuple[str, str], ...]) -> int:
-    key = operator, frames, modules
-    found = _sources.get(key)
+    return _number((operator, frames, modules), _sources, _by_row)
+
+
+def _number(key: _Key, known: dict[_Key, int], rows: list[_Key]) -> int:
+    """The row of a key, which is added where it is new."""
+    found = known.get(key)
     if found is None:
-        found = _sources[key] = len(_by_row)
-        _by_row.append(key)
+        found = known[key] = len(rows)
+        rows.append(key)
     return found
 
 

@@ -9,17 +9,17 @@ its device began and ended, in ns.
 
 import os
 import sys
-import time
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleZBVZeroBubble, schedules
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleZBVZeroBubble
 
 import scalana
 from scalana.runtime.device import marks
-from tests.tools.emulated_device import MS, Device, Stream, _Collective
+from tests.tools.emulated_device import MS, Device
+from tests.tools.emulated_messages import Messages
 
 board, store, steps, name = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 cut = list(pairwise([0, *accumulate(map(int, sys.argv[5].split(",")))]))
@@ -29,10 +29,7 @@ rank = int(os.environ["RANK"])
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
 device = Device(board, rank, 2)
 marks.use("emulated", device)
-MESSAGE_NS, MICROBATCHES = MS // 10, 8
-ways = [Stream(device, 20), Stream(device, 21)]
-"""Messages to the next rank, and back."""
-sent = [0, 0]
+MICROBATCHES = 8
 work = []
 """What the layers have launched in this step."""
 
@@ -82,35 +79,7 @@ class Layer(torch.nn.Module):
         return Input.apply(x, self.length_ns) * Weight.apply(self.weight, half) + Weight.apply(self.bias, half)
 
 
-def message(operation):
-    """Launch one end of a message: it goes once both ranks have come to it."""
-    way = int((rank == 0) != (operation.op is dist.isend))
-    number = 2 * sent[way] + way
-    sent[way] += 1
-    after = [ways[way].tail, device.compute.tail]
-    ways[way].tail = _Collective(device, number, time.monotonic_ns(), after, MESSAGE_NS)
-    device.pending.append(ways[way].tail)
-    return ways[way].tail
-
-
-moments = {}
-batch, wait = schedules._batch_p2p, schedules._wait_batch_p2p
-
-
-def batched(operations, *args, **named):
-    on_device = [message(operation) for operation in operations]
-    works = batch(operations, *args, **named)
-    moments[id(works)] = works, on_device
-    return works
-
-
-def waited(works, *args, **named):
-    wait(works, *args, **named)
-    for moment in moments.pop(id(works), (works, []))[1]:
-        device.compute.wait_for(moment)
-
-
-schedules._batch_p2p, schedules._wait_batch_p2p = batched, waited
+Messages(device, rank)
 kind, held = {"1F1B": (Schedule1F1B, [rank]), "ZBV": (ScheduleZBVZeroBubble, [rank, 3 - rank])}[name]
 parts = [torch.nn.Sequential(*(Layer(costs[i]) for i in range(*cut[number]))) for number in held]
 stages = [PipelineStage(part, n, len(cut), torch.device("cpu")) for part, n in zip(parts, held, strict=True)]

@@ -6,16 +6,16 @@ its host. Stage 1 takes twice as long as stage 0.
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, schedules
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 import scalana
 from scalana.runtime.device import marks
-from tests.tools.emulated_device import MS, Device, Stream, _Collective
+from tests.tools.emulated_device import MS, Device
+from tests.tools.emulated_messages import Messages
 
 board, store, steps = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 sys.setrecursionlimit(20_000)  # the device is worked out from what it did before
@@ -23,10 +23,7 @@ rank = int(os.environ["RANK"])
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
 device = Device(board, rank, 2)
 marks.use("emulated", device)
-FORWARD_NS, MESSAGE_NS, MICROBATCHES = (1 + rank) * 8 * MS, MS // 10, 8
-ways = [Stream(device, 20), Stream(device, 21)]
-"""Messages to the next stage, and back."""
-sent = [0, 0]
+FORWARD_NS, MICROBATCHES = (1 + rank) * 8 * MS, 8
 
 
 class Busy(torch.autograd.Function):
@@ -48,35 +45,7 @@ class Layer(torch.nn.Linear):
         return Busy.apply(super().forward(x))
 
 
-def message(operation):
-    """Launch one end of a message: it goes once both stages have come to it."""
-    way = int((rank == 0) != (operation.op is dist.isend))
-    number = 2 * sent[way] + way
-    sent[way] += 1
-    after = [ways[way].tail, device.compute.tail]
-    ways[way].tail = _Collective(device, number, time.monotonic_ns(), after, MESSAGE_NS)
-    device.pending.append(ways[way].tail)
-    return ways[way].tail
-
-
-moments = {}
-batch, wait = schedules._batch_p2p, schedules._wait_batch_p2p
-
-
-def batched(operations, *args, **named):
-    on_device = [message(operation) for operation in operations]
-    works = batch(operations, *args, **named)
-    moments[id(works)] = works, on_device
-    return works
-
-
-def waited(works, *args, **named):
-    wait(works, *args, **named)
-    for moment in moments.pop(id(works), (works, []))[1]:
-        device.compute.wait_for(moment)
-
-
-schedules._batch_p2p, schedules._wait_batch_p2p = batched, waited
+Messages(device, rank)
 stage = PipelineStage(Layer(4, 4), rank, 2, torch.device("cpu"))
 schedule = Schedule1F1B(stage, MICROBATCHES, loss_fn=lambda output, target: output.sum())
 for _ in range(steps):
