@@ -65,7 +65,7 @@ def _table(account: RLAccount, processes: ProcessNames, width: int, paint: Paint
         if share < _LEAST_SHARE:
             continue
         seconds = names.seconds(account.total_s * share / max(steps, 1))
-        waits = key in ("long-tail", "assignment", "training-imbalance", "slow-hardware", "pipeline")
+        waits = key in ("long-tail", "assignment", "training-imbalance", "slow-hardware", "pipeline", "backpressure")
         row = f"  {names.percent(share):>6} {seconds:>10}  {who:>{wide}}  "
         lines.append(row + paint(clip(cause, max(0, width - len(row))), "red" if waits else ""))
     return lines
@@ -107,7 +107,7 @@ def _what_if(account: RLAccount, width: int, paint: Paint) -> list[str]:
     nothing = []
     for each in account.what_if:
         faster = f"{now_s / each.step_s:.2f}x" if each.step_s > 0.0 else ""
-        if faster == "1.00x" and each.trusted:
+        if each.trusted and now_s <= 1.005 * each.step_s:
             nothing.append(each.text)
             continue
         row = f"  {names.seconds(each.step_s):>10} {faster:>7} {names.percent(each.error):>7}  "
