@@ -168,9 +168,12 @@ def _start(operation: int, call: int, flags: int, at: tuple[int, int], name: str
             session.note(f"remote calls: {failure!r}")
 
 
-def wait(for_id: int = 0) -> int:
-    """This thread begins to wait for results; ``for_id`` is one of them, if it is known which."""
-    return _begin(_RESULT, for_id)
+def wait(for_id: int = 0, server: int = 0) -> int:
+    """This thread begins to wait for results; ``for_id`` is one of them, if it is known which.
+
+    ``server`` is the number of a server in this record that may be none of the run: its name is told if so.
+    """
+    return _begin(_RESULT, for_id, server=server)
 
 
 def got(handle: int, *ids: int) -> None:
@@ -181,12 +184,12 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
-def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int = 0) -> None:
+def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int = 0, server: int = 0) -> None:
     """This thread has waited for a result, from and to moments that :func:`moment` told; ``path`` leads to where it did
-    (:func:`own_path`), if that is not here."""
+    (:func:`own_path`), if that is not here; ``server`` is as for :func:`wait`."""
     core = session.core
     if core is not None:
-        _event(core, _RESULT, call, _BLOCKING, since, until, path)
+        _event(core, _RESULT, call, _BLOCKING, since, until, path, server)
 
 
 def expect(closed: int = 0) -> int:
@@ -239,7 +242,7 @@ def own_path() -> int:
         return 0
 
 
-def flush() -> None:
+def flush(after_ns: int = _FLUSH_NS) -> None:
     """Write what is pending, if that was done last a while ago: pools end their workers by a signal that leaves no time
     for it."""
     core = session.core
@@ -247,7 +250,7 @@ def flush() -> None:
         return
     try:
         now = core.now()
-        if now - _flushed[0] >= _FLUSH_NS:
+        if now - _flushed[0] >= after_ns:
             _flushed[0] = now
             core.flush()
     except Exception as failure:
@@ -265,14 +268,14 @@ def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> No
             session.note(f"remote calls: {failure!r}")
 
 
-def _begin(operation: int, call: int, takes_part: bool = True) -> int:
+def _begin(operation: int, call: int, takes_part: bool = True, server: int = 0) -> int:
     core = session.core
     if core is None:
         return 0
     try:
         if takes_part and part.member_of[0] != session.record_path:
             part.take()
-        handle: int = core.begin(operation, 0, call, -1, 0, 0, _BLOCKING)
+        handle: int = core.begin(operation, 0, call, -1, server, 0, _BLOCKING)
         return handle
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
@@ -289,13 +292,20 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
 
 
 def _event(
-    core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int], path: int = 0
+    core: Any,
+    operation: int,
+    call: int,
+    flags: int,
+    begin: tuple[int, int],
+    end: tuple[int, int],
+    path: int = 0,
+    server: int = 0,
 ) -> None:
     try:
         if part.member_of[0] != session.record_path:
             part.take()
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
-        core.event_at(operation, 0, call, -1, 0, 0, flags, 0, *at, *((path,) if path else ()))
+        core.event_at(operation, 0, call, -1, server, 0, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 

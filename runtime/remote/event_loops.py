@@ -139,6 +139,28 @@ def patch_tasks(module: Any) -> None:
         )
 
 
+class Awaited:
+    """Something that a coroutine begins to wait for in the running loop, where it is now."""
+
+    __slots__ = ("_began", "_path", "_record", "_waits")
+
+    def __init__(self) -> None:
+        self._waits = _waits_of(_running())
+        self._began, self._record, self._path = calls.moment(), session.record_path, calls.own_path()
+        if self._waits is not None:
+            self._waits.expected += 1
+
+    def over(self, call: int, server: int = 0) -> None:
+        """It is there, or is not waited for any more: the result of a call, of a server with a number
+        (:func:`scalana.runtime.remote.calls.wait`)."""
+        waits, self._waits = self._waits, None
+        if waits is not None:
+            waits.expected -= 1
+            if self._began is not None and self._record == session.record_path:
+                for since, until in waits.claim(self._began):
+                    calls.waited(call, since, until, self._path, server)
+
+
 def begin_call() -> list[tuple[Moment, Moment]]:
     """A call begins in the running loop of this thread: from and to when this had nothing to do but to wait for it."""
     waits = _waits_of(_running())

@@ -1,0 +1,1 @@
+"""Recorders of requests by HTTP: clients that wait for answers, and servers that give them."""

@@ -1,0 +1,145 @@
+"""Clients of HTTP and their server, as processes of their own: a case by its name.
+
+It prints how long the clients waited in all, and how long the slow line slept, as each has measured it itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+CLIENTS, REQUESTS = 3, 8
+SLOW_S, USUAL_S = 0.25, 0.02
+
+
+def compute(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def is_slow(number: int) -> bool:
+    return number % 4 == 3
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with how long the slow line slept."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet an answer: Nagle's algorithm holds the second until the first is acknowledged
+
+    def do_POST(self) -> None:
+        number = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["number"]
+        body = json.dumps({"slept_s": self.generate(number)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def generate(self, number: int) -> float:
+        begin = time.perf_counter()
+        if is_slow(number):
+            time.sleep(SLOW_S)  # slow handler
+            return time.perf_counter() - begin
+        compute(USUAL_S)
+        return 0.0
+
+    def log_message(self, *arguments: Any) -> None:
+        """Nothing."""
+
+
+def serve_threads() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+def serve_uvicorn() -> None:
+    import socket
+
+    import uvicorn
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        number = json.loads((await receive())["body"])["number"]
+        begin = time.perf_counter()
+        if is_slow(number):
+            time.sleep(SLOW_S)  # slow coroutine
+        slept_s = time.perf_counter() - begin if is_slow(number) else 0.0
+        body = json.dumps({"slept_s": slept_s}).encode()
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    print(listening.getsockname()[1], flush=True)
+    config = uvicorn.Config(application, log_level="error", lifespan="off", http="h11", loop="asyncio")
+    uvicorn.Server(config).run([listening])
+
+
+def report(waited_s: float, slept_s: float) -> None:
+    print(json.dumps({"waited_s": waited_s, "slept_s": slept_s}))
+
+
+def ask(port: int) -> None:
+    """A client that blocks."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    waited_s = slept_s = 0.0
+    for number in range(REQUESTS):
+        compute(USUAL_S)
+        begin = time.perf_counter()
+        connection.request("POST", "/generate", json.dumps({"number": number}))
+        answer = json.loads(connection.getresponse().read())
+        waited_s += time.perf_counter() - begin
+        slept_s += answer["slept_s"]
+    report(waited_s, slept_s)
+
+
+def ask_httpx(port: int) -> None:
+    """A client that waits for several answers at a time."""
+    import httpx
+
+    async def main() -> None:
+        slept_s = waited_s = 0.0
+        async with httpx.AsyncClient(timeout=60) as client:
+            for first in range(0, REQUESTS, 4):
+                compute(USUAL_S)
+                begin = time.perf_counter()
+                answers = await asyncio.gather(
+                    *(
+                        client.post(f"http://127.0.0.1:{port}/generate", json={"number": number})
+                        for number in range(first, first + 4)
+                    )
+                )
+                waited_s += time.perf_counter() - begin
+                slept_s += sum(answer.json()["slept_s"] for answer in answers)
+        report(waited_s, slept_s)
+
+    asyncio.run(main())
+
+
+CASES = {"threads": ("serve_threads", "ask"), "uvicorn": ("serve_uvicorn", "ask_httpx")}
+
+
+def main(case: str) -> None:
+    serve, client = CASES[case]
+    server = subprocess.Popen([sys.executable, __file__, serve], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    port = server.stdout.readline().strip()
+    command = [sys.executable, __file__, client, port]
+    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+    told = [json.loads(process.communicate()[0]) for process in clients]
+    server.terminate()
+    server.wait()
+    report(sum(one["waited_s"] for one in told), sum(one["slept_s"] for one in told))
+
+
+if __name__ == "__main__":
+    name, *arguments = sys.argv[1:]
+    globals().get(name, lambda: main(name))(*map(int, arguments))
