@@ -19,6 +19,7 @@ from scalana.detectors.when.compiling import tell_compiling
 from scalana.detectors.when.modules import tell_modules
 from scalana.detectors.when.over_steps import tell_series
 from scalana.detectors.when.regions import Named, region_times
+from scalana.detectors.when.servers import tell_servers
 from scalana.detectors.when.slow import slow_steps
 from scalana.detectors.when.steady import steady_state
 from scalana.detectors.when.told import tell_loading, tell_regions, tell_steps
@@ -86,6 +87,7 @@ def _tell_when(analysis: Analysis, facts: Facts) -> None:
         analysis.slow_steps = slow_steps(steps, ppg, _findings_of)
         steady = steps.steady_periods()
     tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline, steady)
+    tell_servers(analysis.findings, table, ppg.servers, ppg.timeline, steady)
     analysis.compiled = compiled_lines(ppg, steps)
     tell_compiled(analysis.findings, analysis.compiled, table, ppg, steady)
     analysis.warnings += warnings_of(ppg)

@@ -38,6 +38,7 @@ from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood
 from scalana.graphs.dependences import SIGNALLING, add_progress, add_signals
 from scalana.graphs.dependences.matching import Matching, match
 from scalana.graphs.dependences.remote import untaken
+from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.readers.gather import Gathered, gather
@@ -98,6 +99,8 @@ class PPG:
     """What threads did meanwhile, of a run with devices whose hosts no trace tells of."""
     compiled: KernelTime = field(default_factory=KernelTime)
     """When ranks ran the kernels of compiled code."""
+    servers: ServerWaits = field(default_factory=ServerWaits)
+    """When ranks waited for servers that left no record."""
 
     @property
     def regions(self) -> list[Region]:
@@ -208,6 +211,8 @@ def build_ppg(
     placed = place_paths(data, front_end, models)
     psg, places, placer = placed.psg, placed.places, placed.placer
     done("matching communication")
+    data.unanswered = unanswered(data.events, data.open_events)
+    servers = server_waits(data)
     shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
     located = each(lambda shard: locate(data, shard), shards_of_ranks)
     forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
@@ -265,7 +270,7 @@ def build_ppg(
         )
     if mixed:
         run.warnings.append(f"ranks called different operations at the same place {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, models, host, compiled)
+    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
 
 
 class _Progress:

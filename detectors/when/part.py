@@ -53,6 +53,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
         ppg.models,
         ppg.host,
         ppg.compiled,
+        ppg.servers,
     )
     return part, chosen
 

@@ -67,6 +67,8 @@ class Located:
 def locate(data: Gathered, shard: Shard) -> Located:
     """Make calls of the events of a portion, and find the threads that are locations."""
     rows = shard.event_rows
+    if len(data.unanswered):
+        rows = rows[~data.unanswered[rows]]
     threads = take(data.threads, shard.threads)
     samples = samples_of(data, shard)
     events = _events_of(data, shard, rows)
@@ -115,7 +117,7 @@ def samples_of(data: Gathered, shard: Shard) -> Samples:
 
 def _events_of(data: Gathered, shard: Shard, rows: IntArray) -> Events:
     """The events of a portion; ``completes`` are rows among them. What is only passed on stays narrow."""
-    events = take(data.events, rows if len(shard.open_events) else shard.events)
+    events = take(data.events, rows if len(shard.open_events) or len(data.unanswered) else shard.events)
     completes = events.completes.astype(np.int64)
     waits = np.flatnonzero(completes >= 0)
     completes[waits] = np.searchsorted(rows, completes[waits])

@@ -32,9 +32,11 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
 
 
 def untaken(events: Events) -> int:
-    """Calls whose result was waited for, but which no recorded process took: who did them has left no record."""
+    """Calls whose result was waited for, but which no recorded process took: who did them has left no record. Servers
+    that have a name are told by that (:mod:`scalana.graphs.dependences.servers`)."""
     of = {code: events.seq[(events.operation == code) & (events.seq > 0)] for code in (SUBMIT, TAKE, REPLY, RESULT)}
-    awaited = np.intersect1d(of[SUBMIT], of[RESULT])
+    asked = events.seq[(events.operation == RESULT) & (events.tag > 0)]
+    awaited = np.setdiff1d(np.intersect1d(of[SUBMIT], of[RESULT]), asked)
     return len(np.setdiff1d(awaited, np.concatenate((of[TAKE], of[REPLY]))))
 
 

@@ -6,7 +6,7 @@ become rows of run-wide tables, and every clock reading becomes nanoseconds on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class Gathered:
     """Monotonic clock of the first host at time 0."""
     rows: dict[str, IntArray]
     """How many rows of each table a process has ``[processes]``; see :class:`Collected`."""
+    unanswered: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Events that wait for what no process of the run gives, and so are none of its calls; empty for none
+    ``[events]``."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_HOPS = 8
 _MOST_CALLERS = 6
+_MOST_SERVERS = 4
 
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
@@ -49,6 +50,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         trend(finding),
         loading(finding),
         compiling(finding),
+        asking(finding),
         cost(finding, run),
         sampled(finding),
         held_up(finding, run),
@@ -152,6 +154,20 @@ def compiling(finding: Finding) -> str:
     others = f", {round(known['compilations_others'])} on other ranks" if "compilations_others" in known else ""
     again = f", {round(known['again'])} of what was compiled before" if known["again"] else ""
     return f"It lies in compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
+
+
+def asking(finding: Finding) -> str:
+    """That it lies in waiting for servers that left no record, if it does: which, and for how long."""
+    known = finding.evidence.get("servers")
+    if not isinstance(known, Mapping):
+        return ""
+    return f"It lies in waiting for {'a server' if len(known) == 1 else 'servers'} without a record: {_servers(known)}."
+
+
+def _servers(seconds: Mapping[str, float]) -> str:
+    shown = [f"{name} ({names.seconds(value)})" for name, value in list(seconds.items())[:_MOST_SERVERS]]
+    more = len(seconds) - len(shown)
+    return ", ".join(shown) + (f", {more} more" if more else "")
 
 
 def held_up(finding: Finding, run: RunInfo) -> str:

@@ -1,0 +1,45 @@
+"""Which findings lie in waiting for servers that left no record."""
+
+from __future__ import annotations
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.finding import Finding
+from scalana.detectors.when.burst_work import BurstWork
+from scalana.graphs.dependences.servers import ServerWaits
+from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.timeline import Timeline
+
+ADVICE = (
+    "The server is asked too late, or takes long: ask ahead of the need or several things at a time, and start the "
+    "server below scalana run, too, to see which of its lines takes so long."
+)
+
+
+def tell_servers(
+    findings: list[Finding], table: BlameTable, servers: ServerWaits, timeline: Timeline, steady: Periods | None = None
+) -> None:
+    """Add to the evidence of every finding whose work lies in such a wait that it does, and advise on that.
+
+    ``evidence.servers`` has the ``seconds`` that a rank of the finding waits for each server (mean), by its name.
+    """
+    if not len(servers):
+        return
+    waits, edges = servers.periods(timeline.ranks), gap_edges(timeline)
+    for finding in findings:
+        if finding.entries is None:
+            continue
+        if not BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(waits):
+            continue
+        seconds = seconds_of(servers, timeline.ranks, finding.ranks)
+        finding.evidence["servers"] = seconds
+        finding.advice = ADVICE
+
+
+def seconds_of(servers: ServerWaits, ranks: int, some: list[int]) -> dict[str, float]:
+    """Seconds that some ranks wait for each server, of an average one, the longest first."""
+    each = {
+        name: float(servers.periods(ranks, row).rank_s()[some].sum()) / max(len(some), 1)
+        for row, name in enumerate(servers.names)
+    }
+    return {name: seconds for name, seconds in sorted(each.items(), key=lambda pair: -pair[1]) if seconds > 0.0}
