@@ -63,6 +63,8 @@ HOOKS = (
     ("werkzeug.serving", "scalana.runtime.http.servers", "patch_werkzeug"),
     ("uvicorn.protocols.http.h11_impl", "scalana.runtime.http.servers", "patch_uvicorn"),
     ("uvicorn.protocols.http.httptools_impl", "scalana.runtime.http.servers", "patch_uvicorn"),
+    ("uvicorn.server", "scalana.runtime.http.servers", "patch_uvicorn_server"),
+    ("aiohttp.web_runner", "scalana.runtime.http.servers", "patch_aiohttp_sites"),
     ("aiohttp.web_protocol", "scalana.runtime.http.servers", "patch_aiohttp"),
     ("aiohttp.web_response", "scalana.runtime.http.servers", "patch_aiohttp_responses"),
     ("torch.distributed.rpc.api", "scalana.runtime.torch.rpc", "patch"),

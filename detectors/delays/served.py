@@ -17,6 +17,11 @@ _TAKE = BY_NAME["take"].code
 
 def served_threads(timeline: Timeline) -> BoolArray:
     """Which locations are such threads: none of main threads ``[locations]``."""
+    return serving_threads(timeline) & ~timeline.locations.is_main
+
+
+def serving_threads(timeline: Timeline) -> BoolArray:
+    """The same with main threads that do no more than that beside others which do it, too ``[locations]``."""
     if timeline.locations.is_main.all():
         return np.zeros(len(timeline.locations.is_main), dtype=bool)
     calls, locations = timeline.calls, timeline.locations
@@ -25,7 +30,9 @@ def served_threads(timeline: Timeline) -> BoolArray:
     if not takes.any():
         return takes
     other = np.bincount(calls.location[~np.isin(calls.operation, (*GIVING, *TAKING))], minlength=count) > 0
-    return np.asarray(takes & ~other & ~locations.is_main)
+    serving = takes & ~other
+    beside = np.bincount(locations.rank[serving & ~locations.is_main], minlength=timeline.ranks) > 0
+    return np.asarray(serving & (beside[locations.rank] | ~locations.is_main))
 
 
 def all_recorded_s(timeline: Timeline) -> float:

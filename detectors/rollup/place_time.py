@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
-from scalana.detectors.delays.served import served_threads
+from scalana.detectors.delays.served import serving_threads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.library_calls import library_place
@@ -82,7 +82,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
 def _one_for_all(timeline: Timeline) -> IntArray:
     """One location for all threads of its rank that do but what others call them for; itself for any other
     ``[locations]``."""
-    locations, rows = timeline.locations, np.flatnonzero(served_threads(timeline))
+    locations, rows = timeline.locations, np.flatnonzero(serving_threads(timeline))
     result = np.arange(len(locations.rank))
     _, first, number = np.unique(locations.rank[rows], return_index=True, return_inverse=True)
     result[rows] = rows[first][number.reshape(-1)]

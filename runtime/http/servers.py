@@ -46,6 +46,16 @@ def patch_uvicorn(module: Any) -> None:
     _patches.surround(module.RequestResponseCycle, "send", _send_asgi, _leave, "answers of uvicorn")
 
 
+def patch_uvicorn_server(module: Any) -> None:
+    """When a server of uvicorn is ready; ``module`` is ``uvicorn.server``."""
+    _patches.surround(module.Server, "main_loop", _serve, _leave, "what uvicorn waits for")
+
+
+def patch_aiohttp_sites(module: Any) -> None:
+    """The same of ``aiohttp.web_runner``."""
+    _patches.surround(module.BaseSite, "start", _serve, _leave, "what aiohttp waits for")
+
+
 def patch_aiohttp(module: Any) -> None:
     """The same of ``aiohttp.web_protocol``."""
     handler = module.RequestHandler
