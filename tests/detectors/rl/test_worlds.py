@@ -95,7 +95,8 @@ SLOW_TRAIN_S, EPS_S = 0.4, 0.001
 
 
 def write_with_buffer(folder: Path) -> None:
-    """Rollouts put what they made into a queue that is full, an async actor, until the trainer gets something."""
+    """Rollouts put what they made into a queue that is full, an async actor, until the trainer gets something. The
+    second one says of its trajectories when they are, and of no phase."""
     run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * SLOW_TRAIN_S})
     buffer, trainer = Process(run, "Buffer", 0), Process(run, "Trainer", 1)
     rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
@@ -109,8 +110,10 @@ def write_with_buffer(folder: Path) -> None:
 
     def say(process: Process, phase: str, begin_s: float, end_s: float, tokens: int) -> None:
         begin, length = START_NS + round(begin_s * NS), round((end_s - begin_s) * NS)
-        lane = process.record.lane(thread=0)
-        process.record.span(SPAN_TYPE["phase"], phase, begin, length, lane=lane, attributes={"tokens": tokens})
+        kind = SPAN_TYPE["trajectory" if process is rollouts[1] else "phase"]
+        process.record.span(
+            kind, phase, begin, length, lane=process.record.lane(thread=0), attributes={"tokens": tokens}
+        )
 
     for step in range(STEPS):
         now = step * SLOW_TRAIN_S
@@ -145,8 +148,9 @@ def test_rollouts_that_wait_for_room_in_a_buffer_wait_for_the_trainer(tmp_path: 
     waited_s = sum(SLOW_TRAIN_S - each for each in GENERATE_S) * (STEPS - 1)
     assert seconds["backpressure"] == pytest.approx(waited_s, rel=0.05)
     assert seconds["training"] == pytest.approx(STEPS * SLOW_TRAIN_S, rel=0.05)
-    (change,) = account.what_if
-    assert change.change == "more-trainers" and change.trusted
+    assert seconds["generation"] + seconds["under-batched"] == pytest.approx(STEPS * sum(GENERATE_S), rel=0.05)
+    (change,) = [each for each in account.what_if if each.change == "more-trainers"]
+    assert change.trusted
     # A rollout is the slower one then; the last of them ends its record as late as it did.
     faster_s = (max(SLOW_TRAIN_S / 2, *GENERATE_S) * (STEPS - 1) + SLOW_TRAIN_S) / STEPS
     assert change.step_s == pytest.approx(faster_s, rel=0.05)
