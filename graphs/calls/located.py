@@ -83,7 +83,7 @@ def locate(data: Gathered, shard: Shard) -> Located:
         order = np.argsort(location, kind="stable")
         spans, location = select(spans, order), location[order]
     served = _served(threads, spans)
-    _idle_from_the_start(spans, served & ~threads.is_main, data.start_ns[threads.process])
+    _idle_from_the_start(spans, served & ~_is_first(threads), data.start_ns[threads.process])
     start, end = _lifetimes(data, threads, thread, served, spans, samples)
     meant = spans.operation.copy()
     single = np.flatnonzero((meant == WAIT) & (np.diff(spans.wait_first) == 1))
@@ -133,6 +133,13 @@ def _events_of(data: Gathered, shard: Shard, rows: IntArray) -> Events:
     )
 
 
+def _is_first(threads: Threads) -> BoolArray:
+    """Main threads that their processes began with: a process may be known by another one of its threads, whose rests
+    are as those of the others ``[threads]``."""
+    first = np.append(True, np.diff(threads.process) != 0)[: len(threads)]
+    return np.asarray(threads.is_main & first)
+
+
 def _served(threads: Threads, spans: Spans) -> BoolArray:
     """Threads that have calls, but none that are not remote calls ``[threads]``."""
     served = np.bincount(spans.thread, minlength=len(threads)) > 0
@@ -167,7 +174,7 @@ def _lifetimes(
     ):
         np.minimum.at(first, of, begin)
         np.maximum.at(last, of, end)
-    process, other = threads.process[thread], ~threads.is_main[thread]
+    process, other = threads.process[thread], ~threads.is_main[thread] | (served & ~_is_first(threads))[thread]
     speaks = np.bincount(spans.thread, minlength=len(threads))[thread] > 0
     start = np.where(other, first[thread], data.start_ns[process])
     end = np.where(other, last[thread], data.end_ns[process])

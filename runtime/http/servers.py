@@ -23,6 +23,7 @@ _connections: dict[int, Answers] = {}
 def patch_server(module: Any) -> None:
     """Record requests; ``module`` is ``http.server``."""
     handler = module.BaseHTTPRequestHandler
+    _patches.surround(handler, "setup", _nothing, _rest, "what servers wait for")
     _patches.surround(handler, "parse_request", _nothing, _has_parsed, "requests to servers")
     _patches.surround(handler, "end_headers", _give_head, _leave, "answers of servers")
     _patches.surround(handler, "handle_one_request", _nothing, _has_handled, "answers of servers")
@@ -87,6 +88,10 @@ def _serve(arguments: tuple[Any, ...]) -> None:
     if session.core is not None:
         _patches.tried("what a server waits for", serve_here)
         calls.rest()
+
+
+def _rest(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    calls.rest()
 
 
 def _has_parsed(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
