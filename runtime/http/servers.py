@@ -6,6 +6,7 @@ from scalana.runtime import session
 from scalana.runtime.http.connections import Answers, serve_here
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
+from scalana.runtime.remote.coroutines import TICKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def patch_uvicorn(module: Any) -> None:
 
 def patch_uvicorn_server(module: Any) -> None:
     """When a server of uvicorn is ready; ``module`` is ``uvicorn.server``."""
+    ticks = getattr(module.Server.main_loop, "__code__", None)
+    if ticks is not None:
+        TICKS.add(ticks)
     _patches.surround(module.Server, "main_loop", _serve, _leave, "what uvicorn waits for")
 
 

@@ -44,6 +44,8 @@ _paths: dict[tuple[int, ...], tuple[int, bool, list[CodeType]]] = {}
 """Of each stack of coroutines inside a path its own path, whether there is any of the program's in it, and the code
 objects, so that their ids stay theirs."""
 _rests: weakref.WeakSet[Rests] = weakref.WeakSet()
+TICKS: set[CodeType] = set()
+"""Coroutines of libraries that look around now and then: a rest that one of them ends goes on behind it."""
 
 
 class Rests:
@@ -55,12 +57,15 @@ class Rests:
         self._lane = self._outer = 0
         self.open: tuple[int, int] | None = None
         """From when to when a rest lasted of which it is not known yet what it was for."""
+        self._since_ns = 0
+        """When a rest began that ticks have ended so far, 0 for none."""
         self._begin_ns = self._end_ns = self._path = self._step = 0
         """Rests at one place that follow each other closely; none where there is no path."""
         _rests.add(self)
 
     def rested(self, since_ns: int, until_ns: int) -> None:
         """The loop has rested."""
+        since_ns, self._since_ns = self._since_ns or since_ns, 0
         if until_ns - since_ns >= _LEAST_NS:
             self.open = since_ns, until_ns
             self._place(_next(self._loop))
@@ -75,6 +80,9 @@ class Rests:
             return
         (since_ns, until_ns), self.open = self.open, None
         core = session.core
+        if TICKS and any(code in TICKS for code, _ in _frames(awaiting)):
+            self._since_ns = since_ns  # what runs meanwhile is not moved
+            return
         if self._record != session.record_path:
             self._record = session.record_path
             self._path = self._outer = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from scalana.runtime import session
-from scalana.runtime.patching import Patches
+from scalana.runtime.patching import Patches, in_place_of
 from scalana.runtime.remote import calls
 from scalana.runtime.remote.coroutines import Rests
 
@@ -61,6 +61,7 @@ class _Waits:
         self.rests = Rests(loop)
         select = selector.select
 
+        @in_place_of(select)
         def watched(timeout: Any = None) -> Any:
             if self.rests.open is not None:
                 _patches.tried("lines that await are not recorded", self.rests.goes_on)
