@@ -138,14 +138,14 @@ def _task_of(handle: Any) -> Any:
 def _awaiting(*futures: Any) -> Any:
     """The task that awaits one of some futures, itself or by ``wait_for`` and ``gather``; None where none is known."""
     for future in futures:
-        for callback, _ in getattr(future, "_callbacks", None) or ():
+        for callback, *_ in getattr(future, "_callbacks", None) or ():
             task = getattr(callback, "__self__", None)
             if hasattr(task, "get_coro"):
                 return task
             cells = getattr(callback, "__closure__", None) or ()
             others = (*getattr(callback, "args", ()), *(cell.cell_contents for cell in cells if _is_full(cell)))
             for other in others:
-                for inner, _ in getattr(other, "_callbacks", None) or ():
+                for inner, *_ in getattr(other, "_callbacks", None) or ():
                     task = getattr(inner, "__self__", None)
                     if hasattr(task, "get_coro"):
                         return task
