@@ -83,7 +83,7 @@ def locate(data: Gathered, shard: Shard) -> Located:
         order = np.argsort(location, kind="stable")
         spans, location = select(spans, order), location[order]
     served = _served(threads, spans)
-    _idle_from_the_start(spans, served & ~_is_first(threads), data.start_ns[threads.process])
+    _idle_from_the_start(spans, served & ~threads.is_main, data.start_ns[threads.process])
     start, end = _lifetimes(data, threads, thread, served, spans, samples)
     meant = spans.operation.copy()
     single = np.flatnonzero((meant == WAIT) & (np.diff(spans.wait_first) == 1))

@@ -13,6 +13,7 @@ from _thread import _local, get_ident
 
 from scalana.runtime import session
 from scalana.runtime.remote import calls
+from scalana.runtime.remote.coroutines import write_rests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ class Answers:
             under_way = _under_way()
             under_way.discard(id(self))
             calls.reply(call, rests=not under_way and self._thread == get_ident())
-            calls.flush(_FLUSH_NS)  # servers are ended by a signal, which leaves no time for it
+            # Servers are ended by a signal, which leaves no time for it.
+            write_rests()
+            calls.flush(_FLUSH_NS)
 
 
 def _under_way() -> set[int]:

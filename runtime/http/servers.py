@@ -5,7 +5,6 @@ from __future__ import annotations
 from scalana.runtime import session
 from scalana.runtime.http.connections import Answers, serve_here
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
 from scalana.runtime.remote.coroutines import TICKS
 
 TYPE_CHECKING = False
@@ -24,12 +23,11 @@ _connections: dict[int, Answers] = {}
 def patch_server(module: Any) -> None:
     """Record requests; ``module`` is ``http.server``."""
     handler = module.BaseHTTPRequestHandler
-    _patches.surround(handler, "setup", _nothing, _rest, "what servers wait for")
     _patches.surround(handler, "parse_request", _nothing, _has_parsed, "requests to servers")
     _patches.surround(handler, "end_headers", _give_head, _leave, "answers of servers")
     _patches.surround(handler, "handle_one_request", _nothing, _has_handled, "answers of servers")
     _patches.surround(handler, "finish", _finish, _leave, "answers of servers")
-    _patches.surround(module.HTTPServer, "serve_forever", _serve, _leave, "what servers wait for")
+    _patches.surround(module.HTTPServer, "serve_forever", _serve, _leave, "which processes are servers")
 
 
 def patch_werkzeug(module: Any) -> None:
@@ -49,16 +47,16 @@ def patch_uvicorn(module: Any) -> None:
 
 
 def patch_uvicorn_server(module: Any) -> None:
-    """When a server of uvicorn is ready; ``module`` is ``uvicorn.server``."""
-    ticks = getattr(module.Server.main_loop, "__code__", None)
+    """Know a server of uvicorn when it is ready; ``module`` is ``uvicorn.server``."""
+    ticks = getattr(getattr(module.Server, "main_loop", None), "__code__", None)
     if ticks is not None:
         TICKS.add(ticks)
-    _patches.surround(module.Server, "main_loop", _serve, _leave, "what uvicorn waits for")
+    _patches.surround(module.Server, "main_loop", _serve, _leave, "which processes are servers")
 
 
 def patch_aiohttp_sites(module: Any) -> None:
     """The same of ``aiohttp.web_runner``."""
-    _patches.surround(module.BaseSite, "start", _serve, _leave, "what aiohttp waits for")
+    _patches.surround(module.BaseSite, "start", _serve, _leave, "which processes are servers")
 
 
 def patch_aiohttp(module: Any) -> None:
@@ -90,12 +88,7 @@ def _tried(answers: Answers | None, function: Callable[[Answers], None]) -> None
 
 def _serve(arguments: tuple[Any, ...]) -> None:
     if session.core is not None:
-        _patches.tried("what a server waits for", serve_here)
-        calls.rest()
-
-
-def _rest(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    calls.rest()
+        _patches.tried("which processes are servers", serve_here)
 
 
 def _has_parsed(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:

@@ -209,7 +209,8 @@ def _known(frames: list[tuple[CodeType, int]], outer: int) -> tuple[int, bool]:
     return known[0], known[1]
 
 
-def _write_all() -> None:
+def write_rests() -> None:
+    """Write what is known of the rests of all loops."""
     for rests in list(_rests):
         rests.write()
 
@@ -219,5 +220,5 @@ def _forget() -> None:
     _paths.clear()
 
 
-session.when_stopping(_write_all)
+session.when_stopping(write_rests)
 session.when_started(_forget)

@@ -165,7 +165,7 @@ def not_walked_back(folder: Path) -> list[str]:
             ("slow taker", "Taker", 2 * (ROUNDS - 1) / ROUNDS), ("slow far away", "Far", 1),
         )
     ]  # fmt: skip
-    expected.append(("async source", blamed["AsyncSource", 0], SLOW_S))  # of a coroutine that sleeps there is its loop
+    expected.append(("slow coroutine", blamed["AsyncSource", line_of(WAITS, "slow coroutine")], SLOW_S))
     waited: dict[tuple[str, int], float] = defaultdict(float)
     for vertex in ppg.psg.vertices:
         if vertex.place.file == str(WAITS):

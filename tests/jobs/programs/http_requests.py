@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import subprocess
 import sys
 import time
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -59,7 +61,7 @@ def serve_threads() -> None:
     server.serve_forever()
 
 
-def serve_uvicorn() -> None:
+def serve_uvicorn(awaits: bool = False) -> None:
     import socket
 
     import uvicorn
@@ -67,7 +69,9 @@ def serve_uvicorn() -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         number = json.loads((await receive())["body"])["number"]
         begin = time.perf_counter()
-        if is_slow(number):
+        if is_slow(number) and awaits:
+            await asyncio.sleep(SLOW_S)  # slow await
+        elif is_slow(number):
             time.sleep(SLOW_S)  # slow coroutine
         slept_s = time.perf_counter() - begin if is_slow(number) else 0.0
         body = json.dumps({"slept_s": slept_s}).encode()
@@ -80,6 +84,10 @@ def serve_uvicorn() -> None:
     print(listening.getsockname()[1], flush=True)
     config = uvicorn.Config(application, log_level="error", lifespan="off", http="h11", loop="asyncio")
     uvicorn.Server(config).run([listening])
+
+
+def serve_awaiting() -> None:
+    serve_uvicorn(awaits=True)
 
 
 def report(waited_s: float, slept_s: float) -> None:
@@ -123,16 +131,52 @@ def ask_httpx(port: int) -> None:
     asyncio.run(main())
 
 
-CASES = {"threads": ("serve_threads", "ask"), "uvicorn": ("serve_uvicorn", "ask_httpx")}
+def ask_in_turn(port: int) -> None:
+    """A client whose answers another process waits for."""
+    import multiprocessing as mp
+
+    answers: Any = mp.Queue()
+    asker = mp.Process(target=ask_for, args=(port, answers), name="asker")
+    asker.start()
+    slept_s = 0.0
+    for _ in range(REQUESTS):
+        slept_s += answers.get()
+        compute(USUAL_S)
+    asker.join()
+    report(0.0, slept_s)
+
+
+def ask_for(port: int, answers: Any) -> None:
+    for _ in range(REQUESTS):
+        answers.put(ask_once(port))
+
+
+def ask_once(port: int) -> float:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", b'{"number": 3}') as response:  # asks
+        return float(json.loads(response.read())["slept_s"])
+
+
+CASES = {
+    "threads": ("serve_threads", "ask", CLIENTS),
+    "uvicorn": ("serve_uvicorn", "ask_httpx", CLIENTS),
+    "awaits": ("serve_awaiting", "ask_httpx", 1),
+    "unrecorded": ("serve_threads", "ask_in_turn", 1),
+}
 
 
 def main(case: str) -> None:
-    serve, client = CASES[case]
-    server = subprocess.Popen([sys.executable, __file__, serve], stdout=subprocess.PIPE, text=True)
+    serve, client, count = CASES[case]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("SCALANA")}
+    server = subprocess.Popen(
+        [sys.executable, __file__, serve],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment if case == "unrecorded" else None,
+    )
     assert server.stdout is not None
     port = server.stdout.readline().strip()
     command = [sys.executable, __file__, client, port]
-    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     told = [json.loads(process.communicate()[0]) for process in clients]
     server.terminate()
     server.wait()

@@ -1,0 +1,66 @@
+"""Clients of HTTP and their server, as processes of their own: the slow line of the server, and its seconds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalana import api
+from scalana.detectors.analysis import Analysis
+from scalana.report.finding_text import asking
+from tests.attempts import attempts
+from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.runtime import jobs
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = PROGRAMS / "http_requests.py"
+
+
+def recorded(folder: Path, case: str) -> tuple[Analysis, float]:
+    """What is said of a case, and how long its slow line slept in all."""
+    done = jobs.run([sys.executable, PROGRAM, case], folder)
+    assert done.returncode == 0 and done.stderr == ""
+    return api.analyze(folder), float(json.loads(done.stdout)["slept_s"])
+
+
+@pytest.mark.parametrize(
+    ("case", "comment", "waiters"),
+    [
+        ("threads", "slow handler", 1),  # each client waits for a thread of its own
+        ("uvicorn", "slow coroutine", 1),
+        ("awaits", "slow await", 1),
+    ],
+)
+def test_the_slow_line_of_a_server_is_named_with_its_seconds(
+    case: str, comment: str, waiters: int, tmp_path: Path
+) -> None:
+    for attempt in attempts(3):
+        analysis, slept_s = recorded(tmp_path / str(attempt), case)
+        finding, names = analysis.findings[0], analysis.ppg.run.names
+        assert not [warning for warning in analysis.ppg.run.warnings if "record" in warning]
+        assert not len(analysis.ppg.servers)
+        here = Path(finding.file).name, finding.line, names.many(finding.ranks)
+        told = finding.evidence.get("seconds_here")
+        if here == (PROGRAM.name, line_of(PROGRAM, comment), "the server") and isinstance(told, float):
+            if abs(told / slept_s - 1.0) <= 0.15 and finding.lost_s >= 0.85 * waiters * slept_s:
+                return
+    pytest.fail(f"{here}: {told} s, {finding.lost_s} s lost, and not {slept_s} s")
+
+
+def test_a_server_without_a_record_is_told_by_its_name(tmp_path: Path) -> None:
+    for attempt in attempts(3):
+        analysis, slept_s = recorded(tmp_path / str(attempt), "unrecorded")
+        finding = analysis.findings[0]
+        assert not [warning for warning in analysis.ppg.run.warnings if "left no record here" in warning]
+        here = Path(finding.file).name, finding.line
+        known = finding.evidence.get("servers")
+        if here == (PROGRAM.name, line_of(PROGRAM, "asks")) and isinstance(known, dict):
+            ((name, seconds),) = known.items()
+            assert name.startswith("127.0.0.1:") and name in asking(finding)
+            if abs(seconds / slept_s - 1.0) <= 0.15:
+                return
+    pytest.fail(f"{here}: {known}, and not {slept_s} s")
