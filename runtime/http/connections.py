@@ -70,9 +70,11 @@ def number_of(server: Any) -> int:
 class Requests:
     """The requests of a client over one connection, one after the other."""
 
-    __slots__ = ("_count", "_key", "awaited", "call", "has_head", "server")
+    __slots__ = ("_count", "_ends", "_key", "awaited", "call", "has_head", "server")
 
     def __init__(self) -> None:
+        self._ends: tuple[Any, Any, str] | None = None
+        """The addresses of both, and the record in which the server has its number."""
         self._key, self._count = 0, 0
         self.call = 0
         """The request that was sent last."""
@@ -85,11 +87,13 @@ class Requests:
 
     def sent(self, since: tuple[int, int] | None, client: Any, server: Any) -> None:
         """A request was sent between addresses that sockets tell, from a moment on."""
-        key = key_of(client, server)
-        self._count = self._count + 1 if key == self._key else 1
-        self._key = key
-        self.call = calls.mixed(key, self._count) if key else calls.new_id()
-        self.server = number_of(server)
+        ends = client, server, session.record_path
+        if self._ends != ends:
+            if self._ends is None or self._ends[:2] != ends[:2]:
+                self._key, self._count = key_of(client, server), 0
+            self._ends, self.server = ends, number_of(server)
+        self._count += 1
+        self.call = calls.mixed(self._key, self._count) if self._key else calls.new_id()
         self.has_head = False
         if since is not None:
             calls.submitted(self.call, since)
