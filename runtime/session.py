@@ -83,11 +83,6 @@ def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:
         core.meta("part_rank", str(rank))
 
 
-def part_source() -> str:
-    """Who told the role of this process: one of :data:`SOURCES`, empty while nothing did."""
-    return _part_source
-
-
 def _strength(source: str) -> int:
     return SOURCES.index(source)
 

@@ -61,6 +61,7 @@ def unanswered(events: Events, still_open: IntArray) -> BoolArray:
 def server_waits(data: Gathered) -> ServerWaits:
     """Those of a run, of what :func:`unanswered` has found."""
     rows = np.flatnonzero(data.unanswered)
+    rows = rows[data.is_own[data.events.process[rows]]]  # what helpers of a rank wait for, it does not
     if not len(rows):
         return ServerWaits()
     events = data.events

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from scalana.graphs.readers.askers import let_askers_take_part
 from scalana.graphs.readers.launches import (
     Launch,
     communicates,
@@ -78,6 +79,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     """
     warnings: list[str] = []
     records = list(records)
+    let_askers_take_part(records)
     by_kind = _sorted(records)
     members, launchers, others = by_kind.members, by_kind.launchers, by_kind.others
     side_by_side = together(launches_of(by_kind.with_rank))

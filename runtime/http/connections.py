@@ -12,7 +12,7 @@ import sys
 from _thread import _local, get_ident
 
 from scalana.runtime import session
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, part
 from scalana.runtime.remote.coroutines import write_rests
 
 TYPE_CHECKING = False
@@ -96,7 +96,8 @@ class Requests:
         self.call = calls.mixed(self._key, self._count) if self._key else calls.new_id()
         self.has_head = False
         if since is not None:
-            calls.submitted(self.call, since)
+            _ask()
+            calls.submitted(self.call, since, takes_part=False)
 
     @property
     def expected(self) -> int:
@@ -119,16 +120,16 @@ class Answers:
         self._count += 1
         if not self._key or session.core is None:
             return
-        _be_server()
+        _ask()
         self._call, self._has_head, self._thread = calls.mixed(self._key, self._count), False, get_ident()
         _under_way().add(id(self))
-        calls.took(self._call)
+        calls.took(self._call, takes_part=False)
 
     def head(self) -> None:
         """The answer begins."""
         if self._call and not self._has_head:
             self._has_head = True
-            calls.reply(calls.mixed(self._call, 0, _HEAD), rests=False)
+            calls.reply(calls.mixed(self._call, 0, _HEAD), rests=False, takes_part=False)
 
     def end(self) -> None:
         """It is given, or nobody is there any more that waits for it."""
@@ -137,7 +138,7 @@ class Answers:
             call, self._call = self._call, 0
             under_way = _under_way()
             under_way.discard(id(self))
-            calls.reply(call, rests=not under_way and self._thread == get_ident())
+            calls.reply(call, rests=not under_way and self._thread == get_ident(), takes_part=False)
             # Servers are ended by a signal, which leaves no time for it.
             write_rests()
             calls.flush(_FLUSH_NS)
@@ -161,10 +162,9 @@ def serve_here() -> None:
         _serves[0] = session.record_path
 
 
-def _be_server() -> None:
-    """A process whose main thread serves is a server, unless it is something else to those that made it."""
-    if _serves[0] and _serves[0] == session.record_path and session.part_source() == "":
-        session.become_member("server", source="framework")
+def _ask() -> None:
+    if session.core is not None:
+        part.ask(bool(_serves[0]) and _serves[0] == session.record_path)
 
 
 def _forget() -> None:

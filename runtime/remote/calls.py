@@ -78,16 +78,16 @@ def submit(call: int, nbytes: int = 0) -> None:
     _hand(_SUBMIT, call, nbytes)
 
 
-def submitted(call: int, at: tuple[int, int]) -> None:
-    """It has done so at a moment that :func:`moment` told."""
+def submitted(call: int, at: tuple[int, int], takes_part: bool = True) -> None:
+    """It has done so at a moment that :func:`moment` told; ``takes_part``: and takes part in the run by that."""
     core = session.core
     if core is not None:
-        _event(core, _SUBMIT, call, _POST, at, at)
+        _event(core, _SUBMIT, call, _POST, at, at, takes_part=takes_part)
 
 
-def reply(call: int, nbytes: int = 0, rests: bool = True) -> None:
+def reply(call: int, nbytes: int = 0, rests: bool = True, takes_part: bool = True) -> None:
     """A call is done, and its result is handed over; ``rests``: this thread has no other one under way."""
-    _hand(_REPLY, call, nbytes)
+    _hand(_REPLY, call, nbytes, takes_part)
     if rests:
         rest()
 
@@ -118,7 +118,7 @@ def take(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
-def took(call: int, *others: int) -> None:
+def took(call: int, *others: int, takes_part: bool = True) -> None:
     """This thread begins with a call; it was idle since it had done the last one, if it did one before.
 
     ``others`` are what else had to be there: results of other calls.
@@ -130,7 +130,7 @@ def took(call: int, *others: int) -> None:
             since = getattr(_idle, "since", None) or now
             _idle.since = None  # what it submits and waits for now is no part of being idle
             for one in (call, *others):
-                _event(core, _TAKE, one, _BLOCKING, since, now)
+                _event(core, _TAKE, one, _BLOCKING, since, now, takes_part=takes_part)
 
 
 def started(call: int, at: tuple[int, int]) -> None:
@@ -173,7 +173,7 @@ def wait(for_id: int = 0, server: int = 0) -> int:
 
     ``server`` is the number of a server in this record that may be none of the run: its name is told if so.
     """
-    return _begin(_RESULT, for_id, server=server)
+    return _begin(_RESULT, for_id, takes_part=not server, server=server)
 
 
 def got(handle: int, *ids: int) -> None:
@@ -189,7 +189,7 @@ def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int 
     (:func:`own_path`), if that is not here; ``server`` is as for :func:`wait`."""
     core = session.core
     if core is not None:
-        _event(core, _RESULT, call, _BLOCKING, since, until, path, server)
+        _event(core, _RESULT, call, _BLOCKING, since, until, path, server, takes_part=not server)
 
 
 def expect(closed: int = 0) -> int:
@@ -300,9 +300,10 @@ def _event(
     end: tuple[int, int],
     path: int = 0,
     server: int = 0,
+    takes_part: bool = True,
 ) -> None:
     try:
-        if part.member_of[0] != session.record_path:
+        if takes_part and part.member_of[0] != session.record_path:
             part.take()
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
         core.event_at(operation, 0, call, -1, server, 0, flags, 0, *at, *((path,) if path else ()))

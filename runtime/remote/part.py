@@ -22,6 +22,8 @@ _starting_in = [""]
 """The record in which it has said that it starts or is started."""
 _name = [""]
 """What it was called that this process was started as."""
+_asks: list[tuple[str, bool]] = []
+"""The record in which it has said that it sends requests, and whether it only serves."""
 _starts: list[tuple[Any, ...]] = []
 """Arguments of ``core.event_at`` of what is kept."""
 
@@ -59,10 +61,23 @@ def start(event: tuple[Any, ...], name: str = "") -> None:
     session.core.event_at(*event)
 
 
+def ask(serves: bool) -> None:
+    """Say in the record that this process sends requests to servers, or answers them (``serves``: and does nothing else
+    in its main thread). It takes part if who is at their other end does, which is known afterwards."""
+    known = session.record_path, serves
+    if known not in _asks:
+        _asks.clear()
+        _asks.append(known)
+        session.core.meta("asks", "server" if serves else _own_role())
+
+
 def _become(by: str) -> None:
-    name = _name[0] or ("worker" if session.process_role == "child" else "")
-    session.become_member(_role(name))
+    session.become_member(_own_role())
     session.core.meta("takes_part_by", by)
+
+
+def _own_role() -> str:
+    return _role(_name[0] or ("worker" if session.process_role == "child" else ""))
 
 
 def _role(name: str) -> str:
