@@ -15,6 +15,8 @@ from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import ProcessRecord
 
 _SUBMIT, _TAKE = BY_NAME["submit"].code, BY_NAME["take"].code
+ROLE = ("role", "part", "part_source", "takes_part_by")
+"""What records tell of the roles of their processes."""
 _SERVER = "server"
 _WEAK = ("", "recorder")
 """Sources of the role of a process that one by what it serves is stronger than."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import narrow, narrowed
 from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.readers.askers import ROLE
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.native_frames import Frames, Module, native_offsets, with_sources
@@ -79,6 +80,8 @@ class Share:
     """Number of the process in the run, or of that whose child it is ``[processes]``."""
     is_own: list[bool]
     """``[processes]``"""
+    parts: list[dict[str, str]]
+    """What is told of the role of each ``[processes]``."""
     first: list[int] = field(default_factory=list)
     """By how much the ranks in a record are to be raised ``[processes]``; empty where there is one world."""
 
@@ -116,13 +119,15 @@ def read_block(files: Sequence[str]) -> Held:
 
 def outline(held: Held) -> Outline:
     """What has to be told of a block before its share in the run is known."""
-    return Outline([_emptied(record, 1) for record in held.records], native_offsets(held.records), held.troubles)
+    # Of those that send requests all events: whether they take part is told by these.
+    records = [_emptied(record, len(record.events) if record.meta.get("asks") else 1) for record in held.records]
+    return Outline(records, native_offsets(held.records), held.troubles)
 
 
 def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
     """Which records of every block stand for which process of the run; ``chosen`` are records of the outlines."""
     where = {id(record): (block, row) for block, one in enumerate(outlines) for row, record in enumerate(one.records)}
-    result = [Share([], [], [], []) for _ in outlines]
+    result = [Share([], [], [], [], []) for _ in outlines]
     processes = ((entry, record) for entry in chosen.ranks for record in (entry.record, *entry.children))
     for number, (entry, record) in enumerate(processes):
         block, row = where[id(record)]
@@ -131,6 +136,7 @@ def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
         share.process.append(number)
         share.rank.append(entry.rank)
         share.is_own.append(record is entry.record)
+        share.parts.append({key: record.meta[key] for key in ROLE if key in record.meta})
         share.first += [entry.first] * (len(chosen.worlds) > 1)
     return result
 
@@ -138,6 +144,8 @@ def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
 def collect_block(held: Held, share: Share, frames: Frames) -> Block:
     """Put the records of a block together; ``frames`` are the sources of the native ones."""
     records = [with_sources(held.records[row], frames) for row in share.record]
+    for record, part in zip(records, share.parts, strict=True):
+        record.meta.update(part)
     columns = collect(records, share.rank, share.is_own, share.first or None)
     columns.records = [_emptied(record, 0) for record in records]
     return Block(share.process, columns)
