@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
 from scalana.detectors.when.burst_work import BurstWork
@@ -25,7 +27,7 @@ def tell_servers(
     """
     if not len(servers):
         return
-    waits, edges = servers.periods(timeline.ranks), gap_edges(timeline)
+    waits, edges = _periods(servers, timeline.ranks), gap_edges(timeline)
     for finding in findings:
         if finding.entries is None:
             continue
@@ -39,7 +41,13 @@ def tell_servers(
 def seconds_of(servers: ServerWaits, ranks: int, some: list[int]) -> dict[str, float]:
     """Seconds that some ranks wait for each server, of an average one, the longest first."""
     each = {
-        name: float(servers.periods(ranks, row).rank_s()[some].sum()) / max(len(some), 1)
+        name: float(_periods(servers, ranks, row).rank_s()[some].sum()) / max(len(some), 1)
         for row, name in enumerate(servers.names)
     }
     return {name: seconds for name, seconds in sorted(each.items(), key=lambda pair: -pair[1]) if seconds > 0.0}
+
+
+def _periods(servers: ServerWaits, ranks: int, server: int = -1) -> Periods:
+    """When ranks wait for any server, or for one."""
+    rows = np.flatnonzero((servers.server == server) | (server < 0))
+    return Periods.joined(servers.rank[rows], servers.start_s[rows], servers.end_s[rows], ranks)

@@ -15,7 +15,6 @@ from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.readers.gather import Gathered
 from scalana.graphs.readers.records import Events
-from scalana.graphs.steps.periods import Periods
 from scalana.runtime.operations import BY_NAME, GIVING
 
 _RESULT, _SUBMIT = (BY_NAME[name].code for name in ("result", "submit"))
@@ -38,11 +37,6 @@ class ServerWaits:
 
     def __len__(self) -> int:
         return len(self.rank)
-
-    def periods(self, ranks: int, server: int = -1) -> Periods:
-        """When ranks wait for any of them, or for one."""
-        rows = np.flatnonzero((self.server == server) | (server < 0))
-        return Periods.joined(self.rank[rows], self.start_s[rows], self.end_s[rows], ranks)
 
 
 def unanswered(events: Events, still_open: IntArray) -> BoolArray:

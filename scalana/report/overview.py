@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scalana.detectors.when.servers import seconds_of
 from scalana.report import names
 from scalana.report.hot import HotPlace, hot_places, seconds_by_place
 
@@ -136,6 +137,21 @@ def outside(analysis: Analysis) -> str:
         for file, line, name, seconds in shown
     ]
     return f"apart from the steps: {names.seconds(whole)}" + (", of it " + ", ".join(parts) if parts else "")
+
+
+def servers(analysis: Analysis) -> str:
+    """How long an average rank waited for servers without a record, a part of what it is stalled; "" for not at all."""
+    ppg = analysis.ppg
+    seconds = {
+        name: value
+        for name, value in seconds_of(ppg.servers, ppg.run.ranks, list(range(ppg.run.ranks))).items()
+        if value >= _LEAST_SHARE * float(ppg.run.seconds or 0.0)
+    }
+    if not seconds or analysis.window is not None:
+        return ""
+    shown = [f"{name} {names.seconds(value)}" for name, value in list(seconds.items())[:_MOST_OUTSIDE]]
+    more = f", {len(seconds) - len(shown)} more" if len(seconds) > len(shown) else ""
+    return f"waiting for servers without a record, in the whole run, told as stalled: {', '.join(shown)}{more}"
 
 
 def amount(value: float, of: float) -> str:

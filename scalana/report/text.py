@@ -126,12 +126,12 @@ def _hot(analysis: Analysis, width: int, paint: Paint) -> list[str]:
         _hot_row(place, where, place.time_s / table.whole_s, ranks, room, bool(parts), paint)
         for place, where in zip(table.places, table.where, strict=True)
     ]
-    outside = overview.outside(analysis)
+    below = [text for text in (overview.outside(analysis), overview.servers(analysis)) if text]
     return [
         paint(left, "bold") + paint(line + right, "dim"),
         paint(head, "dim"),
         *rows,
-        *(wrap(outside, width, "    ", "  ") if outside else []),
+        *(line for text in below for line in wrap(text, width, "    ", "  ")),
     ]
 
 

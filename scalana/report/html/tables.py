@@ -30,11 +30,11 @@ def hot(analysis: Analysis) -> Markup | None:
         ]
         rows.append(cells + ([f"{names.amount(place.least_s)}..{names.amount(place.most_s)}"] if several else []))
     head = ["place", "in", "share", "work", "stalled", "waiting", "transfer", *(["least..most"] if several else [])]
-    outside = overview.outside(analysis)
+    below = [text for text in (overview.outside(analysis), overview.servers(analysis)) if text]
     return lines(
         element("p", f"{found.of[0].upper()}{found.of[1:]}.", class_="soft"),
         table(head, rows, frozenset((0, 1))),
-        element("p", outside) if outside else None,
+        *(element("p", text) for text in below),
     )
 
 

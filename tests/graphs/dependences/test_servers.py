@@ -9,6 +9,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.when.servers import seconds_of
 from scalana.graphs.dependences.servers import ServerWaits
 from scalana.report.finding_text import asking
 from scalana.runtime.record.format import EVENT_POST
@@ -79,9 +80,8 @@ def test_other_calls_without_an_answer_stay_calls_and_are_told(tmp_path: Path) -
     assert [warning for warning in analysis.ppg.run.warnings if f"the results of {ROUNDS} calls" in warning]
 
 
-def test_periods_of_one_server_and_of_all() -> None:
-    waits = ServerWaits(
-        np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0.0, 1.0, 5.0]), np.array([2.0, 4.0, 6.0]), ["a", "b"]
-    )
-    assert waits.periods(2).rank_s().tolist() == [4.0, 1.0]
-    assert waits.periods(2, 1).rank_s().tolist() == [3.0, 1.0]
+def test_waits_for_one_server_that_overlap_count_once() -> None:
+    rank, server = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
+    waits = ServerWaits(rank, server, np.array([0.0, 1.0, 2.0, 5.0]), np.array([2.0, 4.0, 4.5, 6.0]), ["a", "b"])
+    assert seconds_of(waits, 2, [0, 1]) == {"b": 2.25, "a": 1.0}
+    assert seconds_of(waits, 2, [1]) == {"b": 1.0}
