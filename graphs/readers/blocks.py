@@ -80,10 +80,10 @@ class Share:
     """Number of the process in the run, or of that whose child it is ``[processes]``."""
     is_own: list[bool]
     """``[processes]``"""
-    parts: list[dict[str, str]]
-    """What is told of the role of each ``[processes]``."""
     first: list[int] = field(default_factory=list)
     """By how much the ranks in a record are to be raised ``[processes]``; empty where there is one world."""
+    parts: list[dict[str, str]] = field(default_factory=list)
+    """What is told of the role of each ``[processes]``; empty where it is what their records tell."""
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ def outline(held: Held) -> Outline:
 def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
     """Which records of every block stand for which process of the run; ``chosen`` are records of the outlines."""
     where = {id(record): (block, row) for block, one in enumerate(outlines) for row, record in enumerate(one.records)}
-    result = [Share([], [], [], [], []) for _ in outlines]
+    result = [Share([], [], [], []) for _ in outlines]
     processes = ((entry, record) for entry in chosen.ranks for record in (entry.record, *entry.children))
     for number, (entry, record) in enumerate(processes):
         block, row = where[id(record)]
@@ -144,7 +144,7 @@ def shares(chosen: RankRecords, outlines: Sequence[Outline]) -> list[Share]:
 def collect_block(held: Held, share: Share, frames: Frames) -> Block:
     """Put the records of a block together; ``frames`` are the sources of the native ones."""
     records = [with_sources(held.records[row], frames) for row in share.record]
-    for record, part in zip(records, share.parts, strict=True):
+    for record, part in zip(records, share.parts, strict=False):
         record.meta.update(part)
     columns = collect(records, share.rank, share.is_own, share.first or None)
     columns.records = [_emptied(record, 0) for record in records]

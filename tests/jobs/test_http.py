@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -49,6 +50,26 @@ def test_the_slow_line_of_a_server_is_named_with_its_seconds(
             if abs(told / slept_s - 1.0) <= 0.15 and finding.lost_s >= 0.85 * waiters * slept_s:
                 return
     pytest.fail(f"{here}: {told} s, {finding.lost_s} s lost, and not {slept_s} s")
+
+
+def test_ranks_that_wait_for_the_one_that_asks_wait_for_the_server(tmp_path: Path) -> None:
+    """The first of two ranks asks, and broadcasts the answers: both wait for the line of the server."""
+    for attempt in attempts(3):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        done = jobs.run([sys.executable, PROGRAM, "ranks"], tmp_path / str(attempt), environment)
+        assert done.returncode == 0, done.stderr
+        slept_s = float(json.loads(done.stdout)["slept_s"])
+        analysis = api.analyze(tmp_path / str(attempt))
+        finding = analysis.findings[0]
+        here = Path(finding.file).name, finding.line, analysis.ppg.run.names.many(finding.ranks)
+        if here == (PROGRAM.name, line_of(PROGRAM, "slow handler"), "the server"):
+            assert finding.path[-2].operation == "result"
+            if abs(finding.lost_s / (2 * slept_s) - 1.0) <= 0.15:
+                return
+    pytest.fail(f"{here}: {finding.lost_s} s, and not 2 x {slept_s} s")
 
 
 def test_a_server_without_a_record_is_told_by_its_name(tmp_path: Path) -> None:

@@ -156,7 +156,23 @@ def ask_once(port: int) -> float:
         return float(json.loads(response.read())["slept_s"])
 
 
+def train(port: int, rank: int) -> None:
+    """A rank of two, of which the first asks and hands the answers on."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    slept_s = 0.0
+    for _ in range(REQUESTS):
+        answers = [ask_once(port) if rank == 0 else None]
+        dist.broadcast_object_list(answers, src=0)  # hands on
+        slept_s += answers[0] or 0.0
+        compute(USUAL_S)
+    dist.destroy_process_group()
+    report(0.0, slept_s if rank == 0 else 0.0)
+
+
 CASES = {
+    "ranks": ("serve_threads", "train", 2),
     "threads": ("serve_threads", "ask", CLIENTS),
     "uvicorn": ("serve_uvicorn", "ask_httpx", CLIENTS),
     "awaits": ("serve_awaiting", "ask_httpx", 1),
@@ -175,8 +191,11 @@ def main(case: str) -> None:
     )
     assert server.stdout is not None
     port = server.stdout.readline().strip()
-    command = [sys.executable, __file__, client, port]
-    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    ranks = [[str(rank)] if case == "ranks" else [] for rank in range(count)]
+    clients = [
+        subprocess.Popen([sys.executable, __file__, client, port, *rank], stdout=subprocess.PIPE, text=True)
+        for rank in ranks
+    ]
     told = [json.loads(process.communicate()[0]) for process in clients]
     server.terminate()
     server.wait()
