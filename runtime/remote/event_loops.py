@@ -174,7 +174,10 @@ class Awaited:
 
     def __init__(self) -> None:
         self._waits = _waits_of(_running())
-        self._began, self._record, self._path = calls.moment(), session.record_path, calls.own_path()
+        core = session.core
+        # The CPU clock is not asked for: that may take as long as all else here.
+        self._began = None if core is None else (core.now(), 0)
+        self._record, self._path = session.record_path, calls.own_path()
         if self._waits is not None:
             self._waits.expected += 1
 
