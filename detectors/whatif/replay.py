@@ -193,7 +193,7 @@ class Replay:
 def _that_end(timeline: Timeline) -> IntArray:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
     workers of Ray are. Nor do other threads of a process that is called hold the end: a replay does not begin them
-    earlier when it is called earlier. All where there is no other ``[some locations]``."""
+    earlier when it is called earlier. Where nobody ends by itself, all but these threads ``[some locations]``."""
     locations, calls = timeline.locations, (timeline.whole or timeline).calls  # of a window, what was before it counts
     here = np.arange(len(locations))
     replies = calls.location[calls.operation == _REPLY]
@@ -205,7 +205,7 @@ def _that_end(timeline: Timeline) -> IntArray:
     last = calls.first[:-1] + until - 1
     idle = (last >= calls.first[:-1]) & (calls.operation[np.maximum(last, 0)] == _REPLY) if len(calls) else called
     some = here[~idle & ~called]
-    return some if len(some) else here
+    return some if len(some) else here[~called]
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:
