@@ -60,6 +60,7 @@ HOOKS = (
     ("ray.train.v2._internal.execution.collective_impl", "scalana.runtime.ray.train", "patch_collectives"),
     ("ray.data._internal.block_batching.iter_batches", "scalana.runtime.ray.data", "patch_batches"),
     ("ray.data._internal.execution.streaming_executor", "scalana.runtime.ray.data", "patch_executor"),
+    ("ray.data._internal.execution.streaming_executor_state", "scalana.runtime.ray.data", "patch_states"),
     ("torch.distributed.rpc.api", "scalana.runtime.torch.rpc", "patch"),
     ("codetiming", "scalana.runtime.rl.timers", "mark_timers"),
     ("skyrl.train.utils.utils", "scalana.runtime.rl.timers", "mark_timers"),

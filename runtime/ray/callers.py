@@ -13,9 +13,19 @@ from scalana.runtime.remote import calls, event_loops
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
     Failure = type[BaseException] | None
+
+    class Watch(Protocol):
+        """Somebody who records waits for some of several results."""
+
+        def begin(self) -> None:
+            """Such a wait begins."""
+
+        def end(self, ready: Any) -> None:
+            """It ends, and some of them are there."""
+
 
 PATCHES = Patches("ray")
 INTERNAL = "__ray"
@@ -77,8 +87,13 @@ def speak() -> None:
     _silent.count -= 1
 
 
+def watch_waits(watch: Watch | None) -> None:
+    """From now on what this thread waits for, of several results, is for somebody else to record; with None no more."""
+    _silent.watch = watch
+
+
 def _called(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    if at is not None and not _is_own(arguments[0]) and not str(arguments[1]).startswith(INTERNAL):
+    if at is not None and _is_called(arguments[0]) and not str(arguments[1]).startswith(INTERNAL):
         _tell_submitted(at, _results, result)
 
 
@@ -87,14 +102,14 @@ def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: A
 
 
 def _created(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    if at is not None and result is not None and not _is_own(result):
+    if at is not None and result is not None and _is_called(result):
         _tell_submitted(at, _creation, result)
 
 
-def _is_own(handle: Any) -> bool:
-    """Whether an actor is one of Ray's libraries' own."""
+def _is_called(handle: Any) -> bool:
+    """Whether calls of an actor are recorded."""
     descriptor = getattr(handle, "_ray_actor_creation_function_descriptor", None)
-    return descriptor is not None and libraries.is_own(str(descriptor.module_name), str(descriptor.class_name))
+    return descriptor is None or libraries.is_called(str(descriptor.module_name), str(descriptor.class_name))
 
 
 def _tell_submitted(at: tuple[int, int] | None, tasks_of: Callable[[Any], Iterable[bytes]], result: Any) -> None:
@@ -144,11 +159,17 @@ def _end_getting(handle: int, arguments: tuple[Any, ...], result: Any, failure: 
 
 
 def _begin_waiting(arguments: tuple[Any, ...]) -> int:
+    watch = getattr(_silent, "watch", None)
+    if watch is not None:
+        watch.begin()
     return _wait_for(arguments[0]) if arguments else 0
 
 
 def _end_waiting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     ready = result[0] if result else ()
+    watch = getattr(_silent, "watch", None)
+    if watch is not None:
+        PATCHES.tried("a wait", lambda: watch.end(ready))
     if handle:
         _end_wait(handle, ready or arguments[0], bool(ready))
 
@@ -197,8 +218,9 @@ def _task_of(reference: Any) -> bytes:
 
 
 def id_of(reference: Any) -> int:
-    generator = getattr(reference, "_generator_ref", None)
-    binary = getattr(reference if generator is None else generator, "binary", None)
+    """The id of a result; of a generator it is that of its next item."""
+    following = getattr(reference, "_get_next_object_id_binary", None)
+    binary = following or getattr(reference, "binary", None)
     return 0 if binary is None else ids.of_object(binary())
 
 

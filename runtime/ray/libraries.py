@@ -14,10 +14,14 @@ LIBRARIES = "ray.dashboard.", "ray.train.", DATA, "ray.tune.", "ray.serve."
 """What modules of their actors and tasks begin with."""
 PARTS = {
     "RayTrainWorker": "trainer",
+    "SplitCoordinator": "data coordinator",
     "ImplicitFunc": "trial",
 }
 """Actors of theirs that have a part in the program, and what they are to people. All others are bookkeeping: they are
 not recorded, and neither are calls of them."""
+WITHOUT_CALLS = ("SplitCoordinator",)
+"""Those of them that work in threads of their own: calls of them are not recorded, as they but ask whether there is
+something."""
 TASKS = {DATA: "data worker"}
 """What processes are to people that run tasks of a library; these are the program's own functions."""
 
@@ -39,13 +43,18 @@ def is_own(module: str, class_name: str) -> bool:
     return bool(class_name) and module.startswith(LIBRARIES) and not part_of(module, class_name)
 
 
+def is_called(module: str, class_name: str) -> bool:
+    """Whether calls of an actor, or of tasks, are recorded."""
+    return not module.startswith(LIBRARIES) or not (is_own(module, class_name) or class_name in WITHOUT_CALLS)
+
+
 def part_of(module: str, class_name: str) -> str:
     """What an actor or, without a class, a task of a library is to people; empty for what is not of any.
 
-    >>> part_of("ray.train.v2._internal", "RayTrainWorker"), part_of("ray.data._internal", "MapWorker(MapBatches(Crop))")
-    ('trainer', 'MapBatches(Crop)')
-    >>> part_of("ray.data._internal", ""), part_of("mine", "RayTrainWorker")
-    ('data worker', '')
+    >>> part_of("ray.train.v2._internal", "RayTrainWorker"), part_of("mine", "RayTrainWorker")
+    ('trainer', '')
+    >>> part_of("ray.data._internal", ""), part_of("ray.data._internal", "MapWorker(MapBatches(Crop))")
+    ('data worker', 'MapBatches(Crop)')
     """
     if not module.startswith(LIBRARIES):
         return ""

@@ -61,10 +61,12 @@ def _finding(original: Function) -> Function:
         try:
             name = getattr(info.function, "name", "") or info.function_name
             module, class_name = str(descriptor.module_name), str(descriptor.class_name)
+            part = libraries.part_of(module, class_name)
             if libraries.is_own(module, class_name):
                 recorder.stop()
+            elif not libraries.is_called(module, class_name):
+                _take_part(sys.modules["ray._private.worker"].global_worker, class_name, part)
             elif not str(name).startswith(INTERNAL):
-                part = libraries.part_of(module, class_name)
                 return info._replace(function=_executed(info.function, class_name, part))
             return info
         except Exception as failure:
