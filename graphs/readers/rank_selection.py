@@ -106,7 +106,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     is_parent = [process_of(record) in started or id(record) in drivers for record in others]
     launching = [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     launchers += launching
-    _adopt(ranks, _without_helpers(others, launching), warnings)
+    _adopt(ranks, _without_helpers(others, launching, ranks), warnings)
     warnings += [
         f"the ranks disagree about the size of the job: {world.sizes}; the largest is taken"
         for world in worlds
@@ -150,13 +150,17 @@ def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:
     return kinds
 
 
-def _without_helpers(others: Sequence[ProcessRecord], launching: Sequence[ProcessRecord]) -> list[ProcessRecord]:
-    """Processes but for those that start ranks, and what these started beside them that calls nobody."""
-    own = {process_of(record) for record in launching}
+def _without_helpers(
+    others: Sequence[ProcessRecord], launching: Sequence[ProcessRecord], ranks: Sequence[RankRecord]
+) -> list[ProcessRecord]:
+    """Processes but for those that start ranks; and but for what they, or ranks, forked to become a program that is not
+    recorded: that calls nobody, and its record has no end."""
+    parents = {process_of(record) for record in (*launching, *(rank.record for rank in ranks))}
     return [
         record
         for record in others
-        if not any(record is one for one in launching) and (parent_of(record) not in own or communicates(record))
+        if not any(record is one for one in launching)
+        and (parent_of(record) not in parents or communicates(record) or record.ended)
     ]
 
 

@@ -1,9 +1,9 @@
 """Ray Data: who iterates over data waits for the blocks that its tasks and actors make.
 
 A pipeline is run by a thread of Ray's own, of the process that iterates or of an actor for all that share the data. It
-waits for tasks, and hands out blocks; that one block is handed out may have taken another one to come. Other threads of
-Ray's, through which blocks come to the loop that takes batches, are left out (:mod:`.libraries`): the loop waits for the
-block that came last when it has its batch.
+waits for tasks, and hands out blocks; that one block is handed out may have taken another one to come. Other threads
+through which blocks come to the loop that takes batches are left out (:mod:`.libraries`): the loop waits for the block
+that came last when it has its batch.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def patch_batches(module: Any) -> None:
 def patch_executor(module: Any) -> None:
     """``module`` is ``ray.data._internal.execution.streaming_executor``."""
     PATCHES.surround(module._ClosingIterator, "get_next", _begin_taking, _took_bundle, "waits for blocks")
+    PATCHES.surround(module.StreamingExecutor, "run", _begin_pipeline, _end_pipeline, "pipelines")
     PATCHES.surround(module, "process_completed_tasks", _begin_loop, _end_loop, "what pipelines wait for")
 
 
@@ -119,6 +120,18 @@ class _Pipeline:
             self._waits.clear()
         if self._since is not None and until is not None:
             self._waits.append((self._since, until))
+
+
+def _begin_pipeline(arguments: tuple[Any, ...]) -> int:
+    """The thread begins with what its process is there for."""
+    call = calls.new_id()
+    calls.took(call)
+    return call
+
+
+def _end_pipeline(call: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    calls.reply(call)
+    calls.flush()
 
 
 def _begin_loop(arguments: tuple[Any, ...]) -> None:
