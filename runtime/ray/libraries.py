@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DATA = "ray.data."
-LIBRARIES = "ray.dashboard.", "ray.train.", DATA, "ray.tune.", "ray.serve."
+SERVE = "ray.serve."
+LIBRARIES = "ray.dashboard.", "ray.train.", DATA, "ray.tune.", SERVE
 """What modules of their actors and tasks begin with."""
 PARTS = {
     "RayTrainWorker": "trainer",
@@ -27,10 +28,12 @@ TASKS = {DATA: "data worker"}
 
 _OPERATOR = "MapWorker("
 """What the class of an actor begins with that applies functions to data: behind it stands the operator."""
+_REPLICA = "ServeReplica:"
+"""What the class of a replica of a deployment begins with: behind it stand the application and the deployment."""
 
 _thread = _local()
 """``is_own``: whether this thread was started by one of :data:`THREADS`."""
-THREADS = (DATA,)
+THREADS = DATA, SERVE
 """Libraries whose own threads hand on what the program waits for; that is told where the program does."""
 
 
@@ -62,6 +65,8 @@ def part_of(module: str, class_name: str) -> str:
         return next((part for library, part in TASKS.items() if module.startswith(library)), "")
     if class_name.startswith(_OPERATOR):
         return class_name.removeprefix(_OPERATOR).removesuffix(")")
+    if class_name.startswith(_REPLICA):
+        return class_name.rsplit(":", 1)[-1]
     return PARTS.get(class_name.rsplit(".", 1)[-1], "")
 
 
