@@ -36,6 +36,9 @@ MOST_GIVEN_UP = 64
 _silent = _local()
 """``count``: how often this thread was told not to have its calls and waits recorded, and not yet that it may again."""
 
+_all_silent = [False]
+"""Whether that is so for all threads."""
+
 
 def patch_worker(module: Any) -> None:
     """``module`` is ``ray._private.worker``: what a process gets from others, puts where others find it, waits for."""
@@ -74,7 +77,12 @@ def _moment(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
 
 def is_silent() -> bool:
     """Whether nothing is recorded of what this thread calls and waits for: others do for it."""
-    return session.core is None or getattr(_silent, "count", 0) > 0 or libraries.in_own_thread()
+    return session.core is None or getattr(_silent, "count", 0) > 0 or _all_silent[0] or libraries.in_own_thread()
+
+
+def silence_process() -> None:
+    """Record nothing of what this process calls and waits for, but what recorders of libraries tell themselves."""
+    _all_silent[0] = True
 
 
 def silence() -> None:

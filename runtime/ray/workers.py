@@ -11,7 +11,7 @@ from _thread import _local
 from scalana.runtime import recorder, session
 from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids, libraries
-from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of
+from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of, silence_process
 from scalana.runtime.remote import calls, event_loops
 from scalana.runtime.spans import span
 
@@ -65,6 +65,7 @@ def _finding(original: Function) -> Function:
             if libraries.is_own(module, class_name):
                 recorder.stop()
             elif not libraries.is_called(module, class_name):
+                silence_process()
                 _take_part(sys.modules["ray._private.worker"].global_worker, class_name, part)
             elif not str(name).startswith(INTERNAL):
                 return info._replace(function=_executed(info.function, class_name, part))
