@@ -8,7 +8,7 @@ import re
 import sys
 from _thread import _local
 
-from scalana.runtime import recorder, session
+from scalana.runtime import session
 from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids, libraries
 from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of, silence_process
@@ -63,7 +63,7 @@ def _finding(original: Function) -> Function:
             module, class_name = str(descriptor.module_name), str(descriptor.class_name)
             part = libraries.part_of(module, class_name)
             if libraries.is_own(module, class_name):
-                recorder.stop()
+                session.end_record()
             elif not libraries.is_called(module, class_name):
                 silence_process()
                 _take_part(sys.modules["ray._private.worker"].global_worker, class_name, part)

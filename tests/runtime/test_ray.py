@@ -221,7 +221,7 @@ def test_who_runs_what_the_program_gives_to_a_library_has_a_part(
 def test_a_librarys_own_actor_is_no_longer_recorded(
     told: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.recorder, "stop", lambda: told.append(("stop",)))
+    monkeypatch.setattr(session, "ends", [lambda: told.append(("stop",))])
 
     def method() -> int:
         return 1
