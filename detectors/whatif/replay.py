@@ -194,8 +194,8 @@ class Replay:
 def _that_end(timeline: Timeline) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
     workers of Ray are. Nor do other threads of a process that is called hold the end: a replay does not begin them
-    earlier when it is called earlier. Where nobody ends by itself, all but these threads ``[some locations]``; and which
-    have replied to all ``[locations]``."""
+    earlier when it is called earlier. Where nobody ends by itself, all but these threads ``[some locations]``; and
+    which have replied to all ``[locations]``."""
     locations, calls = timeline.locations, (timeline.whole or timeline).calls  # of a window, what was before it counts
     here = np.arange(len(locations))
     replies = calls.location[calls.operation == _REPLY]

@@ -87,7 +87,7 @@ class _Taking:
         self._batches, self._context, self._handle = batches, context, 0
 
     def __enter__(self) -> Any:
-        self._handle = 0 if callers.is_silent() else calls.wait()
+        self._handle = 0 if callers.is_silent() else calls.expect_data()
         return self._context.__enter__()
 
     def __exit__(self, *failure: Any) -> Any:
@@ -164,7 +164,7 @@ def _hand_out(state: Any, bundle: Any) -> None:
 
 def _begin_taking(arguments: tuple[Any, ...]) -> int:
     # With a number it is for one of several that iterate: they wait themselves.
-    return 0 if callers.is_silent() or any(number is not None for number in arguments[1:]) else calls.wait()
+    return 0 if callers.is_silent() or any(number is not None for number in arguments[1:]) else calls.expect_data()
 
 
 def _took_bundle(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
