@@ -104,6 +104,13 @@ def put(message_id: int, nbytes: int = 0) -> None:
     _hand(_PUT, message_id, nbytes)
 
 
+def was_put(message_id: int, nbytes: int, at: tuple[int, int]) -> None:
+    """It was, at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _PUT, message_id, _POST, at, at, nbytes=nbytes)
+
+
 def idle(closed: int = 0) -> int:
     """This thread begins to wait for a call; ``closed`` is what it has waited for if there never comes one."""
     handle = _begin(_TAKE, closed)
@@ -194,9 +201,9 @@ def expect(closed: int = 0) -> int:
     return _begin(_GET, closed)
 
 
-def message(handle: int, message_id: int) -> None:
-    """What :func:`expect` began is over: there is a message, or none (0)."""
-    _end(handle, (message_id,) if message_id else ())
+def message(handle: int, message_id: int, *others: int) -> None:
+    """What :func:`expect` began is over: there is a message, or none (0). ``others`` are what else it may be known by."""
+    _end(handle, (message_id, *others) if message_id else ())
 
 
 def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:
@@ -213,12 +220,13 @@ def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
         _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
 
 
-def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
-    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on."""
+def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]], path: int = 0) -> None:
+    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on;
+    ``path`` leads to where it did, if that is not here."""
     core = session.core
     if core is not None:
         for since, until in times:
-            _event(core, _GET, message_id, _BLOCKING, since, until)
+            _event(core, _GET, message_id, _BLOCKING, since, until, path)
 
 
 def moment() -> tuple[int, int] | None:
@@ -289,13 +297,20 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
 
 
 def _event(
-    core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int], path: int = 0
+    core: Any,
+    operation: int,
+    call: int,
+    flags: int,
+    begin: tuple[int, int],
+    end: tuple[int, int],
+    path: int = 0,
+    nbytes: int = 0,
 ) -> None:
     try:
         if part.member_of[0] != session.record_path:
             part.take()
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
-        core.event_at(operation, 0, call, -1, 0, 0, flags, 0, *at, *((path,) if path else ()))
+        core.event_at(operation, 0, call, -1, 0, nbytes, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 

@@ -131,6 +131,11 @@ def begin_call() -> list[tuple[Moment, Moment]]:
     return [] if waits is None else waits.begin_call()
 
 
+def waits_here() -> _Waits | None:
+    """What the running loop of this thread waits from now on; None where it is none of asyncio's own."""
+    return _waits_of(_running())
+
+
 def await_here(key: object) -> None:
     """Something is awaited where this thread is now: later on only the loop will be seen."""
     path = calls.own_path()

@@ -1,0 +1,55 @@
+"""Records that an event loop of :mod:`asyncio` waits for messages of ZeroMQ (``zmq.asyncio``).
+
+Sockets of a loop receive by an ordinary one that they have, without waiting, once the loop was woken. What the loop waited
+since something began to await a message of a socket is told with the message.
+"""
+
+from __future__ import annotations
+
+from scalana.runtime import session
+from scalana.runtime.remote import calls, event_loops
+from scalana.runtime.remote.zmq_sockets import link_of, patches, tell_wait
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = Callable[..., Any]
+
+
+def patch(module: Any) -> None:
+    """Record waits of event loops; ``module`` is ``zmq._future``."""
+    patches.wrap(module._AsyncSocket, "_add_recv_event", _add_recv_event, "waits of event loops")
+
+
+def _add_recv_event(original: Function) -> Function:
+    def add_recv_event(self: Any, *args: Any, **kwargs: Any) -> Any:
+        future = original(self, *args, **kwargs)
+        if session.core is not None and not future.done():
+            patches.tried("a wait of an event loop is not recorded", lambda: _await(self))
+        return future
+
+    return add_recv_event
+
+
+def _await(socket: Any) -> None:
+    """From now on something awaits a message of a socket, if it does not do so already."""
+    link = link_of(socket._shadow_sock)
+    waits = event_loops.waits_here() if link.awaited is None else None
+    if waits is not None:
+        _await_from(socket, link, waits, calls.own_path(), session.record_path)
+
+
+def _await_from(socket: Any, link: Any, waits: Any, path: int, record: str) -> None:
+    began = calls.moment()
+
+    def tell(ids: tuple[int, ...]) -> None:
+        if record != session.record_path or began is None:
+            return
+        for since, until in waits.claim(began):
+            tell_wait(ids, since, until, path)
+        if any(not event.future.done() for event in socket._recv_futures):
+            _await_from(socket, link, waits, path, record)
+
+    link.awaited = tell

@@ -1,0 +1,269 @@
+"""Records messages of ZeroMQ (pyzmq): who receives, or polls, waits for who sends.
+
+Nothing is added to what is sent; a message is known by its contents (:mod:`scalana.runtime.remote.zmq_ids`). Frames are
+looked at one by one, as they are sent and received: all functions that send or receive go by way of these two.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+from scalana.runtime.remote import calls
+from scalana.runtime.remote.zmq_ids import Message, bytes_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Function = Callable[..., Any]
+    Moment = tuple[int, int]
+
+_NOWAIT, _MORE = 1, 2
+"""Flags of calls: ``DONTWAIT`` and ``SNDMORE``."""
+_POLLIN, _RCVMORE = 1, 13
+_DEALER, _ROUTER, _STREAM = 5, 6, 11
+"""Types of sockets."""
+_STATE = "_scalana"
+"""Where sockets have what is known of them."""
+_SHORT_NS = 50_000
+"""A poll for less than this found what it asked for."""
+_LARGE = 1 << 20
+"""Whoever waits for a message of so many bytes waits until it is copied, too."""
+_MOST_POLLS = 1000
+"""Polls that are told with the message that comes in the end."""
+patches = Patches("zmq")
+_polls = _local()
+"""``kept``: polls of this thread after which no message has been received so far."""
+
+
+class Link:
+    """What is known of one socket."""
+
+    __slots__ = ("awaited", "is_raw", "may_be_named", "named", "received", "sent", "since")
+
+    def __init__(self, kind: int) -> None:
+        self.named, self.may_be_named, self.is_raw = kind == _ROUTER, kind == _DEALER, kind == _STREAM
+        self.sent: Message | None = None
+        """The frames so far of what is sent."""
+        self.since: Moment | None = None
+        """When sending the first of them began."""
+        self.received: Message | None = None
+        """Of what is received."""
+        self.awaited: Callable[[tuple[int, ...]], None] | None = None
+        """Tells what an event loop has waited for a message that is there now."""
+
+    def begin(self) -> Message:
+        """A message whose first frame comes next."""
+        return Message(self.named, self.may_be_named)
+
+
+def link_of(socket: Any) -> Link:
+    """What is known of a socket."""
+    own = socket.__dict__
+    link = own.get(_STATE)
+    if link is None:
+        link = own[_STATE] = Link(int(socket.type))
+    return link  # type: ignore[no-any-return]
+
+
+def patch_sockets(module: Any) -> None:
+    """Record messages; ``module`` is ``zmq.sugar.socket``."""
+    get = getattr(getattr(module, "SocketBase", None), "get", None)
+    if get is None:
+        session.note("zmq: zmq.sugar.socket is not what it was: messages are not recorded")
+        return
+    patches.wrap(module.Socket, "send", _send, "messages")
+    patches.wrap(module.Socket, "recv", lambda original: _recv(original, get), "messages")
+    if hasattr(module.Socket, "recv_into"):
+        patches.wrap(module.Socket, "recv_into", lambda original: _recv_into(original, get), "messages")
+
+
+def patch_polls(module: Any) -> None:
+    """Record waits for messages; ``module`` is ``zmq.sugar.poll``."""
+    patches.wrap(module.Poller, "poll", _poll, "waits for messages")
+    patches.wrap(module, "select", _select, "waits for messages")
+
+
+def _send(original: Function) -> Function:
+    def send(self: Any, data: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+        since = calls.moment()
+        result = original(self, data, flags, *args, **kwargs)
+        if since is not None:
+            try:
+                _sent(link_of(self), data, bool(flags & _MORE), since)
+            except Exception as failure:
+                patches.failed("a message was not recorded", failure)
+        return result
+
+    return send
+
+
+def _sent(link: Link, data: Any, more: bool, since: Moment) -> None:
+    """A frame was sent."""
+    message = link.sent
+    if message is None:
+        message, link.since = link.begin(), since
+    link.sent = message if more else None
+    message.add(bytes_of(data), more)
+    if not more and not link.is_raw:
+        copied = calls.moment() if message.nbytes >= _LARGE else None
+        for one in message.ids():
+            calls.was_put(one, message.nbytes, copied or link.since or since)
+
+
+def _recv(original: Function, get: Function) -> Function:
+    def recv(self: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+        since = calls.moment()
+        if since is None:
+            return original(self, flags, *args, **kwargs)
+        waits = not flags & _NOWAIT and not _is_within(self)
+        handle = calls.expect() if waits else 0
+        try:
+            frame = original(self, flags, *args, **kwargs)
+        except BaseException:
+            calls.message(handle, 0)
+            if waits:
+                _waited((self,), since)
+            raise
+        try:
+            _received(self, bytes_of(frame), bool(get(self, _RCVMORE)), handle, since)
+        except Exception as failure:
+            patches.failed("a message was not recorded", failure)
+        return frame
+
+    return recv
+
+
+def _recv_into(original: Function, get: Function) -> Function:
+    def recv_into(self: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+        since = calls.moment()
+        if since is None:
+            return original(self, buffer, *args, **kwargs)
+        waits = not kwargs.get("flags", 0) & _NOWAIT and not _is_within(self)
+        handle = calls.expect() if waits else 0
+        try:
+            size = original(self, buffer, *args, **kwargs)
+        except BaseException:
+            calls.message(handle, 0)
+            if waits:
+                _waited((self,), since)
+            raise
+        try:
+            frame = bytes_of(buffer)
+            room = kwargs.get("nbytes", 0) or len(frame)
+            # Of a frame that is cut off, too little is seen to know it by: nobody has sent this one.
+            _received(self, frame[: min(size, room)], bool(get(self, _RCVMORE)), handle, since)
+        except Exception as failure:
+            patches.failed("a message was not recorded", failure)
+        return size
+
+    return recv_into
+
+
+def _is_within(socket: Any) -> bool:
+    """Whether frames of a message are left, so that nobody waits for them."""
+    link = socket.__dict__.get(_STATE)
+    return link is not None and link.received is not None
+
+
+def _received(socket: Any, frame: Any, more: bool, handle: int, since: Moment) -> None:
+    """A frame was received, for which this thread has waited from a moment on, if that has a handle."""
+    link = link_of(socket)
+    message = link.received or link.begin()
+    first = link.received is None
+    link.received = message if more else None
+    message.add(frame, more)
+    if more or link.is_raw or not first:
+        calls.message(handle, 0)
+        if first and handle:
+            _waited((socket,), since)  # it is told with the last frame
+        if more or link.is_raw:
+            return
+    ids = message.ids()
+    _tell_polls(socket, ids)
+    if handle and first:
+        calls.message(handle, *ids)
+    else:
+        tell_wait(ids, since, calls.moment())
+    awaited, link.awaited = link.awaited, None
+    if awaited is not None:
+        awaited(ids)
+
+
+def tell_wait(ids: tuple[int, ...], since: Moment, until: Moment | None, path: int = 0) -> None:
+    """This thread has waited for a message that has some ids; ``path`` leads to where it did, if that is not here."""
+    for one in ids if until else ():
+        calls.expected(one, ((since, until),), path)  # type: ignore[arg-type]
+
+
+def _waited(sockets: Iterable[Any], since: Moment) -> None:
+    """This thread has waited from a moment until now for a message from one of some sockets."""
+    until = calls.moment()
+    if until is not None and until[0] - since[0] >= _SHORT_NS:
+        kept = _polls.__dict__.setdefault("kept", [])
+        kept.append((since, until, frozenset(map(id, sockets)), session.record_path, calls.own_path()))
+        del kept[:-_MOST_POLLS]
+
+
+def _tell_polls(socket: Any, ids: tuple[int, ...]) -> None:
+    """A message was received: tell for how long it was polled for before."""
+    kept = getattr(_polls, "kept", None)
+    if not kept:
+        return
+    left = []
+    for poll in kept:
+        since, until, sockets, record, path = poll
+        if id(socket) not in sockets:
+            left.append(poll)
+        elif record == session.record_path:
+            tell_wait(ids, since, until, path)
+    kept[:] = left
+
+
+def _poll(original: Function) -> Function:
+    def poll(self: Any, timeout: Any = None) -> Any:
+        since = None if timeout == 0 else calls.moment()
+        if since is None:
+            return original(self, timeout)
+        handle = calls.expect()
+        try:
+            ready = original(self, timeout)
+        finally:
+            calls.message(handle, 0)
+        patches.tried("a wait for messages was not recorded", lambda: _polled(self.sockets, ready, since))
+        return ready
+
+    return poll
+
+
+def _polled(asked: Iterable[tuple[Any, int]], ready: Iterable[tuple[Any, int]], since: Moment) -> None:
+    """A poll is over: what was asked for, and what is there."""
+    came = [socket for socket, events in ready if events & _POLLIN]
+    if came or not ready:
+        sockets = came or [socket for socket, events in asked if events & _POLLIN]
+        _waited([socket for socket in sockets if hasattr(socket, "recv_multipart")], since)
+
+
+def _select(original: Function) -> Function:
+    def select(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None) -> Any:
+        since = None if timeout == 0 else calls.moment()
+        if since is None:
+            return original(rlist, wlist, xlist, timeout)
+        handle = calls.expect()
+        try:
+            ready = original(rlist, wlist, xlist, timeout)
+        finally:
+            calls.message(handle, 0)
+
+        def record() -> None:
+            asked, came = ([(socket, _POLLIN) for socket in sockets] for sockets in (rlist, ready[0]))
+            if came or not any(ready):
+                _polled(asked, came, since)
+
+        patches.tried("a wait for messages was not recorded", record)
+        return ready
+
+    return select
