@@ -36,7 +36,7 @@ def _add_recv_event(original: Function) -> Function:
 def _await(socket: Any) -> None:
     """From now on something awaits a message of a socket, if it does not do so already."""
     link = link_of(socket._shadow_sock)
-    waits = event_loops.waits_here() if link.awaited is None else None
+    waits = None if link is None or link.awaited is not None else event_loops.waits_here()
     if waits is not None:
         _await_from(socket, link, waits, calls.own_path(), session.record_path)
 

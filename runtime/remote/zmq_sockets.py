@@ -6,6 +6,7 @@ looked at one by one, as they are sent and received: all functions that send or 
 
 from __future__ import annotations
 
+import sys
 from _thread import _local
 
 from scalana.runtime import session
@@ -15,7 +16,7 @@ from scalana.runtime.remote.zmq_ids import Message, bytes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
     Function = Callable[..., Any]
@@ -26,26 +27,52 @@ _NOWAIT, _MORE = 1, 2
 _POLLIN, _RCVMORE = 1, 13
 _DEALER, _ROUTER, _STREAM = 5, 6, 11
 """Types of sockets."""
+_INSIDE = ("scalana.", "zmq.sugar.", "zmq._future")
+_OF_ZMQ = ("zmq.utils.", "zmq.auth.")
+"""Modules of functions between a program and these; modules that have threads with sockets of their own."""
 _STATE = "_scalana"
 """Where sockets have what is known of them."""
 _SHORT_NS = 50_000
 """A poll for less than this found what it asked for."""
 _LARGE = 1 << 20
 """Whoever waits for a message of so many bytes waits until it is copied, too."""
+_BETWEEN_NS, _BETWEEN_CPU_NS = 10_000_000, 500_000
+"""Who goes on to wait within so much time, and has computed no longer, has done nothing else: it is one wait."""
 _MOST_POLLS = 1000
 """Polls that are told with the message that comes in the end."""
 patches = Patches("zmq")
 _polls = _local()
-"""``kept``: polls of this thread after which no message has been received so far."""
+"""``kept``: :class:`_Poll` of this thread after which no message has been received so far."""
+
+
+class _Poll:
+    """A wait for a message from one of some sockets, in one or several calls."""
+
+    __slots__ = ("in_vain", "path", "record", "since", "sockets", "until")
+
+    def __init__(self, sockets: frozenset[int], since: Moment, until: Moment, in_vain: bool) -> None:
+        self.sockets, self.since, self.until, self.in_vain = sockets, since, until, in_vain
+        self.record, self.path = session.record_path, calls.own_path()
+
+    def goes_on(self, sockets: frozenset[int], since: Moment, until: Moment, in_vain: bool) -> bool:
+        """Whether another call is a part of this wait; then it is, from now on."""
+        wall, cpu = since[0] - self.until[0], since[1] - self.until[1]
+        within = sockets <= self.sockets and self.record == session.record_path
+        if not (within and self.in_vain and wall <= _BETWEEN_NS and cpu <= _BETWEEN_CPU_NS):
+            return False
+        self.sockets, self.until, self.in_vain = sockets, until, in_vain
+        return True
 
 
 class Link:
     """What is known of one socket."""
 
-    __slots__ = ("awaited", "is_raw", "may_be_named", "named", "received", "sent", "since")
+    __slots__ = ("awaited", "is_left_out", "may_be_named", "named", "received", "sent", "since")
 
     def __init__(self, kind: int) -> None:
-        self.named, self.may_be_named, self.is_raw = kind == _ROUTER, kind == _DEALER, kind == _STREAM
+        self.named, self.may_be_named = kind == _ROUTER, kind == _DEALER
+        self.is_left_out = kind == _STREAM or _is_of_zmq()
+        """It speaks to others than sockets of ZeroMQ, or serves pyzmq itself."""
         self.sent: Message | None = None
         """The frames so far of what is sent."""
         self.since: Moment | None = None
@@ -60,13 +87,25 @@ class Link:
         return Message(self.named, self.may_be_named)
 
 
-def link_of(socket: Any) -> Link:
-    """What is known of a socket."""
-    own = socket.__dict__
-    link = own.get(_STATE)
+def link_of(socket: Any) -> Link | None:
+    """What is known of a socket; None where its messages are left out, or it is closed, and while nothing is recorded."""
+    if session.core is None:
+        return None
+    link: Link | None = socket.__dict__.get(_STATE)
     if link is None:
-        link = own[_STATE] = Link(int(socket.type))
-    return link  # type: ignore[no-any-return]
+        try:
+            link = socket.__dict__[_STATE] = Link(int(socket.type))
+        except Exception:  # what it is asked for next says so, too
+            return None
+    return None if link.is_left_out else link
+
+
+def _is_of_zmq() -> bool:
+    """Whether a thread of pyzmq's own is here."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_INSIDE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(_OF_ZMQ)
 
 
 def patch_sockets(module: Any) -> None:
@@ -89,11 +128,12 @@ def patch_polls(module: Any) -> None:
 
 def _send(original: Function) -> Function:
     def send(self: Any, data: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
-        since = calls.moment()
+        link = link_of(self)
+        since = None if link is None else calls.moment()
         result = original(self, data, flags, *args, **kwargs)
-        if since is not None:
+        if link is not None and since is not None:
             try:
-                _sent(link_of(self), data, bool(flags & _MORE), since)
+                _sent(link, data, bool(flags & _MORE), since)
             except Exception as failure:
                 patches.failed("a message was not recorded", failure)
         return result
@@ -108,7 +148,7 @@ def _sent(link: Link, data: Any, more: bool, since: Moment) -> None:
         message, link.since = link.begin(), since
     link.sent = message if more else None
     message.add(bytes_of(data), more)
-    if not more and not link.is_raw:
+    if not more:
         copied = calls.moment() if message.nbytes >= _LARGE else None
         for one in message.ids():
             calls.was_put(one, message.nbytes, copied or link.since or since)
@@ -116,20 +156,21 @@ def _sent(link: Link, data: Any, more: bool, since: Moment) -> None:
 
 def _recv(original: Function, get: Function) -> Function:
     def recv(self: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
-        since = calls.moment()
-        if since is None:
+        link = link_of(self)
+        since = None if link is None else calls.moment()
+        if link is None or since is None:
             return original(self, flags, *args, **kwargs)
-        waits = not flags & _NOWAIT and not _is_within(self)
+        waits = link.received is None and _waits(flags)
         handle = calls.expect() if waits else 0
         try:
             frame = original(self, flags, *args, **kwargs)
         except BaseException:
             calls.message(handle, 0)
             if waits:
-                _waited((self,), since)
+                _waited((self,), since, True)
             raise
         try:
-            _received(self, bytes_of(frame), bool(get(self, _RCVMORE)), handle, since)
+            _received(self, link, bytes_of(frame), bool(get(self, _RCVMORE)), handle, since)
         except Exception as failure:
             patches.failed("a message was not recorded", failure)
         return frame
@@ -139,23 +180,24 @@ def _recv(original: Function, get: Function) -> Function:
 
 def _recv_into(original: Function, get: Function) -> Function:
     def recv_into(self: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-        since = calls.moment()
-        if since is None:
+        link = link_of(self)
+        since = None if link is None else calls.moment()
+        if link is None or since is None:
             return original(self, buffer, *args, **kwargs)
-        waits = not kwargs.get("flags", 0) & _NOWAIT and not _is_within(self)
+        waits = link.received is None and _waits(kwargs.get("flags", 0))
         handle = calls.expect() if waits else 0
         try:
             size = original(self, buffer, *args, **kwargs)
         except BaseException:
             calls.message(handle, 0)
             if waits:
-                _waited((self,), since)
+                _waited((self,), since, True)
             raise
         try:
             frame = bytes_of(buffer)
             room = kwargs.get("nbytes", 0) or len(frame)
             # Of a frame that is cut off, too little is seen to know it by: nobody has sent this one.
-            _received(self, frame[: min(size, room)], bool(get(self, _RCVMORE)), handle, since)
+            _received(self, link, frame[: min(size, room)], bool(get(self, _RCVMORE)), handle, since)
         except Exception as failure:
             patches.failed("a message was not recorded", failure)
         return size
@@ -163,28 +205,26 @@ def _recv_into(original: Function, get: Function) -> Function:
     return recv_into
 
 
-def _is_within(socket: Any) -> bool:
-    """Whether frames of a message are left, so that nobody waits for them."""
-    link = socket.__dict__.get(_STATE)
-    return link is not None and link.received is not None
+def _waits(flags: int) -> bool:
+    """Whether a call waits for a message, or else asks for one."""
+    if flags & _NOWAIT:
+        calls.asked()
+    return not flags & _NOWAIT
 
 
-def _received(socket: Any, frame: Any, more: bool, handle: int, since: Moment) -> None:
+def _received(socket: Any, link: Link, frame: Any, more: bool, handle: int, since: Moment) -> None:
     """A frame was received, for which this thread has waited from a moment on, if that has a handle."""
-    link = link_of(socket)
     message = link.received or link.begin()
-    first = link.received is None
     link.received = message if more else None
     message.add(frame, more)
-    if more or link.is_raw or not first:
+    if more:
         calls.message(handle, 0)
-        if first and handle:
-            _waited((socket,), since)  # it is told with the last frame
-        if more or link.is_raw:
-            return
+        if handle:
+            _waited((socket,), since, False)  # it is told with the last frame
+        return
     ids = message.ids()
     _tell_polls(socket, ids)
-    if handle and first:
+    if handle:
         calls.message(handle, *ids)
     else:
         tell_wait(ids, since, calls.moment())
@@ -193,18 +233,23 @@ def _received(socket: Any, frame: Any, more: bool, handle: int, since: Moment) -
         awaited(ids)
 
 
-def tell_wait(ids: tuple[int, ...], since: Moment, until: Moment | None, path: int = 0) -> None:
+def tell_wait(ids: tuple[int, ...], since: Moment, until: Moment | None, path: int = 0, in_vain: bool = False) -> None:
     """This thread has waited for a message that has some ids; ``path`` leads to where it did, if that is not here."""
     for one in ids if until else ():
-        calls.expected(one, ((since, until),), path)  # type: ignore[arg-type]
+        calls.expected(one, ((since, until),), path, in_vain)  # type: ignore[arg-type]
 
 
-def _waited(sockets: Iterable[Any], since: Moment) -> None:
+def _waited(sockets: Collection[Any], since: Moment, in_vain: bool) -> None:
     """This thread has waited from a moment until now for a message from one of some sockets."""
     until = calls.moment()
-    if until is not None and until[0] - since[0] >= _SHORT_NS:
-        kept = _polls.__dict__.setdefault("kept", [])
-        kept.append((since, until, frozenset(map(id, sockets)), session.record_path, calls.own_path()))
+    if until is None or not sockets:
+        return
+    kept = _polls.__dict__.setdefault("kept", [])
+    call = frozenset(map(id, sockets)), since, until, in_vain
+    if kept and kept[-1].goes_on(*call):
+        return
+    if until[0] - since[0] >= _SHORT_NS:
+        kept.append(_Poll(*call))
         del kept[:-_MOST_POLLS]
 
 
@@ -213,20 +258,20 @@ def _tell_polls(socket: Any, ids: tuple[int, ...]) -> None:
     kept = getattr(_polls, "kept", None)
     if not kept:
         return
-    left = []
     for poll in kept:
-        since, until, sockets, record, path = poll
-        if id(socket) not in sockets:
-            left.append(poll)
-        elif record == session.record_path:
-            tell_wait(ids, since, until, path)
-    kept[:] = left
+        if id(socket) in poll.sockets and poll.record == session.record_path:
+            tell_wait(ids, poll.since, poll.until, poll.path, poll.in_vain)
+    kept[:] = [poll for poll in kept if id(socket) not in poll.sockets]
 
 
 def _poll(original: Function) -> Function:
     def poll(self: Any, timeout: Any = None) -> Any:
-        since = None if timeout == 0 else calls.moment()
+        since = calls.moment()
         if since is None:
+            return original(self, timeout)
+        if timeout == 0:
+            if not hasattr(self, "_watch_raw_socket"):  # of an event loop, which has been woken
+                calls.asked()
             return original(self, timeout)
         handle = calls.expect()
         try:
@@ -244,13 +289,16 @@ def _polled(asked: Iterable[tuple[Any, int]], ready: Iterable[tuple[Any, int]], 
     came = [socket for socket, events in ready if events & _POLLIN]
     if came or not ready:
         sockets = came or [socket for socket, events in asked if events & _POLLIN]
-        _waited([socket for socket in sockets if hasattr(socket, "recv_multipart")], since)
+        _waited([socket for socket in sockets if hasattr(socket, "recv_multipart")], since, not came)
 
 
 def _select(original: Function) -> Function:
     def select(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None) -> Any:
-        since = None if timeout == 0 else calls.moment()
+        since = calls.moment()
         if since is None:
+            return original(rlist, wlist, xlist, timeout)
+        if timeout == 0:
+            calls.asked()
             return original(rlist, wlist, xlist, timeout)
         handle = calls.expect()
         try:

@@ -229,7 +229,7 @@ def feeder() -> float:
 
 
 def spin() -> None:
-    """Asks without a pause, and sleeps a little each hundredth time."""
+    """Asks over and over, and sleeps a little in between."""
     requests, answers = socket(zmq.PULL, "requests"), socket(zmq.PUSH, "answers")
     number = 0
     while number >= 0:
