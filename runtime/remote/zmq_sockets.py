@@ -223,10 +223,10 @@ def _received(socket: Any, link: Link, frame: Any, more: bool, handle: int, sinc
             _waited((socket,), since, False)  # it is told with the last frame
         return
     ids = message.ids()
-    _tell_polls(socket, ids)
+    polled = _tell_polls(socket, ids)
     if handle:
         calls.message(handle, *ids)
-    else:
+    elif not polled:
         tell_wait(ids, since, calls.moment())
     awaited, link.awaited = link.awaited, None
     if awaited is not None:
@@ -253,15 +253,17 @@ def _waited(sockets: Collection[Any], since: Moment, in_vain: bool) -> None:
         del kept[:-_MOST_POLLS]
 
 
-def _tell_polls(socket: Any, ids: tuple[int, ...]) -> None:
-    """A message was received: tell for how long it was polled for before."""
+def _tell_polls(socket: Any, ids: tuple[int, ...]) -> bool:
+    """A message was received: tell for how long it was polled for before. Whether one of these polls found it."""
     kept = getattr(_polls, "kept", None)
-    if not kept:
-        return
-    for poll in kept:
-        if id(socket) in poll.sockets and poll.record == session.record_path:
-            tell_wait(ids, poll.since, poll.until, poll.path, poll.in_vain)
-    kept[:] = [poll for poll in kept if id(socket) not in poll.sockets]
+    found = False
+    if kept:
+        for poll in kept:
+            if id(socket) in poll.sockets and poll.record == session.record_path:
+                tell_wait(ids, poll.since, poll.until, poll.path, poll.in_vain)
+                found = found or not poll.in_vain
+        kept[:] = [poll for poll in kept if id(socket) not in poll.sockets]
+    return found
 
 
 def _poll(original: Function) -> Function:
