@@ -71,6 +71,7 @@ def sum_intervals(
             calls.first,
             calls.vertex,
             wait_s,
+            _first_parts(timeline),
             groups.group_of_call,
             work.row_of_burst,
             work.target,
@@ -83,6 +84,17 @@ def sum_intervals(
             numbering.wait + len(groups.group_wait_s),
         )
     )
+
+
+def _first_parts(timeline: Timeline) -> IntArray:
+    """Of every call the first of those up to it that wait for what it waits for: a wait may be given up, and begin anew
+    ``[calls]``."""
+    calls, here = timeline.calls, np.arange(len(timeline.calls))
+    waits = np.diff(calls.wait_first) > 0
+    instance = np.where(waits, np.append(calls.waits, -1)[calls.wait_first[:-1]], -1)
+    goes_on = np.zeros(len(here), np.bool_)
+    goes_on[1:] = waits[1:] & (instance[1:] == instance[:-1]) & (calls.location[1:] == calls.location[:-1])
+    return np.maximum.accumulate(np.where(goes_on, 0, here))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -115,6 +127,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     vertex,
     wait_s,
+    first_part,
     group_of_call,
     row_of_burst,
     own_activity,
@@ -127,7 +140,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     width,
 ):
     """Sum the stretches of each run by target: own work, transfers, waits, and what was carried in where nothing was
-    in common."""
+    in common. What a member waited in earlier parts of the same wait is that wait, and nothing that it did besides."""
     start, end = run_first[low], run_first[high]
     sum_first = np.zeros(end - start + 1, np.int64)
     capacity = max(1024, 4 * (begins[end] - begins[start]))
@@ -150,7 +163,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
             for own in range(row_of_burst[begin], row_of_burst[call + 1]):
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
-            for between in range(begin, call):
+            for between in range(begin, call if of_culprit else first_part[call]):
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:
                     count = _add(transfer_base + vertex[between], transfer_s, scratch, touched, count)
