@@ -11,7 +11,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, thread_queues
 from scalana.runtime.remote.zmq_ids import Message, bytes_of
 
 TYPE_CHECKING = False
@@ -97,7 +97,10 @@ def link_of(socket: Any) -> Link | None:
             link = socket.__dict__[_STATE] = Link(int(socket.type))
         except Exception:  # what it is asked for next says so, too
             return None
-    return None if link.is_left_out else link
+    if link.is_left_out:
+        return None
+    thread_queues.talks_in[0] = session.record_path
+    return link
 
 
 def _is_of_zmq() -> bool:
@@ -118,6 +121,9 @@ def patch_sockets(module: Any) -> None:
     patches.wrap(module.Socket, "recv", lambda original: _recv(original, get), "messages")
     if hasattr(module.Socket, "recv_into"):
         patches.wrap(module.Socket, "recv_into", lambda original: _recv_into(original, get), "messages")
+    import queue
+
+    thread_queues.patch(queue)
 
 
 def patch_polls(module: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing as mp
+import os
+import queue
 import subprocess
 import sys
 import tempfile
@@ -143,8 +145,6 @@ def answer() -> None:
     thread.start()
     thread.join()
     sys.stdout.flush()
-    import os
-
     os._exit(0)  # the proxy has no end
 
 
@@ -240,6 +240,46 @@ def spin() -> None:
             except zmq.Again:
                 time.sleep(0.001)
         answers.send_json(number)
+
+
+def engine() -> None:
+    """Threads receive and send, and the main thread computes; they hand things to each other by queues."""
+    received: queue.Queue[Any] = queue.Queue()
+    made: queue.Queue[Any] = queue.Queue()
+
+    def receive() -> None:
+        requests = socket(zmq.PULL, "requests")
+        while (number := requests.recv_pyobj()) >= 0:
+            received.put(number)
+        received.put(-1)
+
+    def send() -> None:
+        answers = socket(zmq.PUSH, "answers")
+        while (number := made.get()) >= 0:
+            answers.send_pyobj(number)
+
+    threads = [threading.Thread(target=function) for function in (receive, send)]
+    for thread in threads:
+        thread.start()
+    while (number := received.get()) >= 0:
+        time.sleep(LONG_S)  # slow step
+        made.put(number)
+    made.put(-1)
+    for thread in threads:
+        thread.join()
+
+
+def threads() -> float:
+    """An engine whose main thread does not send and receive itself."""
+    requests, answers = socket(zmq.PUSH, "requests", bind=True), socket(zmq.PULL, "answers", bind=True)
+    processes = begin(engine)
+    for number in range(ROUNDS):
+        requests.send_pyobj(number)
+        assert answers.recv_pyobj() == number
+    requests.send_pyobj(-1)
+    for process in processes:
+        process.join()
+    return ROUNDS * LONG_S
 
 
 def command() -> float:
