@@ -48,7 +48,22 @@ def run(function: str, folder: str) -> None:
     zmq.Context.instance().term()
 
 
+def arrive() -> None:
+    """Wait until all processes are there."""
+    ask = socket(zmq.REQ, "there")
+    ask.send(b"here")
+    ask.recv()
+
+
+def meet(processes: int) -> None:
+    there = socket(zmq.ROUTER, "there", bind=True)
+    names = [there.recv_multipart()[0] for _ in range(processes)]
+    for name in names:
+        there.send_multipart([name, b"", b"so are all"])
+
+
 def produce() -> None:
+    arrive()
     out = socket(zmq.PUSH, "raw")
     for number in range(ROUNDS):
         time.sleep(LONG_S)  # slow producer
@@ -58,6 +73,7 @@ def produce() -> None:
 
 def transform() -> None:
     source, out = socket(zmq.PULL, "raw", bind=True), socket(zmq.PUSH, "ready")
+    arrive()
     while (item := source.recv_pyobj()) is not None:
         out.send_multipart([b"item", item["data"]], copy=False)
     out.send_multipart([b"end", b""])
@@ -69,6 +85,7 @@ def pipeline() -> float:
     poller = zmq.Poller()
     poller.register(source, zmq.POLLIN)
     processes = begin(produce, transform)
+    meet(2)
     while True:
         if poller.poll(50) and source.recv_multipart(copy=False)[0].bytes == b"end":
             break
@@ -79,6 +96,7 @@ def pipeline() -> float:
 
 def work(pause: Callable[[], None]) -> None:
     """Ask for a task, do it, tell the result, until there is none: many messages have the same contents."""
+    arrive()
     to_master = socket(zmq.DEALER, "tasks")
     to_master.send_multipart([b"", b"ready"])
     while to_master.recv_multipart()[-1] != b"stop":
@@ -98,6 +116,7 @@ def router() -> float:
     """Both workers get a task, then the next round begins when both are ready: one is slow."""
     tasks = socket(zmq.ROUTER, "tasks", bind=True)
     processes = begin(fast, slow)
+    meet(2)
     for turn in range(ROUNDS + 1):
         names = [tasks.recv_multipart()[0] for _ in processes]
         for name in names:
@@ -110,9 +129,7 @@ def router() -> float:
 def subscribe() -> None:
     news = socket(zmq.SUB, "news")
     news.subscribe(b"weights")
-    ask = socket(zmq.REQ, "there")
-    ask.send(b"here")
-    ask.recv()
+    arrive()
     while news.recv_multipart()[1] != b"end":
         time.sleep(0.01)
 
@@ -122,11 +139,9 @@ subscribe_too = subscribe
 
 def publish() -> float:
     """Two processes wait for what is published."""
-    news, there = socket(zmq.PUB, "news", bind=True), socket(zmq.REP, "there", bind=True)
+    news = socket(zmq.PUB, "news", bind=True)
     processes = begin(subscribe, subscribe_too)
-    for _ in processes:
-        there.recv()
-        there.send(b"so am I")
+    meet(2)
     for number in range(ROUNDS):
         time.sleep(LONG_S)  # slow publisher
         news.send_multipart([b"weights", b"%d" % number])
@@ -138,6 +153,7 @@ def publish() -> float:
 
 def answer() -> None:
     """A proxy before threads, one of which answers late; names of peers come through."""
+    arrive()
     front, back = socket(zmq.ROUTER, "questions", bind=True), zmq.Context.instance().socket(zmq.DEALER)
     back.bind("inproc://answers")
     thread = threading.Thread(target=answer_one_by_one)
@@ -166,6 +182,7 @@ def answer_one_by_one() -> None:
 def proxy() -> float:
     ask = socket(zmq.DEALER, "questions")
     processes = begin(answer)
+    meet(1)
     for number in range(ROUNDS):
         ask.send_multipart([b"%d" % number, b"all the same"])
         ask.recv_multipart()
@@ -177,6 +194,7 @@ def proxy() -> float:
 
 def generate() -> None:
     """An engine that asks for requests without waiting, and sleeps a little where there are none."""
+    arrive()
     requests, answers = socket(zmq.PULL, "requests"), socket(zmq.PUSH, "answers")
     while True:
         try:
@@ -199,6 +217,7 @@ def event_loop() -> float:
         requests.bind(f"ipc://{ADDRESSES['folder']}/requests")
         answers.bind(f"ipc://{ADDRESSES['folder']}/answers")
         processes = begin(generate)
+        meet(1)
         for number in range(ROUNDS):
             await requests.send_json(number)
             if number % 2:
@@ -217,6 +236,7 @@ def feeder() -> float:
     """The engine asks over and over for what the main process is late with."""
     requests, answers = socket(zmq.PUSH, "requests", bind=True), socket(zmq.PULL, "answers", bind=True)
     processes = begin(spin)
+    meet(1)
     for number in range(ROUNDS):
         time.sleep(LONG_S)  # slow feeder
         requests.send_json(number)
@@ -230,6 +250,7 @@ def feeder() -> float:
 
 def spin() -> None:
     """Asks over and over, and sleeps a little in between."""
+    arrive()
     requests, answers = socket(zmq.PULL, "requests"), socket(zmq.PUSH, "answers")
     number = 0
     while number >= 0:
@@ -258,6 +279,7 @@ def engine() -> None:
         while (number := made.get()) >= 0:
             answers.send_pyobj(number)
 
+    arrive()
     threads = [threading.Thread(target=function) for function in (receive, send)]
     for thread in threads:
         thread.start()
@@ -273,6 +295,7 @@ def threads() -> float:
     """An engine whose main thread does not send and receive itself."""
     requests, answers = socket(zmq.PUSH, "requests", bind=True), socket(zmq.PULL, "answers", bind=True)
     processes = begin(engine)
+    meet(1)
     for number in range(ROUNDS):
         requests.send_pyobj(number)
         assert answers.recv_pyobj() == number
@@ -287,6 +310,7 @@ def command() -> float:
     waiting = subprocess.Popen([sys.executable, __file__, "in", ADDRESSES["folder"], "transform"])
     subprocess.Popen([sys.executable, __file__, "in", ADDRESSES["folder"], "produce"])
     source = socket(zmq.PULL, "ready", bind=True)
+    meet(2)
     while source.recv_multipart()[0] != b"end":
         pass
     waiting.wait()
