@@ -136,8 +136,8 @@ def with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
 
 
 def _tops(vertex: int, psg: PSG) -> list[int]:
-    """The innermost loop around a test, in its function or in what calls that. Of one in a library's call this call, and
-    the loop around it in its function: the library may go on asking in there, or ask once."""
+    """The innermost loop around a test, in its function or in what calls that. Of one in a library's call this call,
+    and the loop around it in its function: the library may go on asking in there, or ask once."""
     tops = [vertex] if psg[vertex].kind is VertexKind.CALL else []
     functions = len(tops)
     for above in psg.ancestors(vertex):

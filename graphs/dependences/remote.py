@@ -17,9 +17,10 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
     """Who took what was given by which call.
 
     Where an id was given several times (a task that is done again), what was given last before the end of the call that
-    takes it, by another thread if one did; where it was given only later (a wait that was given up, the end of a pool that
-    one call tells and another carries out), the first after that. But not for what takes no time, the start of a process:
-    it was there before. A wait that is told to have ended in vain is for what was given after that first of all.
+    takes it, by another thread if one did; where it was given only later (a wait that was given up, the end of a pool
+    that one call tells and another carries out), the first after that. But not for what takes no time, the start of a
+    process: it was there before. A wait that is told to have ended in vain is for what was given after that, first of
+    all.
     """
     call = _calls_of(events, call_of_event)
     known = (call >= 0) & (events.seq > 0)
@@ -63,8 +64,8 @@ def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -
 
 
 def _last_given(gives: BoolArray, thread: IntArray, id_of: IntArray) -> IntArray:
-    """For rows in the order of their ids, the last one up to each that gives what has its id, -1 for none: one of another
-    thread, where there is one. Two that send each other the same do not take what they sent ``[rows]``."""
+    """For rows in the order of their ids, the last one up to each that gives what has its id, -1 for none: one of
+    another thread, where there is one. Two that send each other the same do not take what they sent ``[rows]``."""
     last = np.maximum.accumulate(np.where(gives, np.arange(len(gives)), -1))
     giver = np.flatnonzero(gives)
     changes = np.ones(len(giver), np.bool_)

@@ -203,7 +203,7 @@ def expect(closed: int = 0) -> int:
 
 
 def message(handle: int, message_id: int, *others: int) -> None:
-    """What :func:`expect` began is over: there is a message, or none (0). ``others`` are what else it may be known by."""
+    """What :func:`expect` began is over: there is a message, or none (0). ``others`` are other ids that it may have."""
     _end(handle, (message_id, *others) if message_id else ())
 
 
@@ -239,8 +239,8 @@ def expected(
 ) -> None:
     """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on.
 
-    ``path`` leads to where it did, if that is not here; ``in_vain``: the message had not been put by then, though others
-    of the same id may have been.
+    ``path`` leads to where it did, if that is not here; ``in_vain``: the message had not been put by then, though
+    others of the same id may have been.
     """
     core = session.core
     if core is not None:

@@ -1,7 +1,8 @@
-"""Records what threads of a process hand to each other by a ``queue.Queue``, where the process talks to others by sockets.
+"""Records what threads of a process hand to each other by a ``queue.Queue``, where it talks to others by sockets.
 
-A server has threads that send and receive, and one that computes: what this one waits for is what another process is late
-with, two steps away. In a process that has no such sockets a queue is a matter of its own, and nothing is recorded.
+A server has threads that send and receive, and one that computes: what this one waits for is what another process is
+late with, two steps away. In a process that has no such sockets a queue is a matter of its own, and nothing is
+recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MOST_WAITS = 1000
 """Waits in vain that are told with what comes in the end."""
 _patches = Patches("queue")
 _own = _local()
-"""``taken``: the id of what this thread has taken last; ``vain``: when it waited in vain, by the address of the queue."""
+"""``taken``: the id of what this thread has taken last; ``vain``: when it waited in vain, by addresses of queues."""
 
 talks_in = [""]
 """The record in which this process has said something to another one by a socket, or has listened."""

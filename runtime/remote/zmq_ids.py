@@ -1,9 +1,9 @@
 """Ids of messages of ZeroMQ, made of what both sides see of them: nothing can be sent along.
 
-A message is a row of frames, before which sockets put others on its way, and take them off: a ``ROUTER`` puts the name of
-the peer before what it receives, and takes the first frame of what it sends for one; ``REQ`` and ``REP`` hide all up to an
-empty frame. So a message is known by its frames behind the last empty one, without a router's own. A ``DEALER`` does not
-know whether its first frame is such a name, which a proxy may have left there: it knows a message by two ids.
+A message is a row of frames, before which sockets put others on its way, and take them off: a ``ROUTER`` puts the name
+of the peer before what it receives, and takes the first frame of what it sends for one; ``REQ`` and ``REP`` hide all up
+to an empty frame. So a message is known by its frames behind the last empty one, without a router's own. A ``DEALER``
+does not know whether its first frame is such a name, which a proxy may have left there: it knows a message by two ids.
 
 Messages of equal contents have one id. Who takes one waits for what was given last before.
 """

@@ -1,7 +1,7 @@
 """Records that an event loop of :mod:`asyncio` waits for messages of ZeroMQ (``zmq.asyncio``).
 
-Sockets of a loop receive by an ordinary one that they have, without waiting, once the loop was woken. What the loop waited
-since something began to await a message of a socket is told with the message.
+Sockets of a loop receive by an ordinary one that they have, without waiting, once the loop was woken. What the loop
+waited since something began to await a message of a socket is told with the message.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Link:
 
 
 def link_of(socket: Any) -> Link | None:
-    """What is known of a socket; None where its messages are left out, or it is closed, and while nothing is recorded."""
+    """What is known of a socket; None where its messages are left out, or it is closed, or nothing is recorded."""
     if session.core is None:
         return None
     link: Link | None = socket.__dict__.get(_STATE)

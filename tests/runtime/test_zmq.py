@@ -98,7 +98,7 @@ def test_large_frames_that_differ_have_other_sums() -> None:
 
 @pytest.mark.slow
 def test_a_recorded_program_does_the_same(tmp_path: Path) -> None:
-    """Also where it waits in vain, sends what cannot be sent, and uses what is closed. All that is received was sent."""
+    """Also where it waits in vain, sends what cannot be sent, and uses what is closed. What is received was sent."""
     pytest.importorskip("zmq")
     plain, recorded = (jobs.run([sys.executable, PROGRAM], record) for record in (None, tmp_path))
     assert plain.returncode == 7

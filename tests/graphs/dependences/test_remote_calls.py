@@ -135,7 +135,7 @@ def test_a_wait_that_is_given_up_waits_for_what_comes_later(tmp_path: Path) -> N
 
 
 def test_a_wait_in_parts_is_handed_on(tmp_path: Path) -> None:
-    """Who waits in parts for somebody that waits as well waits for whom this one waits for. Messages have one id each."""
+    """Who waits in parts for somebody that waits as well waits for whom this one waits for."""
     ranks = processes(tmp_path, 2)
     main, between, slow = ranks
     for begin, number in ((1010, 0), (1210, 10)):
