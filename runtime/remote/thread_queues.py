@@ -1,4 +1,5 @@
-"""Records what threads of a process hand to each other by a ``queue.Queue``, where it talks to others by sockets.
+"""Records what threads of a process hand to each other, where it talks to others by sockets: by a ``queue.Queue``, and
+as coroutines to the event loop of another thread.
 
 A server has threads that send and receive, and one that computes: what this one waits for is what another process is
 late with, two steps away. In a process that has no such sockets a queue is a matter of its own, and nothing is
@@ -50,6 +51,28 @@ def patch(module: Any) -> None:
     _patches.wrap(module.Queue, "_put", _append, "messages between threads")
     _patches.wrap(module.Queue, "_get", _take, "messages between threads")
     _patches.wrap(module.Queue, "get", _get, "messages between threads")
+
+
+def patch_coroutines(module: Any) -> None:
+    """Record waits for coroutines that run in the event loop of another thread; ``module`` is ``asyncio``."""
+    _patches.wrap(module.tasks, "run_coroutine_threadsafe", _run_elsewhere, "waits for coroutines of other threads")
+    module.run_coroutine_threadsafe = module.tasks.run_coroutine_threadsafe
+
+
+def _run_elsewhere(original: Function) -> Function:
+    def run_coroutine_threadsafe(coro: Any, loop: Any) -> Any:
+        future = original(coro, loop)
+        if session.core is not None and talks_in[0] == session.record_path:
+            _patches.tried("a wait for a coroutine is not recorded", lambda: _follow(future))
+        return future
+
+    return run_coroutine_threadsafe
+
+
+def _follow(future: Any) -> None:
+    """From now on somebody may wait for what another thread makes."""
+    result = future._scalana_call = calls.new_id()
+    future.add_done_callback(lambda _: calls.put(result))
 
 
 def _is_recorded() -> bool:

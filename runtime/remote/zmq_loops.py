@@ -7,7 +7,7 @@ waited since something began to await a message of a socket is told with the mes
 from __future__ import annotations
 
 from scalana.runtime import session
-from scalana.runtime.remote import calls, event_loops
+from scalana.runtime.remote import calls, event_loops, thread_queues
 from scalana.runtime.remote.zmq_sockets import link_of, patches, tell_wait
 
 TYPE_CHECKING = False
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 def patch(module: Any) -> None:
     """Record waits of event loops; ``module`` is ``zmq._future``."""
     patches.wrap(module._AsyncSocket, "_add_recv_event", _add_recv_event, "waits of event loops")
+    import asyncio
+
+    thread_queues.patch_coroutines(asyncio)
 
 
 def _add_recv_event(original: Function) -> Function:

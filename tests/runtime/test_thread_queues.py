@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -101,3 +103,20 @@ def test_nothing_is_told_of_processes_without_sockets(told: Told) -> None:
     made.put("a")
     assert made.get() == "a"
     assert told.put == told.got == []
+
+
+def test_who_waits_for_a_coroutine_of_another_thread_waits_for_that_one(told: Told) -> None:
+    tasks = SimpleNamespace(__name__="asyncio.tasks", run_coroutine_threadsafe=asyncio.run_coroutine_threadsafe)
+    module = SimpleNamespace(__name__="asyncio", tasks=tasks)
+    thread_queues.patch_coroutines(module)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        future = module.run_coroutine_threadsafe(asyncio.sleep(0.01, "done"), loop)
+        assert future.result(5) == "done"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+    assert told.put == [future._scalana_call]

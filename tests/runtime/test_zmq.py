@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from scalana.runtime import session
-from scalana.runtime.remote import zmq_ids, zmq_loops, zmq_sockets
+from scalana.runtime.remote import thread_queues, zmq_ids, zmq_loops, zmq_sockets
 from scalana.runtime.remote.zmq_ids import Message, bytes_of, sum_of
 
 from . import jobs
@@ -126,5 +126,7 @@ def test_a_recorded_program_does_the_same(tmp_path: Path) -> None:
 def test_what_is_not_where_it_was_is_a_note(patch, module, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     notes: list[str] = []
     monkeypatch.setattr(session, "note", notes.append)
+    for of_threads in ("patch", "patch_coroutines"):  # of modules that are those of this process
+        monkeypatch.setattr(thread_queues, of_threads, lambda _: None)
     patch(module)
     assert notes and all("recorded" in note for note in notes)

@@ -229,6 +229,28 @@ def test_a_result_may_have_the_id_of_its_call_and_be_there_before_it_is_said_to_
     assert waits(build(tmp_path)) == pytest.approx([0.2, 0.03], abs=1e-6)
 
 
+def test_who_is_ended_while_it_only_serves_messages_did_not_crash(tmp_path: Path) -> None:
+    """As actors are by their framework; one that has not done what it was called for did, though it got a message."""
+    ranks = [Rank(tmp_path, 0, 1, role="member", meta={"part": "driver", "world_size": None})]
+    for number in (1, 2):
+        meta = {"part": f"store {number}", "part_source": "framework", "world_size": None}
+        ranks.append(Rank(tmp_path, number, 1, role="member", meta=meta, start_ms=1010.0))
+    driver, *stores = ranks
+    give(driver, "submit", 1, 2)
+    for call, store in enumerate(stores, 1):
+        take(store, "take", 1040, call)
+        if call == 1:
+            give(store, "reply", 100 + call)
+    give(driver, "put", 7)
+    for store in stores:
+        take(store, "get", 1100, 7)
+        give(store, "put", 8)
+        store.writer.close()
+    driver.end()
+    run = build(tmp_path).run
+    assert run.names.many(run.killed_ranks) == "the store 2"
+
+
 @pytest.mark.parametrize("recorded", [True, False])
 def test_results_of_processes_without_a_record_are_told(tmp_path: Path, recorded: bool) -> None:
     """As on Ray, where a call and its result have one id: another host has its records in a folder of its own."""

@@ -242,6 +242,7 @@ async def coroutines() -> list[object]:
     batch = {"input_ids": ids}
     assert worker.compute_ref_log_prob(batch) is worker.compute_log_prob(batch) is worker.update_actor(data=batch)
     assert worker.update_actor(SimpleNamespace(tags=[{"seq_len": 30}, {"seq_len": 50}]))  # it lies in a queue
+    assert worker.update_actor(SimpleNamespace(custom_meta=[{"seq_len": 90}]))  # a part of it, which is known by places
     return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
 
 
