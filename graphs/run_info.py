@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scalana.graphs.readers.run_folder import RunFolder
     from scalana.runtime.record.format import ProcessRecord
 
-_OF_MESSAGES = [BY_NAME[name].code for name in ("put", "get")]
+_OF_MESSAGES, _OF_SERVED = ([BY_NAME[name].code for name in names] for names in (("put", "get"), ("take", "reply")))
 _SHOWN = 3
 """Files that could not be read that are named one by one."""
 
@@ -137,10 +137,12 @@ def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
 
 
 def _idle_at_the_end(timeline: Timeline) -> set[int]:
-    """Ranks that had done all that they were called for, or were never called. Messages are not looked at: threads that
-    serve others by these have no end."""
+    """Ranks that had done all that they were called for, or were never called. Messages are not looked at, nor threads
+    besides the main one that are not called: those that serve others by messages have no end."""
     calls, locations = timeline.calls, timeline.locations
-    made = np.flatnonzero(~np.isin(calls.operation, _OF_MESSAGES))
+    called = np.bincount(calls.location, np.isin(calls.operation, _OF_SERVED), len(locations.rank)) > 0
+    called |= locations.is_main
+    made = np.flatnonzero(~np.isin(calls.operation, _OF_MESSAGES) & called[calls.location])
     last = made[np.diff(calls.location[made], append=-1) != 0]
     busy = set(locations.rank[calls.location[last[calls.operation[last] != BY_NAME["reply"].code]]].tolist())
     return set(locations.rank.tolist()) - busy

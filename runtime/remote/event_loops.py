@@ -52,6 +52,8 @@ class _Waits:
         """How many of them were, since then."""
         self.expected = 0
         """Results that something waits for."""
+        self.files: dict[int, Callable[[], bool]] = {}
+        """Files that wake the loop for nothing as long as nothing is awaited of them: whether anything is."""
         self._loop, self._selector = loop, selector
         select = selector.select
 
@@ -68,8 +70,17 @@ class _Waits:
         until = calls.moment()
         self._forget_claimed()
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
-            alone = endless and self._loop._default_executor is None and len(self._selector.get_map()) == 1
-            self._unclaimed.append((since, until, alone))
+            self._unclaimed.append((since, until, endless and self._is_alone()))
+
+    def _is_alone(self) -> bool:
+        """Whether nothing but a call can wake the loop: no thread of its pool is at work, and no file could."""
+        pool = self._loop._default_executor
+        if pool is not None:
+            idle = getattr(getattr(pool, "_idle_semaphore", None), "_value", -1)
+            if idle < len(getattr(pool, "_threads", ())) or not pool._work_queue.empty():
+                return False
+        files = self._selector.get_map()
+        return len(files) == 1 or sum(1 for file in files if file not in self.files or self.files[file]()) == 1
 
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
         """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""

@@ -6,6 +6,8 @@ waited since something began to await a message of a socket is told with the mes
 
 from __future__ import annotations
 
+from weakref import ref
+
 from scalana.runtime import session
 from scalana.runtime.remote import calls, event_loops, thread_queues
 from scalana.runtime.remote.zmq_sockets import link_of, patches, tell_wait
@@ -41,7 +43,15 @@ def _await(socket: Any) -> None:
     link = link_of(socket._shadow_sock)
     waits = None if link is None or link.awaited is not None else event_loops.waits_here()
     if waits is not None:
+        known = ref(socket)
+        waits.files[socket._fd] = lambda: _is_awaited(known())
         _await_from(socket, link, waits, calls.own_path(), session.record_path)
+
+
+def _is_awaited(socket: Any) -> bool:
+    """Whether something awaits a message of a socket, or room in it."""
+    awaited = () if socket is None or socket.closed else (*socket._recv_futures, *socket._send_futures)
+    return any(not event.future.done() for event in awaited)
 
 
 def _await_from(socket: Any, link: Any, waits: Any, path: int, record: str) -> None:
@@ -52,7 +62,7 @@ def _await_from(socket: Any, link: Any, waits: Any, path: int, record: str) -> N
             return
         for since, until in waits.claim(began):
             tell_wait(ids, since, until, path)
-        if any(not event.future.done() for event in socket._recv_futures):
+        if _is_awaited(socket):
             _await_from(socket, link, waits, path, record)
 
     link.awaited = tell

@@ -36,6 +36,7 @@ METHODS = (
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
+    ("verl.trainer.ppo.v1.replay_buffer", "ReplayBuffer", "_wait_for_next_poll", "verl"),
 )
 """Module; class; method, whose name the phase has; framework."""
 

@@ -46,6 +46,7 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "compute_ref_log_prob": 1,
         "compute_log_prob": 1,
         "update_actor": 3,
+        "_wait_for_next_poll": 1,
         "compute_score": 1,
         "sync_weights": 1,
         "ref_logp": 1,

@@ -158,6 +158,11 @@ class ActorRolloutRefWorker:
     def update_actor(self, data):
         return data
 """,
+    "verl.trainer.ppo.v1.replay_buffer": """
+class ReplayBuffer:
+    def _wait_for_next_poll(self, partition_id, last_debug_time):
+        return last_debug_time
+""",
     "openrlhf.trainer.ppo_utils.samples_generator": SAMPLES,
     "openrlhf.trainer.ppo_utils.experience_maker": EXPERIENCE,
     "openrlhf.trainer.ppo_trainer": PPO,
@@ -242,6 +247,8 @@ async def coroutines() -> list[object]:
     batch = {"input_ids": ids}
     assert worker.compute_ref_log_prob(batch) is worker.compute_log_prob(batch) is worker.update_actor(data=batch)
     assert worker.update_actor(SimpleNamespace(tags=[{"seq_len": 30}, {"seq_len": 50}]))  # it lies in a queue
+    buffer = import_module("verl.trainer.ppo.v1.replay_buffer").ReplayBuffer()
+    assert buffer._wait_for_next_poll("train", 0.5) == 0.5
     assert worker.update_actor(SimpleNamespace(custom_meta=[{"seq_len": 90}]))  # a part of it, which is known by places
     return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
 
