@@ -65,6 +65,8 @@ HOOKS = (
     ("verl.experimental.reward_loop.reward_loop", "scalana.runtime.rl.methods", "mark_methods"),
     ("verl.workers.engine_workers", "scalana.runtime.rl.methods", "mark_methods"),
     ("verl.trainer.ppo.v1.replay_buffer", "scalana.runtime.rl.methods", "mark_methods"),
+    ("verl.trainer.ppo.v1.replay_buffer", "scalana.runtime.rl.verl_queue", "record_polls"),
+    ("verl.trainer.ppo.v1.agent_loop_tq", "scalana.runtime.rl.verl_queue", "record_answers"),
     ("areal.utils.stats_tracker", "scalana.runtime.rl.methods", "mark_managers"),
     ("areal.infra.remote_inf_engine", "scalana.runtime.rl.answers", "mark_answers"),
     ("nemo_rl.utils.timer", "scalana.runtime.rl.timers", "mark_timers"),

@@ -71,7 +71,7 @@ def sum_intervals(
             calls.first,
             calls.vertex,
             wait_s,
-            _first_parts(timeline),
+            _awaited(timeline),
             groups.group_of_call,
             work.row_of_burst,
             work.target,
@@ -86,15 +86,12 @@ def sum_intervals(
     )
 
 
-def _first_parts(timeline: Timeline) -> IntArray:
-    """Of every call the first of those up to it that wait for what it waits for: a wait may be given up, and begin anew
+def _awaited(timeline: Timeline) -> IntArray:
+    """What every call waits for: the first of its instances, -1 for nothing. A wait may be given up, and begin anew
     ``[calls]``."""
-    calls, here = timeline.calls, np.arange(len(timeline.calls))
+    calls = timeline.calls
     waits = np.diff(calls.wait_first) > 0
-    instance = np.where(waits, np.append(calls.waits, -1)[calls.wait_first[:-1]], -1)
-    goes_on = np.zeros(len(here), np.bool_)
-    goes_on[1:] = waits[1:] & (instance[1:] == instance[:-1]) & (calls.location[1:] == calls.location[:-1])
-    return np.maximum.accumulate(np.where(goes_on, 0, here))
+    return np.where(waits, np.append(calls.waits, -1)[calls.wait_first[:-1]], -1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,7 +124,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     vertex,
     wait_s,
-    first_part,
+    awaited,
     group_of_call,
     row_of_burst,
     own_activity,
@@ -163,7 +160,9 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
             for own in range(row_of_burst[begin], row_of_burst[call + 1]):
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
-            for between in range(begin, call if of_culprit else first_part[call]):
+            for between in range(begin, call):
+                if not of_culprit and awaited[between] >= 0 and awaited[between] == awaited[call]:
+                    continue
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:
                     count = _add(transfer_base + vertex[between], transfer_s, scratch, touched, count)

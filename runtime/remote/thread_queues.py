@@ -62,7 +62,7 @@ def patch_coroutines(module: Any) -> None:
 def _run_elsewhere(original: Function) -> Function:
     def run_coroutine_threadsafe(coro: Any, loop: Any) -> Any:
         future = original(coro, loop)
-        if session.core is not None and talks_in[0] == session.record_path:
+        if _is_recorded():
             _patches.tried("a wait for a coroutine is not recorded", lambda: _follow(future))
         return future
 
@@ -76,7 +76,7 @@ def _follow(future: Any) -> None:
 
 
 def _is_recorded() -> bool:
-    """Whether what our caller's caller does with a queue is recorded."""
+    """Whether what our caller's caller does with a queue, or a loop, is recorded."""
     if session.core is None or talks_in[0] != session.record_path:
         return False
     frame = sys._getframe(2)
