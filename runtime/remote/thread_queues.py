@@ -79,9 +79,9 @@ def _is_recorded() -> bool:
     """Whether what our caller's caller does with a queue, or a loop, is recorded."""
     if session.core is None or talks_in[0] != session.record_path:
         return False
-    frame = sys._getframe(2)
+    frame = sys._getframe(1).f_back  # None where compiled code calls it that no code of Python has called
     while frame is not None and frame.f_globals.get("__name__") == _HOME:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return frame is not None and not frame.f_globals.get("__name__", "").startswith(_OF_OTHERS)
 
 

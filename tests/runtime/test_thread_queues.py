@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import queue
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -120,3 +122,15 @@ def test_who_waits_for_a_coroutine_of_another_thread_waits_for_that_one(told: To
         thread.join()
         loop.close()
     assert told.put == [future._scalana_call]
+
+
+def test_a_thread_without_other_frames_hands_over_as_ever(told: Told) -> None:
+    """As one that compiled code has begun, and that calls a method of a queue first thing."""
+    made = told.kinds.Queue()  # type: ignore[attr-defined]
+    _thread.start_new_thread(made.get, ())
+    made.put("a")
+    for _ in range(500):
+        if made.empty():
+            break
+        time.sleep(0.01)
+    assert made.empty()
