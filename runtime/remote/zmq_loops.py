@@ -43,9 +43,9 @@ def _await(socket: Any) -> None:
     link = link_of(socket._shadow_sock)
     waits = None if link is None or link.awaited is not None else event_loops.waits_here()
     if waits is not None:
-        known = ref(socket)
+        known = ref(socket)  # sockets close when nobody has them any more
         waits.files[socket._fd] = lambda: _is_awaited(known())
-        _await_from(socket, link, waits, calls.own_path(), session.record_path)
+        _await_from(known, link, ref(waits), calls.own_path(), session.record_path)
 
 
 def _is_awaited(socket: Any) -> bool:
@@ -55,14 +55,16 @@ def _is_awaited(socket: Any) -> bool:
 
 
 def _await_from(socket: Any, link: Any, waits: Any, path: int, record: str) -> None:
+    """Let what the loop waits from now on be told with the next message; ``socket`` and ``waits`` are references."""
     began = calls.moment()
 
     def tell(ids: tuple[int, ...]) -> None:
-        if record != session.record_path or began is None:
+        loop = waits()
+        if record != session.record_path or began is None or loop is None:
             return
-        for since, until in waits.claim(began):
+        for since, until in loop.claim(began):
             tell_wait(ids, since, until, path)
-        if _is_awaited(socket):
+        if _is_awaited(socket()):
             _await_from(socket, link, waits, path, record)
 
     link.awaited = tell
