@@ -137,12 +137,13 @@ def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
 
 
 def _idle_at_the_end(timeline: Timeline) -> set[int]:
-    """Ranks that had done all that they were called for, or were never called. Messages are not looked at, nor threads
-    besides the main one that are not called: those that serve others by messages have no end."""
+    """Ranks that had done all that they were called for, or were never called and called nobody. What they do beside, by
+    messages and in other threads, has no end."""
     calls, locations = timeline.calls, timeline.locations
-    called = np.bincount(calls.location, np.isin(calls.operation, _OF_SERVED), len(locations.rank)) > 0
-    called |= locations.is_main
-    made = np.flatnonzero(~np.isin(calls.operation, _OF_MESSAGES) & called[calls.location])
+    served = np.isin(calls.operation, _OF_SERVED)
+    called = np.bincount(calls.location, served, len(locations.rank)) > 0
+    others = ~np.isin(calls.operation, _OF_MESSAGES) & (locations.is_main & ~called)[calls.location]
+    made = np.flatnonzero(served | others)
     last = made[np.diff(calls.location[made], append=-1) != 0]
     busy = set(locations.rank[calls.location[last[calls.operation[last] != BY_NAME["reply"].code]]].tolist())
     return set(locations.rank.tolist()) - busy
