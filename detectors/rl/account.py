@@ -17,8 +17,8 @@ class Prediction:
     """What a step would take with a change."""
 
     change: str
-    """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``faster-verifier``,
-    ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
+    """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``more-trainers``,
+    ``faster-verifier``, ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
     text: str
     """What is changed, in words."""
     step_s: float
@@ -31,6 +31,16 @@ class Prediction:
     def trusted(self) -> bool:
         """Whether advice may use it."""
         return self.error <= TRUSTED
+
+
+@dataclass(slots=True)
+class Slow:
+    """A process that takes longer than others for the same work, whether they wait for it or not."""
+
+    rank: int
+    phase: str
+    times: float
+    """As long as usual."""
 
 
 @dataclass(slots=True)
@@ -95,6 +105,8 @@ class RLAccount:
     """What each active trajectory adds to it, likewise."""
     tail: float
     """lambda: how long the longest trajectory of a step takes by itself, over how long generation takes, likewise."""
+    slow: list[Slow] = field(default_factory=list)
+    """By process."""
     what_if: list[Prediction] = field(default_factory=list)
     picture: StepPicture | None = None
     """The step in which most was waited."""

@@ -12,6 +12,7 @@ from collections import deque
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
+from scalana.runtime.remote.coroutines import Rests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ _BETWEEN_NS = 5_000_000
 these steps may be far apart, as it waits for a core as well."""
 _MOST_WAITS = 1000
 """Waits of a loop that are kept until a result comes; about as many are written for all that come at a time."""
+_MOST_TIMERS = 64
+"""Timers of a loop up to which it is looked what they are for."""
+_TIME_LIMITS = ("_release_waiter", "_on_timeout")
+"""What timers of ``asyncio.wait_for``, ``wait`` and ``timeout`` call."""
 _MOST_LINES = 10_000
 """Awaited objects of which it is kept where."""
 _patches = Patches("asyncio")
@@ -55,21 +60,31 @@ class _Waits:
         self.files: dict[int, Callable[[], bool]] = {}
         """Files that wake the loop for nothing as long as nothing is awaited of them: whether anything is."""
         self._loop, self._selector = loop, selector
+        self.rests = Rests(loop)
         select = selector.select
 
         def watched(timeout: Any = None) -> Any:
+            if self.rests.open is not None:
+                _patches.tried("lines that await are not recorded", self.rests.goes_on)
+            if timeout == 0:  # it has something to do
+                if self._claimed is not None:
+                    self._forget_claimed()
+                return select(timeout)
             since = calls.moment()
             ready = select(timeout)
-            _patches.tried("waits are not recorded", lambda: self._waited(since, timeout is None))
+            _patches.tried("waits are not recorded", lambda: self._waited(since, timeout, bool(ready)))
             return ready
 
         selector.select = watched
 
-    def _waited(self, since: Moment | None, endless: bool) -> None:
-        """The selector returns, from what it was asked for without a time limit or with one."""
+    def _waited(self, since: Moment | None, timeout: float | None, ready: bool) -> None:
+        """The selector returns, from what it was asked for without a time limit or with one, as something is ready or
+        nothing is."""
         until = calls.moment()
         self._forget_claimed()
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
+            _patches.tried("lines that await are not recorded", lambda: self.rests.rested(since[0], until[0]))
+            endless = timeout is None or (ready and _only_time_limits(self._loop))
             self._unclaimed.append((since, until, endless and self._is_alone()))
 
     def _is_alone(self) -> bool:
@@ -120,10 +135,36 @@ class _Waits:
             self._unclaimed.pop()
 
 
+def _only_time_limits(loop: Any) -> bool:
+    """Whether all timers of a loop are limits of how long something is waited for, which end nothing in good time."""
+    timers = loop._scheduled
+    if len(timers) > _MOST_TIMERS:
+        return False
+    return all(timer._cancelled or getattr(timer._callback, "__name__", "") in _TIME_LIMITS for timer in timers)
+
+
 def patch(module: Any) -> None:
     """Record waits of event loops; ``module`` is ``asyncio.futures``."""
     _patches.wrap(module, "wrap_future", _wrap_future, "waits of event loops for pools")
     _patches.wrap(module, "_copy_future_state", _copy_future_state, "waits of event loops for pools")
+
+
+def patch_loops(module: Any) -> None:
+    """Watch loops from when they begin to run; ``module`` is ``asyncio.base_events``."""
+    _patches.surround(module.BaseEventLoop, "run_forever", _runs, _stops, "lines that await")
+
+
+def _runs(arguments: tuple[Any, ...]) -> _Waits | None:
+    try:
+        return _waits_of(arguments[0])
+    except Exception as failure:
+        _patches.failed("lines that await are not recorded", failure)
+        return None
+
+
+def _stops(waits: _Waits | None, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    if waits is not None:
+        _patches.tried("lines that await are not recorded", waits.rests.write)
 
 
 def patch_tasks(module: Any) -> None:

@@ -104,7 +104,7 @@ def test_savings_are_what_was_planted(report: api.Report) -> None:
 
 
 def test_a_job_by_the_queue_of_verl_is_told_like_others(tmp_path: Path) -> None:
-    """Its trainer asks the queue every other second (which no setting changes), so that a delay that ends before it asks
+    """Its trainer asks the queue every other second, which no setting changes, so that a delay that ends before it asks
     costs nothing: what is promised is not compared."""
     verl_job.record(tmp_path, STEPS, "long rewards trainer", *verl_job.BY_QUEUE)
     report = api.analyze(os.fspath(tmp_path / "run"))
