@@ -108,7 +108,7 @@ TABLE = (
         "waiting for trajectories",
         (
             "starvation", "bufferstarvation", "idlebufferstarvation", "trainwait", "waitforgenerationbuffer",
-            "waitforrollout", "waitfortrajectories",
+            "waitforrollout", "waitfortrajectories", "waitfornextpoll",
             "actorrecvtraj", "waitforrolloutstoreready",
         ),
     ),

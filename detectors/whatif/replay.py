@@ -27,7 +27,7 @@ from scalana.runtime.operations import BY_NAME, TAKING
 
 _AT_ONCE = 4
 """Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
-_REPLY = BY_NAME["reply"].code
+_TAKE, _REPLY = (BY_NAME[name].code for name in ("take", "reply"))
 _IN_CACHE = 1 << 14
 """Calls that are put into a table at a time."""
 
@@ -101,12 +101,13 @@ class Replay:
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
         """Return when the run ends as it was, and with each of some changes: when the last location does that is not
-        merely there until it is ended by others."""
-        some = _that_end(self.timeline)
+        merely there until it is ended by others; where all are, when the last has done what it was called for."""
+        some, idle = _that_end(self.timeline)
+        rest_s = np.where(idle, self.burst_s[len(self.timeline.calls) :], 0.0)[some]
         if self.waiting_s is None:  # a replay gives back what was measured
-            measured_s = float(self.timeline.locations.end_s[some].max())
-            return measured_s, [float(end[some].max()) for end in self.ends_s(changes)]
-        measured_s, *mended = (float(end[some].max()) for end in self.ends_s([None, *changes]))
+            measured_s = float((self.timeline.locations.end_s[some] - rest_s).max())
+            return measured_s, [float((end[some] - rest_s).max()) for end in self.ends_s(changes)]
+        measured_s, *mended = (float((end[some] - rest_s).max()) for end in self.ends_s([None, *changes]))
         return measured_s, mended
 
     def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
@@ -190,22 +191,23 @@ class Replay:
         return table
 
 
-def _that_end(timeline: Timeline) -> IntArray:
+def _that_end(timeline: Timeline) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
     workers of Ray are. Nor do other threads of a process that is called hold the end: a replay does not begin them
-    earlier when it is called earlier. All where there is no other ``[some locations]``."""
+    earlier when it is called earlier. Where nobody ends by itself, all but these threads ``[some locations]``; and
+    which have replied to all ``[locations]``."""
     locations, calls = timeline.locations, (timeline.whole or timeline).calls  # of a window, what was before it counts
     here = np.arange(len(locations))
     replies = calls.location[calls.operation == _REPLY]
     called = np.isin(locations.rank, locations.rank[replies]) & ~locations.is_main
-    until = [
-        int(np.searchsorted(calls.enter_s[calls.first[each] : calls.first[each + 1]], locations.end_s[each], "right"))
-        for each in here.tolist()
-    ]
-    last = calls.first[:-1] + until - 1
-    idle = (last >= calls.first[:-1]) & (calls.operation[np.maximum(last, 0)] == _REPLY) if len(calls) else called
+    # What it does beside what it is called for has no end either: it serves others by messages, say.
+    served = np.flatnonzero(
+        np.isin(calls.operation, (_TAKE, _REPLY)) & (calls.enter_s <= locations.end_s[calls.location])
+    )
+    last = served[np.diff(calls.location[served], append=-1) != 0]
+    idle = np.isin(here, calls.location[last[calls.operation[last] == _REPLY]])
     some = here[~idle & ~called]
-    return some if len(some) else here
+    return (some if len(some) else here[~called]), idle
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:

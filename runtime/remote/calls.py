@@ -1,20 +1,23 @@
 """Remote calls as communication: what one process hands to another, under an id that both know.
 
-======  ==================  =================================================================
-side    function            what happens
-======  ==================  =================================================================
-caller  :func:`submit`      hands a call over
-callee  :func:`idle`,       waits until there is a call for it, and has one;
-        :func:`take`        :func:`took` where only the end of that is seen
-callee  :func:`reply`       has done it, and handed the result over
-caller  :func:`wait`,       waits for results, and has some
+======  ====================  =================================================================
+side    function              what happens
+======  ====================  =================================================================
+caller  :func:`submit`        hands a call over
+callee  :func:`idle`,         waits until there is a call for it, and has one;
+        :func:`take`          :func:`took` where only the end of that is seen
+callee  :func:`reply`         has done it, and handed the result over
+caller  :func:`wait`,         waits for results, and has some
         :func:`got`
-any     :func:`put`         puts a message into a queue, or an object where others find it
-any     :func:`expect`,     waits for a message, and has it
-        :func:`message`
-any     :func:`blocked`     has waited for room in a queue, until there was
-        :func:`gave_room`   some
-======  ==================  =================================================================
+any     :func:`put`           puts a message into a queue, or an object where others find it
+any     :func:`expect`,       waits for a message, and has it;
+        :func:`message`;      asks for one, and goes on
+        :func:`asked`
+any     :func:`expect_data`,  waits for data that others make, and has some
+        :func:`got`
+any     :func:`blocked`       has waited for room in a queue, until there was
+        :func:`gave_room`     some
+======  ====================  =================================================================
 
 Each is an event of an operation of the same name, and no more than that: who waited for whom is found afterwards, by
 the ids. An id is unique in the run, at least 1 and below 2**63. What is given once may be taken by several, and several
@@ -30,7 +33,7 @@ from _thread import _local
 from itertools import count
 
 from scalana.runtime import session
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, IN_VAIN
 from scalana.runtime.remote import part
 
 TYPE_CHECKING = False
@@ -38,8 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT = (
-    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put")
+_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH, _TEST = (
+    BY_NAME[name].code
+    for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put", "next_batch", "test")
 )
 _BLOCKING, _POST = 1, 2
 """Flags of events."""
@@ -102,6 +106,13 @@ def rest() -> None:
 def put(message_id: int, nbytes: int = 0) -> None:
     """A message is handed over."""
     _hand(_PUT, message_id, nbytes)
+
+
+def was_put(message_id: int, nbytes: int, at: tuple[int, int]) -> None:
+    """It was, at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _PUT, message_id, _POST, at, at, nbytes=nbytes)
 
 
 def idle(closed: int = 0) -> int:
@@ -189,7 +200,7 @@ def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int 
     (:func:`own_path`), if that is not here; ``server`` is as for :func:`wait`."""
     core = session.core
     if core is not None:
-        _event(core, _RESULT, call, _BLOCKING, since, until, path, server, takes_part=not server)
+        _event(core, _RESULT, call, _BLOCKING, since, until, path, tag=server, takes_part=not server)
 
 
 def expect(closed: int = 0) -> int:
@@ -197,9 +208,24 @@ def expect(closed: int = 0) -> int:
     return _begin(_GET, closed)
 
 
-def message(handle: int, message_id: int) -> None:
-    """What :func:`expect` began is over: there is a message, or none (0)."""
-    _end(handle, (message_id,) if message_id else ())
+def message(handle: int, message_id: int, *others: int) -> None:
+    """What :func:`expect` began is over: there is a message, or none (0). ``others`` are other ids that it may have."""
+    _end(handle, (message_id, *others) if message_id else ())
+
+
+def asked() -> None:
+    """This thread asks whether a message is there, and does not wait for it. Who asks until there is one waits, too."""
+    core = session.core
+    if core is not None:
+        try:
+            core.asked(_TEST)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
+
+
+def expect_data() -> int:
+    """This thread begins to wait for data that calls of others make."""
+    return _begin(_NEXT_BATCH, 0)
 
 
 def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:
@@ -216,12 +242,21 @@ def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
         _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
 
 
-def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
-    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on."""
+def expected(
+    message_id: int,
+    times: Iterable[tuple[tuple[int, int], tuple[int, int]]],
+    path: int = 0,
+    in_vain: bool = False,
+) -> None:
+    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on.
+
+    ``path`` leads to where it did, if that is not here; ``in_vain``: the message had not been put by then, though
+    others of the same id may have been.
+    """
     core = session.core
     if core is not None:
         for since, until in times:
-            _event(core, _GET, message_id, _BLOCKING, since, until)
+            _event(core, _GET, message_id, _BLOCKING, since, until, path, tag=IN_VAIN if in_vain else 0)
 
 
 def moment() -> tuple[int, int] | None:
@@ -299,14 +334,15 @@ def _event(
     begin: tuple[int, int],
     end: tuple[int, int],
     path: int = 0,
-    server: int = 0,
+    nbytes: int = 0,
+    tag: int = 0,
     takes_part: bool = True,
 ) -> None:
     try:
         if takes_part and part.member_of[0] != session.record_path:
             part.take()
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
-        core.event_at(operation, 0, call, -1, server, 0, flags, 0, *at, *((path,) if path else ()))
+        core.event_at(operation, 0, call, -1, tag, nbytes, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 

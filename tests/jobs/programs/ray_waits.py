@@ -86,7 +86,7 @@ def streamed() -> float:
 class AsyncSource:
     async def items(self):
         for number in range(ROUNDS):
-            await asyncio.sleep(SLOW_S)  # slow coroutine
+            await asyncio.sleep(SLOW_S)
             yield number
 
 
