@@ -374,6 +374,19 @@ KINDS = (
         spends=False,
     ),
     Kind(
+        "rl-evaluation",
+        "rollouts and training wait while weights are evaluated",
+        "Processes wait until weights have been evaluated.",
+        (
+            Claim(
+                "{Ranks} {evaluates|evaluate} for {seconds:phase_s_here} a step, and the others wait",
+                ("phase_s_here",),
+            ),
+            Claim("The others wait for the evaluation by {ranks}"),
+        ),
+        spends=False,
+    ),
+    Kind(
         "rl-starvation",
         "training waits for trajectories that come too slowly",
         "Training waits for trajectories.",

@@ -15,6 +15,7 @@ from scalana.detectors.rl.decode import SLOW, Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
+from scalana.detectors.rl.places import place_of
 from scalana.detectors.rl.whatif import Replayer
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
@@ -30,6 +31,8 @@ NAMED = 5
 """Trajectories that are named at most."""
 LONG = 1.5
 """Times the median of its step, from which a trajectory is long."""
+HARDLY = 0.1
+"""Part of the time that a process is at a line, up to which others are hardly there."""
 SAME = 2 / 3
 """Part of the steps in which one process is behind it, from which it is the same one."""
 
@@ -109,10 +112,11 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
     kinds = parts.doing[number][ranks]
     kinds = kinds[(kinds >= 0) & (kinds < DOINGS)]
     doing = Doing(int(np.bincount(kinds).argmax())) if len(kinds) else cause.doing
-    vertex, line = int(loop.vertex[doing]), int(loop.line[doing])
     psg = known.ppg.psg
+    at = place_of(loop, doing, ranks, known.ppg.timeline, psg)
+    vertex = at.vertex if at is not None else -1
     place = psg[max(vertex, 0)].place
-    line = line or place.line
+    line = (at.line if at is not None else 0) or place.line
     finding = Finding(
         cause.kind,
         vertex,
@@ -127,6 +131,10 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         saving_s,
     )
     finding.evidence = _evidence(known, number, doing, ranks)
+    if at is not None and at.here_s > 0.0:
+        finding.evidence |= {"at_line_s_here": at.here_s, "at_line_s_others": at.others_s}
+        if at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware":
+            finding.evidence |= {"own_line": True, "recurrence": _at_its_line(known, finding)}
     finding.where = {"phase": TEXT[doing]}
     if "trajectories" in finding.evidence:
         finding.where["trajectories"] = finding.evidence["trajectories"]
@@ -182,6 +190,12 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
     return found
 
 
+def _at_its_line(known: Known, finding: Finding) -> str:
+    """What speaks for it that a process is at a line where others hardly ever are."""
+    name, told = known.ppg.run.names.many(finding.ranks), finding.evidence
+    return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, at which the others hardly are"
+
+
 def _times(known: Known, ranks: list[int]) -> dict[str, object]:
     """How many times as long some processes take in all in which they are slow, and in which by how much if that is
     not the same."""
@@ -224,6 +238,8 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
             continue
         middle = float(np.median(made.tokens[everything]))
         long = rows[made.tokens[rows] >= LONG * middle]
+        if not len(long) and made.tokens[rows].max() <= middle:
+            continue  # none is longer than others
         long = long if len(long) else rows[[int(made.tokens[rows].argmax())]]
         for row in long[np.argsort(-made.tokens[long], kind="stable")].tolist():
             names.append(name_of(known.ppg.spans, int(made.span[row])))
@@ -233,7 +249,8 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
         return {}
     slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
     why = "Apart from being slow, it has long answers" if slow else "It works, it is not slow"
-    text = f"{why}: trajectory {names[0]} has {tokens[0]} tokens, the median of its step {usual[0]:.0f}"
+    unit = known.account.unit
+    text = f"{why}: trajectory {names[0]} has {tokens[0]} {unit}s, the median of its step {usual[0]:.0f}"
     return {
         "trajectories": names[:NAMED],
         "trajectory_tokens": tokens[:NAMED],
@@ -244,22 +261,24 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
 
 def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int], who: list[int]) -> list[str]:
     """What one might suspect, and what speaks against it."""
-    cause, loop, speeds = CAUSES[number], known.loop, known.speeds
+    cause, loop, speeds, unit = CAUSES[number], known.loop, known.speeds, known.account.unit
     found = []
     generated = np.array([[tokens_of(loop, r, k).sum() for k in steps] for r in range(len(loop.processes))])
     if cause.key == "long-tail" and generated.any():
         worst = int(np.argmax(known.parts.waited_s[number][:, steps].sum(axis=0)))
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
-        if other != rank:
+        if other != rank and most > here:
             name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
-            found.append(f"sums of tokens: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
+            found.append(f"sums of {unit}s: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
-        found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")
+        found.append(
+            f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for one {unit}"
+        )
     if cause.key == "slow-hardware" and generated.any():
-        mean = float(generated[ranks].mean())
-        found.append(f"lengths: it has {mean:.0f} tokens a step, the average process {generated.mean():.0f}")
+        mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
+        found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process {usual:.0f}")
     return found
 
 

@@ -180,7 +180,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             begins, ends = serving(spans, rank)
             if begins:
                 pieces[rank] = _Pieces(begins, ends, [Doing.GENERATION] * len(begins))
-    bounds = _bounds(pieces)
+    first, bounds = _iterations(spans, pieces)
+    bounds = bounds or _bounds(pieces)
     steps = min((len(each) for each in bounds.values()), default=1) - 1
     if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
         return None
@@ -223,7 +224,24 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     of_driver, line_of_driver, seconds = place_of(timeline, handed)
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
         vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
-    return Loop(steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, kept.first)
+    return Loop(
+        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first
+    )
+
+
+def _iterations(spans: Spans, pieces: dict[int, _Pieces]) -> tuple[int, dict[int, list[float]]]:
+    """The iterations that the trainer itself marks, and the number of the first one: when they begin, and the last one
+    ends, of all processes; nothing where none or several processes mark them, or there are no phases in them."""
+    rows = spans.rows("step")
+    rows = rows[spans.texts("source")[rows] == spans.number("trainer")] if spans.number("trainer") >= 0 else rows[:0]
+    rows = rows[np.argsort(spans.table.start_ns[rows], kind="stable")]
+    starts, ends = spans.start_s(rows), spans.end_s(rows)
+    if not len(rows) or len(np.unique(spans.rank[rows])) > 1 or (starts[1:] < ends[:-1] - 1e-6).any():
+        return 0, {}
+    done = {doing for part in pieces.values() for doing in part.doing}
+    if not {Doing.GENERATION, Doing.TRAINING} <= done:
+        return 0, {}
+    return max(int(spans.table.step[rows[0]]), 0), dict.fromkeys(pieces, [*starts.tolist(), float(ends[-1])])
 
 
 def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
