@@ -8,11 +8,13 @@ import numba
 import numpy as np
 
 from scalana.graphs.arrays.shards import chunks, each
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
+from scalana.runtime.operations import BY_NAME
 
 _LARGE_BYTES = 1 << 22
 _RANKS_AT_ONCE = 256
+_TAKE = BY_NAME["take"].code
 
 METRICS = {
     "time_s": "wall seconds of the rank's main thread: its own work and its communication",
@@ -63,11 +65,19 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
             metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
         )  # fmt: skip
     made = slice(begin, end)
+    leave_s = np.where(idle_takes(timeline, made), calls.enter_s[made], calls.exit_s[made])
     _add_calls(
-        calls.location[made], calls.vertex[made], calls.enter_s[made], calls.exit_s[made], calls.cpu_s[made],
+        calls.location[made], calls.vertex[made], calls.enter_s[made], leave_s, calls.cpu_s[made],
         calls.nbytes[made], locations.rank, locations.is_main,
         metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"],
     )  # fmt: skip
+
+
+def idle_takes(timeline: Timeline, made: slice) -> BoolArray:
+    """Calls in which a thread beside the main one has nothing to do until it is called: none in which its process
+    waits, or communicates ``[some calls]``."""
+    calls = timeline.calls
+    return (calls.operation[made] == _TAKE) & ~timeline.locations.is_main[calls.location[made]]
 
 
 def burst_locations(timeline: Timeline) -> IntArray:

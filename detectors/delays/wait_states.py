@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
+from scalana.graphs.metrics import burst_locations, idle_takes
 from scalana.graphs.timeline import ROW, Calls, Timeline
 from scalana.runtime.operations import BY_CODE, BY_NAME, GIVING, Waits
 
@@ -60,7 +60,7 @@ class Rule(IntEnum):
 
 _ROOTED = np.isin(range(max(Waits) + 1), (Waits.ROOT, Waits.AT_ROOT, Waits.NEIGHBOURS, Waits.NAMED))
 _MESSAGE = np.isin(range(max(Waits) + 1), (Waits.NOBODY, Waits.RECEIVER, Waits.SENDER))
-_TAKE = BY_NAME["take"].code
+_RESULT, _SUBMIT = (BY_NAME[name].code for name in ("result", "submit"))
 _RULES = np.full(max(Waits) + 1, Rule.NONE, dtype=np.int8)
 _RULES[[Waits.ALL, Waits.LOWER]] = Rule.LAST, Rule.LOWER
 
@@ -137,8 +137,7 @@ def _waits_of(timeline: Timeline, pairs: Dependencies, last: IntArray, at: slice
     own = culprit >= 0
     own[own] = calls.location[culprit[own]] == calls.location[at][own]
     wait[own | (culprit < 0)] = 0.0
-    # A thread beside the main one that has nothing to do is none in which its process waits.
-    wait[(calls.operation[at] == _TAKE) & ~timeline.locations.is_main[calls.location[at]]] = 0.0
+    wait[idle_takes(timeline, at)] = 0.0
     culprit[wait <= 0.0] = -1
     instance_of[wait <= 0.0] = -1
     return WaitStates(wait, culprit, instance_of)
@@ -154,7 +153,7 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
         root=_root_member(timeline, _ROOTED[kind]),
         last=last_member(timeline),
         arrivals=_Arrivals.of(timeline, table),
-        giver=_givers(timeline),
+        giver=givers(timeline),
     )
 
     def find(at: slice) -> tuple[IntArray, IntArray]:
@@ -165,6 +164,7 @@ def find_dependencies(timeline: Timeline) -> Dependencies:
     parts = each(find, chunks(len(calls.waits)))
     none = np.zeros(0, dtype=np.int8), np.zeros(0, dtype=ROW)
     rule, on = (np.concatenate(columns) for columns in zip(none, *parts, strict=True))
+    _let_go(timeline, rule, on)
     earliest = table[np.clip(calls.operation, 0, len(table) - 1)] == Waits.ANY_REQUEST
     return Dependencies(rule, on, earliest)
 
@@ -184,7 +184,7 @@ class _Members:
     """Call that gives what the others take, -1 where there is none ``[instances]``."""
 
 
-def _givers(timeline: Timeline) -> IntArray:
+def givers(timeline: Timeline) -> IntArray:
     """The call that gives what all others of an instance take, -1 in other instances ``[instances]``."""
     calls = timeline.calls
     given = np.flatnonzero(np.isin(calls.operation, GIVING) & (calls.posts >= 0))
@@ -236,6 +236,29 @@ def _of_given(timeline: Timeline, giver: IntArray, call: IntArray, instance: Int
     location, on = timeline.calls.location, giver[instance]
     waits = (on >= 0) & (location[np.maximum(on, 0)] != location[call])
     return np.where(waits, np.int8(Rule.ONE), np.int8(Rule.NONE)), np.where(waits, on, -1)
+
+
+def _let_go(timeline: Timeline, rule: IntArray, on: IntArray) -> None:
+    """Let results depend on the call that let an event loop reply, where they came at once behind that, and on the
+    reply where not; in place. Only those of event loops depend on a call that was submitted."""
+    calls, instances = timeline.calls, timeline.instances
+    pair = np.flatnonzero((rule == Rule.ONE) & (instances.operation[calls.waits] == _SUBMIT))
+    call = np.searchsorted(calls.wait_first, pair, side="right") - 1
+    is_result = calls.operation[call] == _RESULT
+    pair, call = pair[is_result], call[is_result]
+    if not len(pair):
+        return
+    submitted_s = np.full(len(calls), -np.inf)
+    np.maximum.at(submitted_s, call, calls.enter_s[on[pair]])
+    since_s, until_s = submitted_s - calls.enter_s, calls.exit_s - submitted_s
+    at_once = (since_s > 0.0) & (until_s <= AT_ONCE * since_s)
+    rule[pair[~at_once[call]]] = Rule.NONE
+    call = np.unique(call[at_once[call]])
+    size = calls.wait_first[call + 1] - calls.wait_first[call]
+    others, of = rows_of_ranges(calls.wait_first[call], size), np.repeat(call, size)
+    later = (rule[others] == Rule.ONE) & (calls.enter_s[np.maximum(on[others], 0)] > submitted_s[of])
+    rule[others[later]] = Rule.NONE
+    on[rule == Rule.NONE] = -1
 
 
 def _of_rooted(timeline: Timeline, known: _Members, call: IntArray, instance: IntArray) -> tuple[IntArray, IntArray]:

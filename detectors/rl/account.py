@@ -19,8 +19,8 @@ class Prediction:
     """What a step would take with a change."""
 
     change: str
-    """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``faster-verifier``,
-    ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
+    """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``more-trainers``,
+    ``faster-verifier``, ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
     text: str
     """What is changed, in words."""
     step_s: float

@@ -62,6 +62,7 @@ CAUSES = (
         change="balanced-rows",
     ),
     Cause("pipeline", "waiting between pipeline stages", doing=Doing.TRAINING),
+    Cause("backpressure", "waiting for training", doing=Doing.TRAINING),
     Cause(
         "starvation",
         "waiting for trajectories",
@@ -94,7 +95,7 @@ _OF_WAIT = {
     Doing.EVALUATION: "evaluation",
 }
 """Waiting that is its cause whatever else is known."""
-_OF_OTHERS = {Doing.GENERATION: ("starvation", GENERATES), Doing.TRAINING: ("pipeline", TRAINS)}
+_OF_OTHERS = {Doing.GENERATION: ("starvation", GENERATES), Doing.TRAINING: ("backpressure", TRAINS)}
 """The same of a process that never does this itself, as generating and training are stages in a row."""
 _OF_WORK = {**_OF_WAIT, Doing.GENERATION: "generation", Doing.TRAINING: "training", Doing.OTHER: "other"}
 _IN_PHASE = {**_OF_WORK, Doing.OTHER: "data-transfer"}

@@ -17,7 +17,7 @@ from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
 from scalana.detectors.rl.places import place_of
 from scalana.detectors.rl.whatif import Replayer
-from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.runtime.operations import BY_CODE
 
@@ -165,8 +165,9 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
     if not len(steps):
         steps = np.array([int(by_step.argmax())])
     who = waited[:, steps].argmax(axis=0)
-    here = own[who, steps]
-    others = (own[:, steps].sum(axis=0) - here) / max(len(loop.processes) - 1, 1)
+    # Where training, or generating, has processes of its own, these are compared.
+    alike = {Doing.GENERATION: loop.that_generate(), Doing.TRAINING: loop.that_train()}.get(doing, np.arange(len(own)))
+    here, others = own[who, steps], _of_others(own[:, steps], who, alike)
     most = np.bincount(who)
     found: dict[str, object] = {
         "phase": TEXT[doing],
@@ -181,10 +182,8 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         found |= _of_trajectories(known, steps[np.argsort(-by_step[steps])].tolist(), waited)
         found |= {"lambda": known.account.tail, "floor_s_per_token": known.decoding.floor_s}
     if doing == Doing.TRAINING and not np.isnan(loop.tokens).any():
-        mine = loop.tokens[who, steps]
-        found["trained_tokens_here"] = float(mine.mean())
-        rest = (loop.tokens[:, steps].sum(axis=0) - mine) / max(len(loop.processes) - 1, 1)
-        found["trained_tokens_others"] = float(rest.mean())
+        found["trained_tokens_here"] = float(loop.tokens[who, steps].mean())
+        found["trained_tokens_others"] = float(_of_others(loop.tokens[:, steps], who, alike).mean())
     found |= _times(known, ranks)
     found["not_the_cause"] = _not_the_cause(known, number, ranks, steps.tolist(), who.tolist())
     return found
@@ -194,6 +193,15 @@ def _at_its_line(known: Known, finding: Finding) -> str:
     """What speaks for it that a process is at a line where others hardly ever are."""
     name, told = known.ppg.run.names.many(finding.ranks), finding.evidence
     return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, at which the others hardly are"
+
+
+def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
+    """The mean of an amount ``[ranks, steps]`` over all but one ``who`` in each step, of those that are ``alike``
+    ``[steps]``."""
+    others = np.zeros(amount.shape, np.bool_)
+    others[alike] = True
+    others[who, np.arange(len(who))] = False
+    return (amount * others).sum(axis=0) / np.maximum(others.sum(axis=0), 1)
 
 
 def _times(known: Known, ranks: list[int]) -> dict[str, object]:
@@ -268,7 +276,7 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         worst = int(np.argmax(known.parts.waited_s[number][:, steps].sum(axis=0)))
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
-        if other != rank and most > here:
+        if other != rank and 0 < here < most:
             name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
             found.append(f"sums of {unit}s: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:

@@ -175,11 +175,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     pieces = {}
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
-        pieces[rank] = _innermost(spans, mine, meaning)
-        if all(doing == Doing.OTHER for doing in pieces[rank].doing):
-            begins, ends = serving(spans, rank)
-            if begins:
-                pieces[rank] = _Pieces(begins, ends, [Doing.GENERATION] * len(begins))
+        generates = (meaning[spans.table.name[mine]] == Doing.GENERATION).any()
+        pieces[rank] = _innermost(spans, mine, meaning, np.zeros((0, 2)) if generates else serving(spans, rank))
     first, bounds = _iterations(spans, pieces)
     bounds = bounds or _bounds(pieces)
     steps = min((len(each) for each in bounds.values()), default=1) - 1
@@ -211,15 +208,16 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
     called[~counted] = 0.0
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
-    size = spans.numbers("bytes")[rows]
     for doing in Doing:
-        those = meaning[spans.table.name[rows]] == doing
-        places = spans.vertex[rows[those]]
+        those = rows[meaning[spans.table.name[rows]] == doing]
+        moved[doing] = np.nansum(spans.numbers("bytes")[those])
+        if doing == Doing.GENERATION and not len(those):
+            those = spans.rows("trajectory")
+        places = spans.vertex[those]
         if len(places):
             vertex[doing] = np.bincount(places.astype(np.int64)).argmax()
-            lines = spans.line[rows[those]][places == vertex[doing]]
+            lines = spans.line[those][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
-            moved[doing] = np.nansum(size[those])
     handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
     of_driver, line_of_driver, seconds = place_of(timeline, handed)
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
@@ -291,11 +289,13 @@ def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:
     return rows[lane == np.bincount(lane, length).argmax()]
 
 
-def _innermost(spans: Spans, rows: IntArray, meaning: IntArray) -> _Pieces:
+def _innermost(spans: Spans, rows: IntArray, meaning: IntArray, serving_s: FloatArray) -> _Pieces:
     """Phases of one thread as pieces that do not overlap: the innermost counts. Log-probabilities right inside
-    training are its forward pass, unless that has training as a part of its own."""
-    start, end = spans.start_s(rows), spans.end_s(rows)
-    doing = meaning[spans.table.name[rows]]
+    training are its forward pass, unless that has training as a part of its own. ``serving_s`` is when it generates
+    besides, outside of all phases ``[stretches, 2]``."""
+    start = np.concatenate((spans.start_s(rows), serving_s[:, 0]))
+    end = np.concatenate((spans.end_s(rows), serving_s[:, 1]))
+    doing = np.concatenate((meaning[spans.table.name[rows]], np.full(len(serving_s), int(Doing.GENERATION))))
     pieces = _Pieces([], [], [])
     order = np.lexsort((-end, start))
     whole = _made_of_training(start[order], end[order], doing[order] == Doing.TRAINING)

@@ -13,7 +13,7 @@ from scalana.detectors.rl.phases import Doing
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MORE = 2
-"""Times as much rollout capacity."""
+"""Times as many processes that generate, or that train."""
 
 
 @dataclass(slots=True)
@@ -42,6 +42,8 @@ def remedies(loop: Loop, decoding: Decoding | None, recorded_s: FloatArray | Non
     elif loop.own_s[:, :, Doing.STARVATION].any():
         found.append(_more_rollouts(loop, None, None, None))
     found.append(_shared_sync(loop))
+    if len(train := loop.that_train()) and not len(np.intersect1d(train, loop.that_do(Doing.GENERATION))):
+        found.append(_more_trainers(loop))
     return found
 
 
@@ -93,6 +95,13 @@ def _more_rollouts(
                 took = max(decoding.seconds(tokens[part::MORE]) for part in range(MORE))
                 less[rank, step, Doing.GENERATION] = max(recorded_s[rank, step] - took, 0.0) * factor[rank]
     return Remedy("more-rollouts", "twice as many processes that generate", less, decoding is not None)
+
+
+def _more_trainers(loop: Loop) -> Remedy:
+    """Each process with the rows of a step halved among as many more, where training has processes of its own."""
+    less = _nothing(loop)
+    less[:, :, Doing.TRAINING] = loop.own_s[:, :, Doing.TRAINING] * (1.0 - 1.0 / MORE)
+    return Remedy("more-trainers", "twice as many processes that train", less, False)
 
 
 def _overlapped_verifier(loop: Loop) -> Remedy:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.delays.wait_states import givers
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME, TAKING
@@ -212,14 +213,14 @@ def find_tasks(timeline: Timeline) -> Tasks:
 def _given_by(timeline: Timeline, take: IntArray) -> IntArray:
     """The call that handed over what each of some calls took, -1 where it is not known ``[takes]``."""
     calls, instances = timeline.calls, timeline.instances
+    giver = givers(timeline)
     result = np.full(len(take), -1, np.int64)
     count = calls.wait_first[take + 1] - calls.wait_first[take]
     for place in range(int(count.max(initial=0))):
         has = np.flatnonzero((place < count) & (result < 0))
         instance = calls.waits[calls.wait_first[take[has]] + place]
         submitted = instances.operation[instance] == _SUBMIT
-        first = instances.members[instances.first[instance[submitted]]]
-        result[has[submitted]] = first
+        result[has[submitted]] = giver[instance[submitted]]
     return result
 
 

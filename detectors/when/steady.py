@@ -10,7 +10,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import add_to, no_metrics
+from scalana.graphs.metrics import add_to, idle_takes, no_metrics
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.window import gap_edges, row_parts
 from scalana.graphs.timeline import Timeline
@@ -74,7 +74,7 @@ def _of_ranks(
     wait_inside = periods.inside_s(rank, enter, enter + written_wait) * scale
     beyond = np.flatnonzero((leave - enter) - inside_s > 0.0)
     vertex = calls.vertex[made][beyond]
-    out_s = ((leave - enter) - inside_s)[beyond]
+    out_s = np.where(idle_takes(timeline, made), 0.0, (leave - enter) - inside_s)[beyond]
     add_to(outside["comm_s"], vertex, rank[beyond], out_s)
     add_to(outside["time_s"], vertex, rank[beyond], np.where(main[beyond], out_s, 0.0))
     add_to(outside["wait_s"], vertex, rank[beyond], np.maximum(wait - wait_inside, 0.0)[beyond])

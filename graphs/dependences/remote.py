@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.rows import Signals
 from scalana.graphs.readers.records import Events
 from scalana.runtime.operations import BY_NAME, GIVING, TAKING
 
-SUBMIT, TAKE, REPLY, RESULT = (BY_NAME[name].code for name in ("submit", "take", "reply", "result"))
+SUBMIT, TAKE, REPLY, RESULT, GET = (BY_NAME[name].code for name in ("submit", "take", "reply", "result", "get"))
 
 
 def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
@@ -26,13 +25,10 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
     # A call and its result may have one id: who waits for the result does not wait for the call to be submitted.
     results = events.operation == RESULT
     submitted = events.operation == SUBMIT
-    return concatenate(
-        [
-            _matched(events, call, np.flatnonzero(given), np.flatnonzero(taken & ~results)),
-            _matched(events, call, np.flatnonzero(given & ~submitted), np.flatnonzero(taken & results)),
-        ],
-        Signals,
-    )
+    others = _matched(events, np.flatnonzero(given), np.flatnonzero(taken & ~results))
+    of_results = _matched(events, np.flatnonzero(given & ~submitted), np.flatnonzero(taken & results))
+    source, row = np.concatenate((_let_go(events, call, others, of_results), others, of_results), axis=1)
+    return Signals(call[source], call[row], events.operation[source].astype(np.int64))
 
 
 def untaken(events: Events) -> int:
@@ -42,8 +38,9 @@ def untaken(events: Events) -> int:
     return len(np.setdiff1d(awaited, np.concatenate((of[TAKE], of[REPLY]))))
 
 
-def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -> Signals:
-    """Who took what was given, of some events that give and some that take."""
+def _matched(events: Events, given: IntArray, taken: IntArray) -> IntArray:
+    """Who took what was given, of some events that give and some that take: events of both, by row
+    ``[2, found]``."""
     rows = np.concatenate((given, taken))
     gives = np.arange(len(rows)) < len(given)
     moment = np.where(gives, events.enter_ns[rows], events.exit_ns[rows])
@@ -58,8 +55,48 @@ def _matched(events: Events, call: IntArray, given: IntArray, taken: IntArray) -
     later &= id_of[np.minimum(after, len(rows) - 1)] == id_of
     giver = np.where(earlier, before, np.where(later, after, -1))
     found = ~gives & (giver >= 0)
-    source = rows[giver[found]]
-    return Signals(call[source], call[rows[found]], events.operation[source].astype(np.int64))
+    return np.stack((rows[giver[found]], rows[found]))
+
+
+def _let_go(events: Events, call: IntArray, taken: IntArray, results: IntArray) -> IntArray:
+    """Who submitted the call that let another one go on, which an event loop had under way, and who waits for the
+    result of that: as rows of events ``[2, found]``.
+
+    While it was under way the loop had nothing to do but to wait for a call (``calls.expected``), and the last that
+    came before the reply was not its own: somebody gets what makes room in a full queue, or tells all that wait that it
+    is ready. ``taken`` are those that submitted and took calls, ``results`` those that replied and took results, as
+    :func:`_matched` gives them.
+    """
+    rows = np.flatnonzero(np.isin(events.operation, (TAKE, REPLY, GET)) & (events.seq > 0) & (call >= 0))
+    rows = rows[np.lexsort((rows, events.exit_ns[rows], events.thread[rows]))]
+    operation, place = events.operation[rows], np.arange(len(rows))
+    # Of every call, where its thread began with it: the last time before, and the next.
+    same = np.lexsort((place, events.seq[rows], events.thread[rows]))
+    first = np.zeros(len(rows), np.int64)
+    changes = np.diff(events.seq[rows[same]]) | np.diff(events.thread[rows[same]])
+    first[1:] = np.maximum.accumulate(np.where(changes != 0, place[1:], 0))
+    takes = operation[same] == TAKE
+    before = np.maximum.accumulate(np.where(takes, place, -1))
+    after = np.minimum.accumulate(np.where(takes, place, len(rows))[::-1])[::-1]
+    began = np.full(len(rows), -1)
+    began[same] = np.where(before >= first, same[np.maximum(before, 0)], -1)
+    expects = np.zeros(len(rows), np.bool_)
+    expects[same] = (after < len(rows)) & (first[np.minimum(after, len(rows) - 1)] == first)
+    expects &= operation == GET
+
+    last_call = np.maximum.accumulate(np.where(operation == TAKE, place, -1))
+    last_idle = np.maximum.accumulate(np.where(expects, place, -1))
+    found = (operation == REPLY) & (began >= 0) & (last_call > began) & (last_idle > began)
+    # What was submitted last, of all that the call took that came last.
+    submitted = np.full(int(call.max(initial=-1)) + 1, -1)
+    order = np.argsort(events.enter_ns[taken[0]], kind="stable")
+    submitted[call[taken[1, order]]] = taken[0, order]
+    source = np.full(len(events), -1)
+    source[rows[found]] = submitted[call[rows[last_call[found]]]]
+    source[(source >= 0) & (events.operation[source] != SUBMIT)] = -1
+    let_go = source[results[0]]
+    kept = (let_go >= 0) & (events.thread[let_go] != events.thread[results[1]])
+    return np.stack((let_go[kept], results[1, kept]))
 
 
 def _calls_of(events: Events, call_of_event: IntArray) -> IntArray:

@@ -20,6 +20,7 @@ from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.clocks import Clocks, estimate_clocks
 from scalana.graphs.readers.handed_over import handed_between
 from scalana.graphs.readers.joining import find_joined, join
+from scalana.graphs.readers.main_thread import main_thread
 from scalana.graphs.readers.parts import Communicators, Part, SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.rank_selection import RankRecords, start_ns
 from scalana.graphs.readers.records import Events, Samples, Threads
@@ -350,7 +351,7 @@ def _threads(parts: list[Part], first: IntArray, rank: IntArray, is_own: npt.NDA
     process = np.repeat(np.arange(len(parts), dtype=np.int64), np.diff(first))
     main = np.zeros(len(process), np.bool_)
     for part in parts:
-        main[first[part.number] + _main_thread(part.record)] = True
+        main[first[part.number] + main_thread(part.record)] = True
     return Threads(
         process=process,
         rank=rank[process],
@@ -358,17 +359,6 @@ def _threads(parts: list[Part], first: IntArray, rank: IntArray, is_own: npt.NDA
         is_own=is_own[process],
         location=np.full(len(process), -1, np.int64),
     )
-
-
-def _main_thread(record: ProcessRecord) -> int:
-    """Which of its threads a process is known by. Of one that a framework calls, that does its work elsewhere (an
-    actor's event loop), it is the thread that does most of it."""
-    main = min((index for index, thread in record.threads.items() if thread.is_main), default=0)
-    if record.meta.get("part_source") == "framework" and len(record.events):
-        calls = np.bincount(np.asarray(record.events.thread))
-        if len(calls) <= main or not calls[main]:
-            return int(calls.argmax())
-    return main
 
 
 def _hosts(records: list[ProcessRecord]) -> tuple[list[str], IntArray]:

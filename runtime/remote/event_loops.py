@@ -28,6 +28,10 @@ _BETWEEN_NS = 5_000_000
 these steps may be far apart, as it waits for a core as well."""
 _MOST_WAITS = 1000
 """Waits of a loop that are kept until a result comes; about as many are written for all that come at a time."""
+_MOST_TIMERS = 64
+"""Timers of a loop up to which it is looked what they are for."""
+_TIME_LIMITS = ("_release_waiter", "_on_timeout")
+"""What timers of ``asyncio.wait_for``, ``wait`` and ``timeout`` call."""
 _MOST_LINES = 10_000
 """Awaited objects of which it is kept where."""
 _patches = Patches("asyncio")
@@ -58,16 +62,18 @@ class _Waits:
         def watched(timeout: Any = None) -> Any:
             since = calls.moment()
             ready = select(timeout)
-            _patches.tried("waits are not recorded", lambda: self._waited(since, timeout is None))
+            _patches.tried("waits are not recorded", lambda: self._waited(since, timeout, bool(ready)))
             return ready
 
         selector.select = watched
 
-    def _waited(self, since: Moment | None, endless: bool) -> None:
-        """The selector returns, from what it was asked for without a time limit or with one."""
+    def _waited(self, since: Moment | None, timeout: float | None, ready: bool) -> None:
+        """The selector returns, from what it was asked for without a time limit or with one, as something is ready or
+        nothing is."""
         until = calls.moment()
         self._forget_claimed()
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
+            endless = timeout is None or (ready and _only_time_limits(self._loop))
             alone = endless and self._loop._default_executor is None and len(self._selector.get_map()) == 1
             self._unclaimed.append((since, until, alone))
 
@@ -107,6 +113,14 @@ class _Waits:
         claimed, self._claimed, self._written = self._claimed, None, 0
         while claimed is not None and self._unclaimed and self._unclaimed[-1][0] >= claimed:
             self._unclaimed.pop()
+
+
+def _only_time_limits(loop: Any) -> bool:
+    """Whether all timers of a loop are limits of how long something is waited for, which end nothing in good time."""
+    timers = loop._scheduled
+    if len(timers) > _MOST_TIMERS:
+        return False
+    return all(timer._cancelled or getattr(timer._callback, "__name__", "") in _TIME_LIMITS for timer in timers)
 
 
 def patch(module: Any) -> None:

@@ -65,7 +65,7 @@ def _table(account: RLAccount, processes: ProcessNames, width: int, paint: Paint
         if share < _LEAST_SHARE:
             continue
         seconds = names.seconds(account.total_s * share / max(steps, 1))
-        waits = key in ("long-tail", "assignment", "training-imbalance", "slow-hardware", "pipeline")
+        waits = key in ("long-tail", "assignment", "training-imbalance", "slow-hardware", "pipeline", "backpressure")
         row = f"  {names.percent(share):>6} {seconds:>10}  {who:>{wide}}  "
         lines.append(row + paint(clip(cause, max(0, width - len(row))), "red" if waits else ""))
     return lines
@@ -105,16 +105,21 @@ def _what_if(account: RLAccount, width: int, paint: Paint) -> list[str]:
     """Predictions, each with the error of its model."""
     now_s = float(np.mean(account.step_s))
     lines = [paint(f"  {'step':>10} {'faster':>7} {'error':>7}  what if (the recorded steps, replayed)", "dim")]
-    nothing = []
+    nothing, off = [], []
     for each in account.what_if:
         faster = f"{now_s / each.step_s:.2f}x" if each.step_s > 0.0 else ""
-        if faster == "1.00x" and each.trusted:
+        if not each.trusted:
+            off.append(each)
+        elif now_s <= 1.005 * each.step_s:
             nothing.append(each.text)
-            continue
-        row = f"  {names.seconds(each.step_s):>10} {faster:>7} {names.percent(each.error):>7}  "
-        text = each.text if each.trusted else f"(too far off to be relied on) {each.text}"
-        lines.append(row + clip(text, max(0, width - len(row))))
+        else:
+            row = f"  {names.seconds(each.step_s):>10} {faster:>7} {names.percent(each.error):>7}  "
+            lines.append(row + clip(each.text, max(0, width - len(row))))
     told = wrap(f"No step would be faster with: {'; '.join(nothing)}.", width, "  ") if nothing else []
+    if off:
+        error = names.percent(min(each.error for each in off))
+        text = f"Not told, as the model is {error} or more off on the recorded steps: "
+        told += wrap(text + "; ".join(each.text for each in off) + ".", width, "  ")
     return lines[1 if len(lines) == 1 else 0 :] + told
 
 

@@ -34,6 +34,8 @@ class Fault:
     """One kernel more in the backward pass, before the first collective, so long."""
     growth_ns: int = 0
     """That kernel, in every step longer by so much."""
+    growth_ns: int = 0
+    """That kernel, in every step longer by so much."""
     less_ns: int = 0
     """The last kernel of the backward pass is so much shorter."""
     slowdown: float = 1.0

@@ -78,7 +78,7 @@ def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path)
         "training": TRAIN_S,
         # The trainer waits for an average rollout in any case, and rollouts for the trainer.
         "starvation": mean_s,
-        "pipeline": 2 * TRAIN_S,
+        "backpressure": 2 * TRAIN_S,
         # What the other rollout, and the trainer, wait for the long one.
         "long-tail": (LONG_S - SHORT_S) + (LONG_S - mean_s),
     }
@@ -88,3 +88,69 @@ def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path)
     assert account.total_s == pytest.approx(3 * STEPS * STEP_S), "a driver without phases is not part of the whole"
     (tail,) = [finding for finding in report.findings if finding.kind == "rl-long-tail"]
     assert names.many(tail.ranks) == "Rollout 1"
+
+
+GENERATE_S = (0.1, 0.25)
+SLOW_TRAIN_S, EPS_S = 0.4, 0.001
+
+
+def write_with_buffer(folder: Path) -> None:
+    """Rollouts put what they made into a queue that is full, an async actor, until the trainer gets something. The
+    second one says of its trajectories when they are, and of no phase."""
+    run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * SLOW_TRAIN_S})
+    buffer, trainer = Process(run, "Buffer", 0), Process(run, "Trainer", 1)
+    rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
+
+    def comes(call: int, at_s: float) -> None:
+        """A call for which the loop of the actor has waited, as nothing else could end what it has under way."""
+        if buffer.since_s:
+            buffer.call("get", call, buffer.since_s, at_s)
+        buffer.call("take", call, at_s if buffer.since_s else 0.0, at_s)
+        buffer.since_s = at_s + EPS_S
+
+    def say(process: Process, phase: str, begin_s: float, end_s: float, tokens: int) -> None:
+        begin, length = START_NS + round(begin_s * NS), round((end_s - begin_s) * NS)
+        kind = SPAN_TYPE["trajectory" if process is rollouts[1] else "phase"]
+        process.record.span(
+            kind, phase, begin, length, lane=process.record.lane(thread=0), attributes={"tokens": tokens}
+        )
+
+    for step in range(STEPS):
+        now = step * SLOW_TRAIN_S
+        for number, rollout in enumerate(rollouts):
+            got, put = 1 + 10 * step + number, 1001 + 10 * step + number
+            if step:
+                trainer.call("submit", got, now + number * 4 * EPS_S, now + number * 4 * EPS_S)
+                comes(got, now + (4 * number + 1) * EPS_S)
+                for reply in (got, put - 10):
+                    buffer.call("reply", reply, buffer.since_s, buffer.since_s)
+                trainer.call("result", got, now + number * 4 * EPS_S, now + (4 * number + 3) * EPS_S)
+                rollout.call("result", put - 10, rollout.since_s, now + (4 * number + 3) * EPS_S)
+                rollout.since_s = now + (4 * number + 3) * EPS_S
+            say(rollout, "rollout", rollout.since_s, now + GENERATE_S[number], 100)
+        for number, rollout in enumerate(rollouts):
+            put, rollout.since_s = 1001 + 10 * step + number, now + GENERATE_S[number]
+            rollout.call("submit", put, rollout.since_s, rollout.since_s)
+            comes(put, rollout.since_s + EPS_S)
+        say(trainer, "update_actor", now + 8 * EPS_S, now + SLOW_TRAIN_S, 400)
+    for process in (buffer, trainer, *rollouts):
+        process.end(STEPS * SLOW_TRAIN_S)
+
+
+def test_rollouts_that_wait_for_room_in_a_buffer_wait_for_the_trainer(tmp_path: Path) -> None:
+    write_with_buffer(tmp_path / "run")
+    report = api.analyze(tmp_path / "run")
+    account = report.analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert account.roles == {"rollout": [1, 2], "trainer": [3]}
+    seconds = dict(zip(account.keys, account.seconds.sum(axis=1).tolist(), strict=True))
+    # In the last step, nothing comes after what they wait for.
+    waited_s = sum(SLOW_TRAIN_S - each for each in GENERATE_S) * (STEPS - 1)
+    assert seconds["backpressure"] == pytest.approx(waited_s, rel=0.05)
+    assert seconds["training"] == pytest.approx(STEPS * SLOW_TRAIN_S, rel=0.05)
+    assert seconds["generation"] + seconds["under-batched"] == pytest.approx(STEPS * sum(GENERATE_S), rel=0.05)
+    (change,) = [each for each in account.what_if if each.change == "more-trainers"]
+    assert change.trusted
+    # A rollout is the slower one then; the last of them ends its record as late as it did.
+    faster_s = (max(SLOW_TRAIN_S / 2, *GENERATE_S) * (STEPS - 1) + SLOW_TRAIN_S) / STEPS
+    assert change.step_s == pytest.approx(faster_s, rel=0.05)

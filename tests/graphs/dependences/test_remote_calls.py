@@ -185,3 +185,49 @@ def test_results_of_processes_without_a_record_are_told(tmp_path: Path, recorded
     told = [text for text in close(ranks, 1640).run.warnings if "left no record" in text]
     assert len(told) == (0 if recorded else 1)
     assert recorded or told[0].startswith("the results of 1 call came from")
+
+
+@pytest.mark.parametrize("nothing_else", [True, False], ids=["only calls go on", "it may go on by itself"])
+def test_a_call_that_another_one_lets_go_on_waits_for_who_made_that(tmp_path: Path, nothing_else: bool) -> None:
+    """An event loop holds a queue that is full: a maker waits until main gets something, and another one looks in
+    between. Where the loop waits for something else too, a timer say, nothing is known of the kind."""
+    ranks = processes(tmp_path, 3)
+    main, loop, maker, other = ranks
+
+    def next_call(call: int, at: float) -> None:
+        if nothing_else:
+            take(loop, "get", at, call)
+        else:
+            loop.work("step", at - loop.now)
+        take(loop, "take", at, call)
+        loop.work("step", 1)
+
+    maker.work("step", 30)
+    give(maker, "submit", 1)
+    take(loop, "take", 1040, 1)
+    other.work("step", 230)
+    give(other, "submit", 2)
+    next_call(2, 1240)
+    give(loop, "reply", 2)
+    take(other, "result", 1241, 2)
+    main.work("mask", 640)
+    give(main, "submit", 3)
+    next_call(3, 1640)
+    give(loop, "reply", 3, 1)
+    take(main, "result", 1641, 3)
+    take(maker, "result", 1641, 1)
+    for rank in ranks:
+        rank.end()
+    ppg = build(tmp_path)
+    facts = Facts(ppg)
+    timeline = facts.timeline
+    rank = timeline.locations.rank
+    (row,) = np.flatnonzero(
+        (rank[timeline.calls.location] == 2) & (timeline.calls.exit_s - timeline.calls.enter_s > 0.5)
+    )
+    late = int(facts.waits.culprit[row])
+    assert int(rank[timeline.calls.location[late]]) == (0 if nothing_else else 1)
+    assert facts.waits.wait_s[row] == pytest.approx(0.6 if nothing_else else 0.601, abs=1e-6)
+    if nothing_else:
+        finding = analyze(ppg).findings[0]
+        assert (finding.line, finding.ranks) == (LINES["mask"], [0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,13 @@ import pytest
 from scalana import api
 from scalana.graphs.readers import blocks
 from scalana.graphs.readers.gather import gather, on_one_axis
+from scalana.graphs.readers.main_thread import main_thread
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords, choose_records
 from scalana.graphs.readers.run_folder import RunFolder
+from scalana.runtime.record.run_writer import RunWriter
 from tests.graphs.runs import Rank, build
+from tests.tools import call_run
 
 MS = 1_000_000
 
@@ -247,3 +251,24 @@ def test_blocks_of_records_give_the_same(tmp_path: Path) -> None:
     assert apart.communicators == whole.communicators
     for column in ("communicator", "peer", "seq", "enter_ns"):
         assert getattr(apart.events, column).tolist() == getattr(whole.events, column).tolist(), column
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "to the end of the record"])
+def test_an_actor_is_known_by_the_thread_that_does_most_of_its_calls(tmp_path: Path, ended: bool) -> None:
+    """Thread 0 made it, thread 1 works long at one call, and thread 2 is called often."""
+    process = call_run.Process(RunWriter(tmp_path / "run", {"command": ["modelled"]}), "Rollout", 0)
+    process.call("take", 1, 0.0, 0.1)
+    process.call("reply", 1, 0.9, 0.9)
+    for thread in (1, 2):
+        process.record.thread(thread, 0)
+    process.call("take", 2, 0.9, 1.0, thread=1)
+    for call in range(10, 18):
+        process.call("take", call, 0.9, 1.0 + 0.01 * call, thread=2)
+        process.call("take", 5, 0.9, 1.0 + 0.01 * call, thread=2)  # something that all of these calls need
+        process.call("reply", call, 1.004 + 0.01 * call, 1.004 + 0.01 * call, thread=2)
+    if ended:
+        process.call("reply", 2, 1.3, 1.3, thread=1)
+    process.end(1.5)
+    for told, thread in (({}, 1), ({"part_source": "program", "made_as": "7"}, 1), ({"part_source": "program"}, 0)):
+        (record,) = RunFolder(tmp_path / "run").processes()
+        assert main_thread(replace(record, meta={**record.meta, **told})) == thread

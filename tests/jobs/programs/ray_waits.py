@@ -156,6 +156,55 @@ def queued() -> float:
     return ROUNDS * SLOW_S
 
 
+@ray.remote(num_cpus=0)
+class Buffer:
+    """An async actor in which others meet."""
+
+    def __init__(self) -> None:
+        self.items: asyncio.Queue = asyncio.Queue(1)
+
+    async def put(self, item: int) -> None:
+        await asyncio.wait_for(self.items.put(item), 60)
+
+    async def get(self) -> int:
+        return await self.items.get()
+
+    async def size(self) -> int:
+        return self.items.qsize()
+
+
+@ray.remote(num_cpus=0)
+class Filler:
+    """Does its work in a thread of a pool, as it is called for something else meanwhile."""
+
+    def fill(self, buffer) -> None:
+        for number in range(ROUNDS):
+            ray.get(buffer.put.remote(number))  # waits for room
+
+    def note(self) -> None:
+        pass
+
+
+@ray.remote(num_cpus=0)
+class Taker:
+    def drain(self, buffer, items: int) -> None:
+        for _ in range(items):
+            time.sleep(SLOW_S / 2)  # slow taker
+            ray.get(buffer.get.remote())
+
+
+def full() -> float:
+    """Two fill a queue in turns, which is full most of the time, while the driver looks how full it is."""
+    buffer = Buffer.remote()
+    fillers = [Filler.options(max_concurrency=2).remote() for _ in range(2)]
+    done = Taker.remote().drain.remote(buffer, 2 * ROUNDS)
+    filled = [filler.fill.remote(buffer) for filler in fillers]
+    while not ray.wait([done], timeout=SLOW_S / 3)[0]:
+        ray.get([buffer.size.remote(), *(filler.note.remote() for filler in fillers)])
+    ray.get(filled)
+    return ROUNDS * SLOW_S
+
+
 @ray.remote(num_cpus=0, resources={"second": 0.01})
 class Far:
     def work(self) -> float:
