@@ -86,6 +86,8 @@ class Process:
     """Seconds spent so far, by :class:`Doing`, ``IN_WAIT`` and ``IN_CALL`` ``[times, columns]``."""
     counted: bool = True
     """Whether its time is part of the whole: that of a driver without phases of its own is not."""
+    aside: bool = False
+    """Whether its phases are those of another thread, which works while the main thread waits for calls."""
 
     def spent_s(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds between some times, by what was done ``[intervals, columns]``."""
@@ -172,9 +174,10 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     meaning = np.array([doing_of(name) for name in spans.names] or [Doing.OTHER])
     ranks = spans.rank[rows]
     main = np.flatnonzero(timeline.locations.is_main)
-    pieces = {}
+    pieces, of_phases = {}, np.full(timeline.ranks, -1)
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
+        of_phases[rank] = spans.lanes.location[spans.table.lane[mine[0]]] if len(mine) else -1
         generates = (meaning[spans.table.name[mine]] == Doing.GENERATION).any()
         pieces[rank] = _innermost(spans, mine, meaning, np.zeros((0, 2)) if generates else serving(spans, rank))
     first, bounds = _iterations(spans, pieces)
@@ -190,7 +193,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     )
     steps = kept.bounds_s.shape[1] - 1
     processes = [
-        _process(timeline, int(locations[rank]), wait_s, part, kept.bounds_s[rank]) for rank, part in pieces.items()
+        _process(timeline, int(locations[rank]), int(of_phases[rank]), wait_s, part, kept.bounds_s[rank])
+        for rank, part in pieces.items()
     ]
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
     counted = np.array([process.counted for process in processes])
@@ -361,17 +365,23 @@ def _steps_of(pieces: _Pieces) -> list[float]:
     return bounds
 
 
-def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray) -> Process:
-    """What a process did, over time."""
+def _process(
+    timeline: Timeline, location: int, of_phases: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray
+) -> Process:
+    """What a process did, over time. ``of_phases`` is the location of the thread that its phases are of, -1 for one that
+    does not communicate."""
     calls = timeline.calls
-    at = slice(int(calls.first[location]), int(calls.first[location + 1]))
-    enter, leave = calls.enter_s[at], calls.exit_s[at]
-    released = np.minimum(enter + wait_s[at], leave)
-    edges = np.concatenate((pieces.start_s, pieces.end_s, enter, released, leave, bounds_s))
+    at, enter, released, leave = _calls_of(timeline, location, wait_s)
+    aside = bool(pieces.doing) and of_phases != location
+    of_other = [np.zeros(0)] * 3
+    if aside and of_phases >= 0:
+        _, *of_other = _calls_of(timeline, of_phases, wait_s)
+    edges = np.concatenate((pieces.start_s, pieces.end_s, enter, released, leave, *of_other, bounds_s))
     time = np.unique(edges)
     middle = (time[1:] + time[:-1]) / 2
     column = np.full(len(middle), int(Doing.OTHER))
     piece = np.searchsorted(pieces.start_s, middle, side="right") - 1
+    inside = np.zeros(len(middle), np.bool_)
     if pieces.doing:
         inside = (piece >= 0) & (middle < np.array(pieces.end_s)[np.maximum(piece, 0)])
         column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
@@ -381,12 +391,27 @@ def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pie
         before_handed = np.isin(at.start + call + 1, _handed(timeline, location, pieces))
         column[before_handed & (column == int(Doing.OTHER))] = int(Doing.DATA)
         there = (call >= 0) & (middle < leave[np.maximum(call, 0)])
+        if aside:
+            there &= ~inside
         column[there] = np.where(middle[there] < released[call[there]], IN_WAIT, IN_CALL)
+    if len(of_other[0]):
+        call = np.searchsorted(of_other[0], middle, side="right") - 1
+        there = inside & (call >= 0) & (middle < of_other[2][np.maximum(call, 0)])
+        column[there] = np.where(middle[there] < of_other[1][call[there]], IN_WAIT, IN_CALL)
     spent = np.zeros((len(time), COLUMNS))
     spent[np.arange(len(middle)) + 1, column] = np.diff(time)
-    return Process(
-        location, bounds_s, time, np.cumsum(spent, axis=0), any(doing != Doing.OTHER for doing in pieces.doing)
-    )
+    counted = any(doing != Doing.OTHER for doing in pieces.doing)
+    return Process(location, bounds_s, time, np.cumsum(spent, axis=0), counted, aside)
+
+
+def _calls_of(
+    timeline: Timeline, location: int, wait_s: FloatArray
+) -> tuple[slice, FloatArray, FloatArray, FloatArray]:
+    """The calls of a location: which they are, when they begin, have waited, and end, each ``[calls of the location]``.
+    """
+    calls = timeline.calls
+    at = slice(int(calls.first[location]), int(calls.first[location + 1]))
+    return at, calls.enter_s[at], np.minimum(calls.enter_s[at] + wait_s[at], calls.exit_s[at]), calls.exit_s[at]
 
 
 def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Failure = type[BaseException] | None
+    _Wait = tuple[int, tuple[int, int] | None]
 
 PATCHES = Patches("ray")
 MOST_GIVEN_UP = 64
@@ -99,43 +100,46 @@ def creation_of(actor: Any) -> bytes:
     return task
 
 
-def _begin_getting(arguments: tuple[Any, ...]) -> int:
-    return _wait_for(arguments[1]) if len(arguments) > 1 else 0  # the first is the worker
+def _begin_getting(arguments: tuple[Any, ...]) -> _Wait | None:
+    return _wait_for(arguments[1]) if len(arguments) > 1 else None  # the first is the worker
 
 
-def _end_getting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+def _end_getting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     # What a task has raised is its result.
     came = failure is None or not issubclass(failure, (TimeoutError, KeyboardInterrupt, SystemExit))
-    if handle:
-        _end_wait(handle, arguments[1], came)
+    if wait is not None:
+        _end_wait(wait, arguments[1], came)
 
 
-def _begin_waiting(arguments: tuple[Any, ...]) -> int:
-    return _wait_for(arguments[0]) if arguments else 0
+def _begin_waiting(arguments: tuple[Any, ...]) -> _Wait | None:
+    return _wait_for(arguments[0]) if arguments else None
 
 
-def _end_waiting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+def _end_waiting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     ready = result[0] if result else ()
-    if handle:
-        _end_wait(handle, ready or arguments[0], bool(ready))
+    if wait is not None:
+        _end_wait(wait, ready or arguments[0], bool(ready))
 
 
-def _wait_for(references: Any) -> int:
+def _wait_for(references: Any) -> _Wait | None:
     if session.core is None:
-        return 0
+        return None
     try:
         take_part()
-        return calls.wait(_id_of(references[0]) if len(references) == 1 else 0)
+        began = calls.moment()
+        return calls.wait(_id_of(references[0]) if len(references) == 1 else 0), began
     except Exception as failure:
         PATCHES.failed("a wait", failure)
-        return 0
+        return None
 
 
-def _end_wait(handle: int, references: Any, came: bool) -> None:
-    """Some results are there, or none: then it is told what the wait was for."""
+def _end_wait(wait: _Wait, references: Any, came: bool) -> None:
+    """Some results are there, or none: then it is told what the wait was for, unless that was but a question."""
     try:
-        told = references if came else references[:MOST_GIVEN_UP]
-        calls.got(handle, *(number for number in map(_id_of, told) if number))
+        if came:
+            calls.got_by_asking(*wait, *(number for number in map(_id_of, references) if number))
+        elif not calls.asked(*wait):
+            calls.got(wait[0], *(number for number in map(_id_of, references[:MOST_GIVEN_UP]) if number))
     except Exception as failure:
         PATCHES.failed("a wait", failure)
 
