@@ -406,9 +406,9 @@ KINDS = (
         "Processes train on different numbers of tokens.",
         (
             Claim(
-                "{Ranks} {trains|train} on {count:trained_tokens_here} tokens a step, the others on "
+                "{Ranks} {trains|train} on {count:trained_tokens_here} {text:unit} a step, the others on "
                 "{count:trained_tokens_others}: {seconds:phase_s_here}, the others {seconds:phase_s_others}",
-                ("trained_tokens_here", "trained_tokens_others"),
+                ("trained_tokens_here", "trained_tokens_others", "unit"),
             ),
             Claim("{Ranks} {trains|train} on more tokens than the others"),
         ),

@@ -81,7 +81,7 @@ HOOKS = (
     ("ray.rllib.env.multi_agent_env_runner", "scalana.runtime.rl.methods", "mark_methods"),
     ("ray.rllib.env.env_runner_group", "scalana.runtime.rl.methods", "mark_methods"),
     ("ray.rllib.core.learner.learner", "scalana.runtime.rl.rllib", "name_actors"),
-    ("ray.rllib.core.learner.learner", "scalana.runtime.rl.methods", "mark_methods"),
+    ("ray.rllib.core.learner.learner", "scalana.runtime.rl.rllib", "mark_learners"),
     ("ray.rllib.algorithms.utils", "scalana.runtime.rl.methods", "mark_methods"),
     ("ray.rllib.algorithms.algorithm", "scalana.runtime.rl.rllib", "mark_iterations"),
     ("ray.rllib.algorithms.algorithm", "scalana.runtime.rl.methods", "mark_methods"),

@@ -17,6 +17,8 @@ from scalana.runtime.operations import OPERATIONS
 
 MOSTLY = 2 / 3
 """Part of the steps in which a slow process takes longer than others."""
+ALIKE = 1.02
+"""Times the shortest trajectory of a step, up to which the longest is as long."""
 EVEN = 1.03
 """Times as long in a single step, from which it counts as slow in that one."""
 
@@ -315,6 +317,12 @@ def _avoidable(rollouts: Rollouts) -> FloatArray:
     return np.clip(np.divide(less, idle, out=np.zeros_like(idle), where=idle > 0.0), 0.0, 1.0)
 
 
+def _of_lengths(loop: Loop) -> BoolArray:
+    """In which steps one trajectory is longer than another, so that waiting may be for its length ``[steps]``."""
+    tokens = [tokens_of(loop, None, step) for step in range(loop.steps)]
+    return np.array([bool(len(each)) and each.max() > ALIKE * each.min() for each in tokens], np.bool_)
+
+
 def _under_batched(loop: Loop, decoding: Decoding) -> FloatArray:
     """Seconds of generation with few trajectories ``[steps]``."""
     few = np.zeros(loop.steps)
@@ -370,7 +378,7 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
             give(key, alien, np.minimum(usual / np.maximum(spent, 1e-12), 1.0) * excess)
     if rollouts is not None:
         give("assignment", generating, excess * _avoidable(rollouts)[charges.step])
-        give("long-tail", generating, everything)
+        give("long-tail", generating & _of_lengths(loop)[charges.step], everything)
     # Between stages: in a message, and for one that began with a message of the one that waits.
     by_message = np.isin(timeline.calls.operation[charges.call], _MESSAGES) | np.isin(charges.met, _MESSAGES)
     give("pipeline", training & by_message, everything)

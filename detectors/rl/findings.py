@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,24 +54,47 @@ class Known:
 
 
 def find(known: Known) -> list[tuple[Cause, Finding]]:
-    """One finding for each cause that costs enough, with its cause."""
-    lost = np.array([_lost(known, number).sum() for number in range(len(CAUSES))])
+    """One finding for each cause that costs enough, with its cause: of slow processes one for each kind of work."""
+    least_s = LEAST * max(known.loop.total_s, 1e-12)
     told = [
-        number
+        (number, part)
         for number, cause in enumerate(CAUSES)
-        if cause.kind and lost[number] >= LEAST * max(known.loop.total_s, 1e-12)
+        if cause.kind
+        for part in _parts_of(known, number)
+        if _lost(part, number).sum() >= least_s
     ]
-    saved = known.replayer.saved_s([known.replayer.without(_excess(known, number)) for number in told])
+    saved = known.replayer.saved_s([known.replayer.without(_excess(part, number)) for number, part in told])
     predicted, now_s = _predictions(known.account), float(known.account.step_s.mean())
     found, off = [], known.replayer.error()
-    for number, saving in zip(told, saved, strict=True):
+    for (number, part), saving in zip(told, saved, strict=True):
         mended = predicted.get(CAUSES[number].change)
-        if mended is not None and mended.trusted:
+        if mended is not None and mended.trusted and sum(each == number for each, _ in told) == 1:
             saving = (now_s - mended.step_s) * known.loop.steps
-        finding = _finding(known, number, float(lost[number]), max(saving, 0.0) if off <= TRUSTED else 0.0)
+        lost_s = float(_lost(part, number).sum())
+        finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED else 0.0)
         if off > TRUSTED:
             finding.evidence["replay_off"] = off
         found.append((CAUSES[number], finding))
+    return found
+
+
+def _parts_of(known: Known, number: int) -> list[Known]:
+    """What is known of a cause, by the kind of work in which processes are slow, where it is about these."""
+    parts, change = known.parts, CAUSES[number].change
+    kinds = np.unique(parts.doing[number][parts.waited_s[number] > 0.0]).tolist()
+    if CAUSES[number].key != "slow-hardware" or len(kinds) < 2:
+        return [known]
+    found = []
+    for doing in kinds:
+        those = parts.doing[number] == doing
+        part, waited_s = parts.part.copy(), parts.waited_s.copy()
+        excess_s, done = parts.excess_s.copy(), parts.doing.copy()
+        part[known.charges.doing != doing, number] = 0.0
+        waited_s[number], excess_s[number] = waited_s[number] * those, excess_s[number] * those
+        done[number] = np.where(those, done[number], -1)
+        # What is predicted is of all of them together.
+        account = replace(known.account, what_if=[each for each in known.account.what_if if each.change != change])
+        found.append(replace(known, parts=Split(parts.seconds, waited_s, excess_s, done, part), account=account))
     return found
 
 
@@ -131,6 +154,9 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         saving_s,
     )
     finding.evidence = _evidence(known, number, doing, ranks)
+    if at is not None and at.inside is not None:
+        there = {"file": at.inside.file, "line": at.inside.line, "function": at.inside.name}
+        finding.evidence["library"] = {**there, "calls": at.calls if at.calls != at.inside.name else ""}
     if at is not None and at.here_s > 0.0:
         finding.evidence |= {"at_line_s_here": at.here_s, "at_line_s_others": at.others_s}
         if at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware":
@@ -175,6 +201,7 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         "of_steps": loop.steps,
         "phase_s_here": float(here.mean()),
         "phase_s_others": float(others.mean()),
+        "unit": f"{known.account.unit}s",
         "lost_s_a_step": float(waited.sum() / max(waited.size, 1)),
         "recurrence": _recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
     }
@@ -284,7 +311,7 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         found.append(
             f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for one {unit}"
         )
-    if cause.key == "slow-hardware" and generated.any():
+    if cause.key == "slow-hardware" and generated[ranks].any():
         mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
         found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process {usual:.0f}")
     return found

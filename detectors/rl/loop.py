@@ -223,6 +223,10 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             lines = spans.line[those][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
     handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
+    begin_s, end_s = (np.array([process.bounds_s[at] for process in processes]) for at in (0, -1))
+    who = timeline.locations.rank[timeline.calls.location[handed]].astype(np.int64)
+    at_s = timeline.calls.enter_s[handed]
+    handed = handed[(at_s > begin_s[who]) & (at_s <= end_s[who])]
     of_driver, line_of_driver, seconds = place_of(timeline, handed)
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
         vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
@@ -368,9 +372,8 @@ def _steps_of(pieces: _Pieces) -> list[float]:
 def _process(
     timeline: Timeline, location: int, of_phases: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray
 ) -> Process:
-    """What a process did, over time. ``of_phases`` is the location of the thread that its phases are of, -1 for one that
-    does not communicate."""
-    calls = timeline.calls
+    """What a process did, over time. ``of_phases`` is the location of the thread that its phases are of, -1 for one
+    that does not communicate."""
     at, enter, released, leave = _calls_of(timeline, location, wait_s)
     aside = bool(pieces.doing) and of_phases != location
     of_other = [np.zeros(0)] * 3
@@ -407,8 +410,7 @@ def _process(
 def _calls_of(
     timeline: Timeline, location: int, wait_s: FloatArray
 ) -> tuple[slice, FloatArray, FloatArray, FloatArray]:
-    """The calls of a location: which they are, when they begin, have waited, and end, each ``[calls of the location]``.
-    """
+    """The calls of a location: which they are, and when they begin, have waited and end ``[calls of the location]``."""
     calls = timeline.calls
     at = slice(int(calls.first[location]), int(calls.first[location + 1]))
     return at, calls.enter_s[at], np.minimum(calls.enter_s[at] + wait_s[at], calls.exit_s[at]), calls.exit_s[at]

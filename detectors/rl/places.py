@@ -10,7 +10,7 @@ import numpy as np
 from scalana.detectors.rl.loop import Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 MOST = 0.5
@@ -27,14 +27,19 @@ class WorkPlace:
     """Seconds of each of these processes there, NaN where it is where the work begins."""
     others_s: float = np.nan
     """Likewise of others that do such work."""
+    inside: Place | None = None
+    """Of the program's call of a library, in which the work begins: where there."""
+    calls: str = ""
+    """What is called there."""
 
 
 def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg: PSG) -> WorkPlace | None:
     """Where a finding about what some processes do stands: where that begins, if it does in the program's own code;
-    else where in its own code they do most of what they do more than others. None where neither is known."""
+    else where in its own code they do most of what they do more than others, if that is known, or else where it calls
+    the library in which it begins. None where neither is known."""
     vertex, line = int(loop.vertex[doing]), int(loop.line[doing])
-    if vertex >= 0 and line > 0:
-        return WorkPlace(_own_vertex(vertex, psg), line)
+    if vertex >= 0 and line > 0 and _own_vertex(vertex, psg) == vertex:
+        return WorkPlace(vertex, line)
     spent = np.stack([_by_activity(loop, rank, doing, timeline) for rank in range(len(loop.processes))])
     those = np.array(ranks, np.int64)
     others = np.setdiff1d(np.flatnonzero(spent.sum(axis=1) > 0.0), those)
@@ -51,8 +56,18 @@ def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg
         best = max(seconds, key=lambda key: seconds[key], default=None)
         if best is not None and seconds[best] >= MOST * float(more.sum()):
             there = np.array([own[row] and (_own_vertex(each[0], psg), each[1]) == best for row, each in enumerate(at)])
-            return WorkPlace(*best, float(spent[those].mean(axis=0)[there].sum()), float(usual[there].sum()))
-    return WorkPlace(vertex, line) if vertex >= 0 else None
+            here_s, others_s = float(spent[those].mean(axis=0)[there].sum()), float(usual[there].sum())
+            within = at[int(np.where(there, more, -1.0).argmax())][0]
+            return WorkPlace(*best, here_s, others_s, *_inside(within, psg))
+    if vertex < 0:
+        return None
+    inside, calls = _inside(vertex, psg)
+    return WorkPlace(_own_vertex(vertex, psg), line, inside=inside, calls=calls)
+
+
+def _inside(vertex: int, psg: PSG) -> tuple[Place | None, str]:
+    """Of a part of a call of a library, where that is there, and what it calls; nothing for anything else."""
+    return (psg[vertex].site, psg[vertex].place.name) if _own_vertex(vertex, psg) != vertex else (None, "")
 
 
 def _own_vertex(vertex: int, psg: PSG) -> int:

@@ -36,11 +36,9 @@ METHODS = (
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
-    # RLlib of Ray 2.60.0: of its runners, learners, aggregators, and of its algorithm
+    # RLlib of Ray 2.60.0: of its runners, aggregators, and of its algorithm
     ("ray.rllib.env.single_agent_env_runner", "SingleAgentEnvRunner", "set_state", "rllib"),
     ("ray.rllib.env.multi_agent_env_runner", "MultiAgentEnvRunner", "set_state", "rllib"),
-    ("ray.rllib.core.learner.learner", "Learner", "update", "rllib"),
-    ("ray.rllib.core.learner.learner", "Learner", "_make_batch_if_necessary", "rllib"),
     ("ray.rllib.algorithms.utils", "AggregatorActor", "get_batch", "rllib"),
     ("ray.rllib.env.env_runner_group", "EnvRunnerGroup", "sync_weights", "rllib"),
     ("ray.rllib.env.env_runner_group", "EnvRunnerGroup", "sync_env_runner_states", "rllib"),

@@ -1,4 +1,5 @@
-"""What Ray's RLlib does: its environment runners as rollouts with what they sample, and its iterations as steps.
+"""What Ray's RLlib does: its environment runners as rollouts with what they sample, its learners with what they train
+on, and its iterations as steps.
 
 Read in Ray 2.60.0, its new API stack. What its algorithms do beside that are rows of :mod:`.methods`.
 """
@@ -6,6 +7,7 @@ Read in Ray 2.60.0, its new API stack. What its algorithms do beside that are ro
 from __future__ import annotations
 
 import itertools
+from _thread import _local
 
 from scalana.runtime import session, steps
 from scalana.runtime.patching import in_place_of
@@ -23,6 +25,8 @@ RUNNERS = (
     ("ray.rllib.env.multi_agent_env_runner", "MultiAgentEnvRunner", "sample"),
 )
 """Module; class; method that steps environments and returns episodes."""
+LEARNER = ("ray.rllib.core.learner.learner", "Learner", "update", "_make_batch_if_necessary")
+"""Module; class; method that trains; method by which it gets what it trains on, as one batch."""
 NAMED = (
     ("ray.rllib.env.env_runner", "EnvRunner", "__init__"),
     ("ray.rllib.core.learner.learner", "Learner", "__init__"),
@@ -34,6 +38,8 @@ EVALUATES = "EvalEnvRunner"
 """What runners are called that evaluate."""
 
 _samples = itertools.count()
+_trains = _local()
+"""``on``: how many rows this thread trains on in the update that is under way, if it has a batch already."""
 
 
 def mark_runners(module: Any) -> None:
@@ -41,6 +47,13 @@ def mark_runners(module: Any) -> None:
     for home, name, method in RUNNERS:
         if home == module.__name__:
             _replace(module, name, method, _sampling)
+
+
+def mark_learners(module: Any) -> None:
+    """Let learners mark their updates, and what they make batches of."""
+    _, name, update, batch = LEARNER
+    _replace(module, name, update, _updating)
+    _replace(module, name, batch, _batching)
 
 
 def name_actors(module: Any) -> None:
@@ -115,6 +128,43 @@ def _end(phase: Any, sample: trajectory | None, episodes: Any) -> None:
     if sample is not None:
         sample.end(tokens=None if episodes is None else sum(episode.env_steps() for episode in episodes))
     phase.end()
+
+
+def _updating(function: Callable[..., Any]) -> Callable[..., Any]:
+    @in_place_of(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        _trains.on = None
+        phase = quietly(_begin_phase, "update")
+        try:
+            return function(*arguments, **named)
+        finally:
+            if phase is not None:
+                quietly(_end_phase, phase)
+
+    return wrapper
+
+
+def _begin_phase(name: str) -> Any:
+    return span.begin(name, "phase", role="trainer", framework="rllib")
+
+
+def _end_phase(phase: Any) -> None:
+    phase.end(tokens=_trains.on)
+
+
+def _batching(function: Callable[..., Any]) -> Callable[..., Any]:
+    @in_place_of(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        with span(function.__name__, kind="phase", framework="rllib"):
+            batch = function(*arguments, **named)
+        quietly(_know_rows, batch)
+        return batch
+
+    return wrapper
+
+
+def _know_rows(batch: Any) -> None:
+    _trains.on = None if batch is None else int(batch.env_steps())
 
 
 def _iteration(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from scalana.runtime.hooks import HOOKS
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE, ProcessRecord
 from scalana.runtime.rl.answers import ANSWERS
 from scalana.runtime.rl.methods import MANAGERS, METHODS
-from scalana.runtime.rl.rllib import ITERATES, NAMED, RUNNERS
+from scalana.runtime.rl.rllib import ITERATES, LEARNER, NAMED, RUNNERS
 from scalana.runtime.rl.timers import TIMERS
 
 from . import jobs
@@ -68,7 +68,7 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "sync_env_runner_states": 1,
     }
     assert all(doing_of(name) != Doing.OTHER for name in phases)
-    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [70, 70, 70, 80]
+    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [5, 70, 70, 70, 80]
     told = attributes(record)
     # AReaL, verl twice, OpenRLHF twice, slime, NeMo-RL, SkyRL twice, RLlib; and the two that failed.
     assert sorted(each.get("tokens", -1) for each in told) == [-1, -1, 15, 16, 22, 30, 40, 40, 50, 60, 70, 140]
@@ -100,7 +100,7 @@ def attributes(record: ProcessRecord, of: str = "trajectory") -> list[dict[str, 
 def test_what_is_not_there_any_more_is_a_note(tmp_path: Path) -> None:
     record, _ = recorded("renamed", tmp_path / "run")
     text = " ".join(record.notes)
-    known = *TIMERS, *METHODS, *MANAGERS, *RUNNERS, *NAMED, ITERATES
+    known = *TIMERS, *METHODS, *MANAGERS, *RUNNERS, *NAMED, LEARNER, ITERATES
     rows = [*((row[0], row[1]) for row in known), *((row.home, row.kind) for row in ANSWERS)]
     for home, kind in rows:
         if not home.startswith(("trl", "codetiming", "skyrl.train.utils")):
@@ -114,6 +114,7 @@ def test_every_row_is_waited_for() -> None:
         "mark_managers": MANAGERS,
         "mark_runners": RUNNERS,
         "name_actors": NAMED,
+        "mark_learners": (LEARNER,),
         "mark_iterations": (ITERATES,),
     }
     for function, table in functions.items():
@@ -144,7 +145,8 @@ def markers() -> list[tuple[str, str, str, dict[int, str]]]:
         found += [(home, kind, method, {} if "." in key else {1: key}) for method in (begin, end)]
     found += [(home, kind, method, {}) for home, kind, method, _ in METHODS]
     found += [(home, kind, method, ARGUMENTS[kind, method]) for home, kind, method, *_ in MANAGERS]
-    found += [(*row, {}) for row in (*RUNNERS, *NAMED, ITERATES)]
+    found += [(*row, {}) for row in (*RUNNERS, *NAMED, LEARNER[:3], ITERATES)]
+    found.append((LEARNER[0], LEARNER[1], LEARNER[3], {}))
     for row in ANSWERS:
         found += [
             (row.home, row.kind, method, ARGUMENTS[row.kind, method]) for method in (row.method, row.ended_by) if method

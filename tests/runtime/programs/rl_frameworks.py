@@ -160,7 +160,8 @@ class Learner:
     def update(self, batch=None, batches=None):
         return self._make_batch_if_necessary(training_data=batch)
     def _make_batch_if_necessary(self, training_data):
-        return training_data
+        from types import SimpleNamespace
+        return SimpleNamespace(env_steps=lambda: training_data)
 """,
     "ray.rllib.algorithms.utils": """
 class AggregatorActor:
@@ -301,7 +302,7 @@ def rllib() -> list[object]:
         sampled,
         [runner.set_state({}) for runner in runners],
         import_module("ray.rllib.algorithms.utils").AggregatorActor().get_batch([4]),
-        learner.update(batch=5),
+        learner.update(batch=5).env_steps(),
         group.sync_weights(policies=["a"]),
         group.sync_env_runner_states(config=None),
         [algorithm.step() for _ in range(2)],
