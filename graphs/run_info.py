@@ -10,6 +10,7 @@ import numpy as np
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.gather import Communicator, Gathered
 from scalana.graphs.readers.launches import process_of
+from scalana.graphs.readers.main_thread import is_called
 from scalana.graphs.readers.process_names import ProcessNames
 from scalana.graphs.readers.rank_selection import RankRecords
 from scalana.graphs.readers.worlds import World
@@ -102,7 +103,7 @@ def describe_run(
             for rank, record in zip(rank_of, own, strict=True)
             if not (record.ended or _stopped(record) or process_of(record) in ended)
             # A framework starts and ends processes as it likes.
-            and not (record.meta.get("part_source") == "framework" and rank in idle)
+            and not (is_called(record) and rank in idle)
         ],
         worlds=chosen.worlds,
         names=chosen.names,

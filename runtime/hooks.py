@@ -40,6 +40,7 @@ HOOKS = (
     ("multiprocessing.process", "scalana.runtime.remote.processes", "patch"),
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
     ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),
+    ("asyncio.base_events", "scalana.runtime.remote.event_loops", "patch_loops"),
     ("asyncio.futures", "scalana.runtime.remote.event_loops", "patch"),
     ("asyncio.tasks", "scalana.runtime.remote.event_loops", "patch_tasks"),
     ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),

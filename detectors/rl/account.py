@@ -36,6 +36,16 @@ class Prediction:
 
 
 @dataclass(slots=True)
+class Slow:
+    """A process that takes longer than others for the same work, whether they wait for it or not."""
+
+    rank: int
+    phase: str
+    times: float
+    """As long as usual."""
+
+
+@dataclass(slots=True)
 class Bar:
     """A stretch of time in the picture of a step."""
 
@@ -97,6 +107,8 @@ class RLAccount:
     """What each active trajectory adds to it, likewise."""
     tail: float
     """lambda: how long the longest trajectory of a step takes by itself, over how long generation takes, likewise."""
+    slow: list[Slow] = field(default_factory=list)
+    """By process."""
     what_if: list[Prediction] = field(default_factory=list)
     picture: StepPicture | None = None
     """The step in which most was waited."""

@@ -8,13 +8,13 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Told, joined
-from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount
+from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split
 from scalana.detectors.rl.charges import Charges, charge
-from scalana.detectors.rl.decode import Decoding, fit_decoding
+from scalana.detectors.rl.decode import SLOW, Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find
 from scalana.detectors.rl.loop import Loop, find_loop
-from scalana.detectors.rl.phases import Doing
+from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import picture_of
 from scalana.detectors.rl.whatif import Replayer, predict
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -42,6 +42,12 @@ class RLStragglers:
         parts = split(loop, charges, facts.timeline, decoding, rollouts, speeds)
         replayer = Replayer.of(loop, facts.replay)
         account = _account(loop, charges, parts, decoding, rollouts, facts.ppg.spans)
+        account.slow = [
+            Slow(rank, TEXT[doing], float(speeds.factor[doing, rank]))
+            for rank in np.flatnonzero(speeds.slow).tolist()
+            for doing in Doing
+            if speeds.factor[doing, rank] > SLOW and loop.own_s[rank, :, doing].any()
+        ]
         account.what_if = predict(replayer, decoding, rollouts, speeds, _shares_prompts(loop))
         known = Known(facts.ppg, loop, charges, parts, decoding, speeds, account, replayer, facts.wait_s)
         told = []

@@ -11,12 +11,16 @@ from scalana.runtime.record.format import ProcessRecord
 _TAKE, _REPLY = BY_NAME["take"].code, BY_NAME["reply"].code
 
 
+def is_called(record: ProcessRecord) -> bool:
+    """Whether a process does what a framework calls it for: an actor, say, whatever it says to be itself."""
+    return record.meta.get("part_source") == "framework" or "made_as" in record.meta
+
+
 def main_thread(record: ProcessRecord) -> int:
     """The main thread of a process. Of one that a framework calls, that does its work elsewhere (an actor's event loop,
     or a thread of its pool), it is the thread that does most of it."""
     main = min((index for index, thread in record.threads.items() if thread.is_main), default=0)
-    called = record.meta.get("part_source") == "framework" or "made_as" in record.meta
-    if called and len(record.events):
+    if is_called(record) and len(record.events):
         served_ns = _served_ns(record)
         if served_ns.any():
             return int(served_ns.argmax())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from scalana.graphs.readers.awaits import place_rests
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -109,7 +110,7 @@ class RunFolder:
             try:
                 for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
                     try:
-                        records.append(ProcessRecord.read(file, shared))
+                        records.append(place_rests(ProcessRecord.read(file, shared)))
                     except RecordError as error:
                         troubles.append(str(error))
             finally:

@@ -407,8 +407,9 @@ static PyMethodDef methods[] = {
     {"thread_cpu", core_thread_cpu, METH_NOARGS, "thread_cpu(): CPU time of the calling thread in ns."},
     {"moment", core_moment, METH_NOARGS,
      "moment(): now(), and thread_cpu() then, as far as it can be told without asking the kernel each time."},
-    {"sample_path", core_sample_path, METH_O,
-     "sample_path(frames): id of a path of (file, name, first line, line), outermost first."},
+    {"sample_path", (PyCFunction)(void (*)(void))core_sample_path, METH_FASTCALL,
+     "sample_path(frames, inside=0): id of a path of (file, name, first line, line), outermost first, inside of "
+     "another."},
     {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,
      "add_sample(tid, path, state): a thread was seen here now."},
     {"read", core_read, METH_VARARGS,

@@ -10,14 +10,21 @@
 #include "recorder.h"
 #include "sampler.h"
 
-PyObject *core_sample_path(PyObject *module, PyObject *frames)
+PyObject *core_sample_path(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
+    int64_t inside = 0;
     (void)module;
-    PyObject *items = PySequence_Fast(frames, "sample_path() takes a sequence of frames, outermost first");
+    if (count < 1 || count > 2) {
+        return PyErr_Format(PyExc_TypeError, "sample_path() takes 1 or 2 arguments, not %zd", count);
+    }
+    if (count == 2 && !as_int64(args[1], &inside)) {
+        return NULL;
+    }
+    PyObject *items = PySequence_Fast(args[0], "sample_path() takes a sequence of frames, outermost first");
     if (items == NULL) {
         return NULL;
     }
-    uint32_t path = 0;
+    uint32_t path = as_u32(inside);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items) && recorder_is_on(); i++) {
         PyObject *file, *name, *frame = PySequence_Fast_GET_ITEM(items, i);
         int first_line, line;

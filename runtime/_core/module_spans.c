@@ -45,8 +45,11 @@ static PyObject *core_lane(PyObject *module, PyObject *const *args, Py_ssize_t c
         return NULL;
     }
     uint32_t id = 0;
+    thread_notes *own = kind == LANE_THREAD && recorder_is_on() ? own_notes() : NULL;
     recorder_lock();
-    if (recorder_is_on()) {
+    if (own) {
+        id = recorder_thread_lane_locked(own->index);
+    } else if (recorder_is_on()) {
         id = recorder_lane_locked(kind > 0 && kind < LANE_KINDS ? (enum lane_kind)kind : LANE_OTHER, -1,
                                   PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     }
@@ -194,14 +197,14 @@ static PyObject *core_current_step(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"intern", core_intern, METH_O, "intern(text): id of a name, key or value of spans; 0 while nothing is recorded."},
     {"lane", (PyCFunction)(void (*)(void))core_lane, METH_FASTCALL,
-     "lane(kind, name): id of a lane that is no thread; 0 while nothing is recorded."},
+     "lane(kind, name): id of a lane, of the calling thread itself for kind 0; 0 while nothing is recorded."},
     {"span", (PyCFunction)(void (*)(void))core_span, METH_FASTCALL,
      "span(type, lane, name, start_ns, end_ns, cpu_ns=-1, event=0, attributes=None): a span of the calling thread's "
      "past. lane is 0 for the thread itself, attributes is a tuple of key ids and values in turns."},
     {"here", core_here, METH_NOARGS, "here(): id of the caller's call path, and the number of the step, -1 outside of any."},
     {"span_at", (PyCFunction)(void (*)(void))core_span_at, METH_FASTCALL,
-     "span_at(type, lane, name, start_ns, end_ns, path, step, event, attributes): a span of a lane that is no thread, "
-     "with the path and the step that here() told when it was asked for."},
+     "span_at(type, lane, name, start_ns, end_ns, path, step, event, attributes): a span of any lane, with the path and "
+     "the step that here() told when it was asked for."},
     {"mark_step", core_mark_step, METH_O, "mark_step(source): a training step ends here, and the next one begins."},
     {"begin_steps", core_begin_steps, METH_NOARGS, "begin_steps(): the first training step begins here."},
     {"current_step", core_current_step, METH_NOARGS, "current_step(): number of the step, -1 outside of any."},

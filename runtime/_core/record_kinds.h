@@ -70,6 +70,7 @@ enum span_type {
     SPAN_OPTIMIZER = 13,
     SPAN_DATA = 14,
     SPAN_WAIT = 15,
+    SPAN_AWAIT = 16,
     SPAN_TYPES
 };
 

@@ -11,7 +11,7 @@ static const char *const span_type_names[SPAN_TYPES] = {
     [SPAN_ACTION] = "action",         [UNWRITTEN_CALLS] = "",     [SPAN_TRAJECTORY] = "trajectory",
     [SPAN_REQUEST] = "request",       [SPAN_KERNEL] = "kernel",   [SPAN_COPY] = "copy",
     [SPAN_TRANSFER] = "transfer",     [SPAN_OPTIMIZER] = "optimizer", [SPAN_DATA] = "data",
-    [SPAN_WAIT] = "wait",
+    [SPAN_WAIT] = "wait",             [SPAN_AWAIT] = "await",
 };
 
 #endif

@@ -12,6 +12,7 @@ from collections import deque
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
+from scalana.runtime.remote.coroutines import Rests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +58,16 @@ class _Waits:
         self.expected = 0
         """Results that something waits for."""
         self._loop, self._selector = loop, selector
+        self.rests = Rests(loop)
         select = selector.select
 
         def watched(timeout: Any = None) -> Any:
+            if self.rests.open is not None:
+                _patches.tried("lines that await are not recorded", self.rests.goes_on)
+            if timeout == 0:  # it has something to do
+                if self._claimed is not None:
+                    self._forget_claimed()
+                return select(timeout)
             since = calls.moment()
             ready = select(timeout)
             _patches.tried("waits are not recorded", lambda: self._waited(since, timeout, bool(ready)))
@@ -73,6 +81,7 @@ class _Waits:
         until = calls.moment()
         self._forget_claimed()
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
+            _patches.tried("lines that await are not recorded", lambda: self.rests.rested(since[0], until[0]))
             endless = timeout is None or (ready and _only_time_limits(self._loop))
             alone = endless and self._loop._default_executor is None and len(self._selector.get_map()) == 1
             self._unclaimed.append((since, until, alone))
@@ -127,6 +136,24 @@ def patch(module: Any) -> None:
     """Record waits of event loops; ``module`` is ``asyncio.futures``."""
     _patches.wrap(module, "wrap_future", _wrap_future, "waits of event loops for pools")
     _patches.wrap(module, "_copy_future_state", _copy_future_state, "waits of event loops for pools")
+
+
+def patch_loops(module: Any) -> None:
+    """Watch loops from when they begin to run; ``module`` is ``asyncio.base_events``."""
+    _patches.surround(module.BaseEventLoop, "run_forever", _runs, _stops, "lines that await")
+
+
+def _runs(arguments: tuple[Any, ...]) -> _Waits | None:
+    try:
+        return _waits_of(arguments[0])
+    except Exception as failure:
+        _patches.failed("lines that await are not recorded", failure)
+        return None
+
+
+def _stops(waits: _Waits | None, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    if waits is not None:
+        _patches.tried("lines that await are not recorded", waits.rests.write)
 
 
 def patch_tasks(module: Any) -> None:

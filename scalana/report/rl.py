@@ -14,7 +14,7 @@ from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
-    from scalana.detectors.rl.account import RLAccount
+    from scalana.detectors.rl.account import RLAccount, Slow
     from scalana.graphs.readers.process_names import ProcessNames
 
 _MOST_STEPS = 6
@@ -27,7 +27,15 @@ _CAUSES = 3
 
 def text(account: RLAccount, analysis: Analysis, width: int, paint: Paint) -> list[str]:
     """The section for people."""
-    return [*_table(account, analysis.ppg.run.names, width, paint), "", *tables(account, width, paint)]
+    processes = analysis.ppg.run.names
+    slow = [line for each in account.slow for line in wrap(slower(each, processes), width, "  ")]
+    return [*_table(account, processes, width, paint), *slow, "", *tables(account, width, paint)]
+
+
+def slower(slow: Slow, processes: ProcessNames) -> str:
+    """That a process is slow, in words."""
+    name = processes.one(slow.rank)
+    return f"{name[0].upper()}{name[1:]} takes {slow.times:.2g} times as long as others for the same {slow.phase}."
 
 
 def tables(account: RLAccount, width: int, paint: Paint) -> list[str]:
@@ -137,6 +145,7 @@ def document(account: RLAccount, analysis: Analysis) -> dict[str, Any]:
             "sequence_s_per_token": plain(account.sequence_s),
             "lambda": plain(account.tail),
         },
+        "slow": [{"rank": each.rank, "phase": each.phase, "times": plain(each.times)} for each in account.slow],
         "what_if": [
             {"change": each.change, "text": each.text, "step_s": plain(each.step_s), "error": plain(each.error)}
             for each in account.what_if

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from . import recording
+from scalana.runtime.record.format import SPAN_TYPE
+
+from . import jobs, recording
+
+AWAITING = jobs.PROGRAMS / "awaiting.py"
 
 ROLLOUTS = """
     import asyncio
@@ -69,3 +76,24 @@ def test_a_coroutine_is_called_by_those_that_await_it(stretches: list[Stretch]) 
 def test_while_all_coroutines_wait_the_thread_rests_in_the_event_loop(stretches: list[Stretch]) -> None:
     idle = [stretch for stretch in stretches if stretch.frames[-1][0].endswith("select") and stretch.rests]
     assert sum(stretch.seconds for stretch in idle) > 0.2  # of 0.4 s
+
+
+@pytest.mark.measured
+def test_a_loop_that_rests_is_where_its_coroutines_await(tmp_path: Path) -> None:
+    """Timers, others that gather, limits of time, asynchronous generators, threads and messages."""
+    done = jobs.run([sys.executable, AWAITING], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    (record,) = jobs.records(tmp_path)
+    assert SPAN_TYPE["await"] not in record.spans.type and not record.notes
+    source = AWAITING.read_text().splitlines()
+    seconds: dict[str, float] = defaultdict(float)
+    thread = recording.main_thread(record)
+    samples = record.samples
+    rows = [row for row in range(len(samples)) if samples.thread[row] == thread]
+    for before, row in zip(rows, rows[1:]):  # noqa: B905  pairs
+        lines = [frame.line for frame in record.frames(samples.path[row]) if frame.code.filename == str(AWAITING)]
+        place = source[lines[-1] - 1].partition("# ")[2] if lines else ""
+        seconds[place] += (samples.time_ns[row] - samples.time_ns[before]) * 1e-9
+    expected = {"tool": 0.24, "limited": 0.18, "items": 0.18, "thread": 0.3, "message": 0.3}
+    assert {place: seconds[place] for place in expected} == pytest.approx(expected, rel=0.25)
+    assert seconds["thinks"] > 0.08, "what runs stays where it is"

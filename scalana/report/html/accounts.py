@@ -90,6 +90,7 @@ def _rl(account: RLAccount, analysis: Analysis) -> Markup:
     return lines(
         element("p", rl.title(account), class_="soft"),
         _account(rows, account.total_s / steps, "time of all processes", ("a step", "awaited")),
+        *(element("p", rl.slower(slow, analysis.ppg.run.names)) for slow in account.slow),
         _picture(picture),
         _text(rl.tables(account, _WIDTH, Paint(False))),
     )

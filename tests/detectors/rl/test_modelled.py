@@ -14,7 +14,9 @@ import pytest
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
 from scalana.detectors.when.over_steps import GROWS
+from scalana.report.rl import slower
 from scalana.report.steps import trend
+from scalana.runtime.record.format import SPAN_TYPE
 
 from ...tools import rl_run
 from ...tools.rl_job import Plan
@@ -78,6 +80,10 @@ def test_a_process_that_is_slower_in_some_work_than_in_other(told: bool, tmp_pat
     first = run.findings[0]
     assert first.kind == "rl-slow-hardware" and first.ranks == [3]
     assert first.evidence["times_by_phase"] == "log-prob 4.00, training 1.50"
+    told_slow = [(each.rank, each.phase, round(each.times, 2)) for each in run.account.slow]
+    assert told_slow == [(3, "log-prob", 4.0), (3, "training", 1.5)]
+    names = run.report.ppg.run.names
+    assert slower(run.account.slow[1], names) == "Rank 3 takes 1.5 times as long as others for the same training."
     predicted = {each.change: each.step_s for each in run.account.what_if}
     assert predicted["no-slow-process"] == pytest.approx(mended.step_s, rel=0.01)
     assert first.saving_s == pytest.approx(jobs.STEPS * (run.step_s - mended.step_s), rel=0.01)
@@ -140,11 +146,12 @@ def test_the_section_of_some_steps(tmp_path: Path) -> None:
 
 
 def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:
-    """Phases of training alone, as a job that is no reinforcement learning may name them."""
+    """Phases of training alone, as a job that is no reinforcement learning may name them, and no trajectories."""
     run = modelled(Plan([[[10], [10]]]), tmp_path / "run")
     assert "rl" in run.report.analysis.sections  # the check itself sees one
     spans = run.report.ppg.spans
     spans.table.names[spans.number("rollout")] = "evaluation"
+    spans.table.type[spans.rows("trajectory")] = SPAN_TYPE["region"]
     from scalana.detectors.facts import Facts
     from scalana.detectors.rl.detector import RLStragglers
 
