@@ -25,7 +25,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray rllib verl verl-test kernels recorders test quick quick-tests check lint mypy
+.PHONY: help install mpi pipeline rl ray rllib rllib-test verl verl-test kernels recorders test quick quick-tests check lint mypy
 .PHONY: pytest demo picture clean
 
 help:
@@ -34,7 +34,8 @@ help:
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
-	@echo 'make rllib       what its RLlib needs, in a folder of its own, likewise'
+	@echo 'make rllib       what its RLlib needs, in a folder of its own; no part of make test'
+	@echo 'make rllib-test  the tests of whole jobs of RLlib'
 	@echo 'make verl        verl in a folder of its own, likewise; no part of make test'
 	@echo 'make verl-test   the test of a whole job of verl'
 	@echo 'make check       linters and types alone'
@@ -127,6 +128,9 @@ $(RLLIB)/.installed: constraints.txt | $(INSTALLED)
 	$(BIN)/python $(WITHOUT_DEPENDENCIES) $(@D)/site-packages $(OF_RLLIB)
 	PYTHONPATH=$(@D)/site-packages:$(RAY)/site-packages $(BIN)/python -c 'from ray.rllib.algorithms.ppo import PPOConfig'
 	@touch $@
+
+rllib-test: rllib
+	$(BIN)/python -m pytest -q tests/jobs/test_rllib.py
 
 # verl, beside Ray and with releases of its own. It takes a minute or two, and so does its job: no part of `make test`.
 VERL := build/verl

@@ -208,17 +208,20 @@ def _parent_in(parents: set[str], record: ProcessRecord) -> str:
 
 
 def _of_members(role: str, records: Sequence[ProcessRecord], parent: str = "") -> World:
-    """Processes without a rank, in the order of their starts: those that were told a number in their role keep it."""
+    """Processes without a rank, in the order of their starts: those that were told a number in their role keep it,
+    unless another one has it already (one that was started again is made but once)."""
     own: dict[int, list[ProcessRecord]] = {}
+    left = []
     for record in records:
         number = record.number("part_rank", -1)
-        if number >= 0:
+        if number >= 0 and own.get(number, [record])[0].meta.get("made_as") == record.meta.get("made_as"):
             own.setdefault(number, []).append(record)
+        else:
+            left.append(record)
     ranked, free = bool(own), 0
-    for record in records:
-        if record.number("part_rank", -1) < 0:
-            while free in own:
-                free += 1
-            own[free] = [record]
+    for record in left:
+        while free in own:
+            free += 1
+        own[free] = [record]
     counted_from = max((record.number("part_first", 0) for record in records), default=0)
     return World(role, 0, max(own, default=-1) + 1, own, ranked, parent=parent, counted_from=counted_from)

@@ -88,8 +88,7 @@ def _naming(role: str) -> Callable[..., None]:
             session.become_member(role, source="framework")
             return
         name = EVALUATES if _evaluates(actor) else role
-        trial = str(told.get("tune_trial_id") or "")
-        session.become_member(name, int(index) - 1, trial, source="framework", first=1)
+        session.become_member(name, int(index) - 1, source="framework", first=1)
 
     return named
 
