@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 PATCHES = Patches("ray")
 MOST_GIVEN_UP = 64
 """So many of what a wait was for are told if none of it came."""
+INTERNAL = "__ray"
+"""What Ray's own methods of all actors begin with: they end an actor, or show that it is there."""
+
+_internal: set[int] = set()
+"""Calls of these: nobody is told to have answered them."""
 
 
 def patch_worker(module: Any) -> None:
@@ -58,6 +63,10 @@ def _moment(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
 
 
 def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    if len(arguments) > 1 and isinstance(arguments[1], str) and arguments[1].startswith(INTERNAL):
+        if result is not None:
+            PATCHES.tried("a call", lambda: _internal.update(map(ids.of_task, _results(result))))
+        return
     _tell_submitted(at, _results, result)
 
 
@@ -137,11 +146,15 @@ def _end_wait(wait: _Wait, references: Any, came: bool) -> None:
     """Some results are there, or none: then it is told what the wait was for, unless that was but a question."""
     try:
         if came:
-            calls.got_by_asking(*wait, *(number for number in map(_id_of, references) if number))
+            calls.got_by_asking(*wait, *_told_of(references))
         elif not calls.asked(*wait):
-            calls.got(wait[0], *(number for number in map(_id_of, references[:MOST_GIVEN_UP]) if number))
+            calls.got(wait[0], *_told_of(references[:MOST_GIVEN_UP]))
     except Exception as failure:
         PATCHES.failed("a wait", failure)
+
+
+def _told_of(references: Any) -> list[int]:
+    return [number for number in map(_id_of, references) if number and number not in _internal]
 
 
 def _await_item(arguments: tuple[Any, ...]) -> None:

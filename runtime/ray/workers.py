@@ -11,7 +11,7 @@ from _thread import _local
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids
-from scalana.runtime.ray.callers import PATCHES, creation_of
+from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of
 from scalana.runtime.remote import calls, event_loops
 from scalana.runtime.spans import span
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 OWN = "ray.dashboard."
 """Modules of actors that are Ray's own."""
-INTERNAL = "__ray"
-"""What its own methods of all actors begin with."""
 SERVES = "generate"
 """Method of an engine's actor that makes one answer: a request each, with the tokens of what has ``token_ids``."""
 MOST_RESULTS = 16

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from scalana.runtime import bookkeeping, session
-from scalana.runtime.ray import cluster, ids, workers
+from scalana.runtime.ray import callers, cluster, ids, workers
 from scalana.runtime.record import layout
 from scalana.runtime.remote import calls
 
@@ -175,6 +175,21 @@ def test_methods_of_rays_own_are_not_recorded(told: list[tuple[Any, ...]]) -> No
         return 1
 
     assert executed(method, "__ray_ready__") is method and told == []
+
+
+def test_nobody_is_told_to_answer_calls_of_rays_own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those that end an actor: whoever waits for them waits for no process of the program."""
+    handed: list[int] = []
+    monkeypatch.setattr(callers.calls, "submitted", lambda call, at: handed.append(call))
+    monkeypatch.setattr(callers, "take_part", lambda: None)
+    tasks = [bytes(23) + bytes([number]) for number in (1, 2)]
+    first, second = (
+        SimpleNamespace(task_id=lambda task=task: Task(task), binary=lambda task=task: task + b"\x01\0\0\0")
+        for task in tasks
+    )
+    callers._submitted((1, 1), ("handle", "__ray_terminate__"), first, None)
+    callers._submitted((1, 1), ("handle", "generate"), second, None)
+    assert handed == callers._told_of([first, second]) == [ids.of_task(tasks[1])]
 
 
 def test_where_ray_has_changed_a_note_says_what_is_missing(told: list[tuple[Any, ...]]) -> None:
