@@ -154,3 +154,52 @@ def test_rollouts_that_wait_for_room_in_a_buffer_wait_for_the_trainer(tmp_path: 
     # A rollout is the slower one then; the last of them ends its record as late as it did.
     faster_s = (max(SLOW_TRAIN_S / 2, *GENERATE_S) * (STEPS - 1) + SLOW_TRAIN_S) / STEPS
     assert change.step_s == pytest.approx(faster_s, rel=0.05)
+
+
+def write_with_thread(folder: Path) -> None:
+    """A trainer whose calls only hand batches to a thread of its own, and a driver that marks iterations, of two
+    batches each."""
+    run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * 2 * LONG_S})
+    driver, trainer, rollout = Process(run, "driver", 0), Process(run, "Trainer", 1), Process(run, "Rollout", 2)
+    trainer.record.thread(1, 2)
+    lane = trainer.record.lane(thread=1)
+    for batch in range(2 * STEPS):
+        now, call = batch * LONG_S, 1 + 2 * batch
+        driver.call("submit", call, now, now)
+        rollout.serve(call, now, now + LONG_S, "rollout", 100)
+        driver.call("result", call, now, now + LONG_S)
+        if batch % 2:
+            begin = START_NS + round((now - LONG_S) * NS)
+            attributes = {"source": "trainer"}
+            driver.record.span(
+                SPAN_TYPE["step"],
+                "step",
+                begin,
+                round(2 * LONG_S * NS),
+                lane=driver.record.lane(thread=0),
+                step=1 + batch // 2,
+                attributes=attributes,
+            )
+        if batch < 2 * STEPS - 1:
+            driver.call("submit", call + 1, now + LONG_S, now + LONG_S)
+            trainer.do(call + 1, now + LONG_S, now + LONG_S + EPS_S)
+            begin, length = START_NS + round((now + LONG_S) * NS), round(TRAIN_S * NS)
+            trainer.record.span(SPAN_TYPE["phase"], "update", begin, length, lane=lane, attributes={"tokens": 100})
+    end_s = 2 * STEPS * LONG_S
+    driver.call("submit", 900, end_s, end_s)
+    trainer.call("take", 900, trainer.since_s, end_s)
+    for process in (driver, trainer, rollout):
+        process.end(end_s)
+
+
+def test_a_thread_that_trains_while_the_main_one_waits_for_calls_is_at_work(tmp_path: Path) -> None:
+    write_with_thread(tmp_path / "run")
+    account = api.analyze(tmp_path / "run").analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert account.first_step == 1 and account.step_s.tolist() == pytest.approx([2 * LONG_S] * STEPS)
+    seconds = {key: float(row.sum()) for key, row in zip(account.keys, account.seconds, strict=True)}
+    trained_s = (2 * STEPS - 1) * TRAIN_S
+    assert seconds["training"] == pytest.approx(trained_s, rel=0.01)
+    # It idles for the rest, until there is another batch; the first one is waited for from the beginning.
+    assert seconds["starvation"] == pytest.approx(2 * STEPS * LONG_S - trained_s, rel=0.02)
+    assert sum(account.shares.values()) == pytest.approx(1.0, abs=1e-6)
