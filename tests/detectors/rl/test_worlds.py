@@ -40,16 +40,17 @@ class Process(call_run.Process):
         self.since_s = end_s
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, tokens: int = 0) -> None:
+    """The second rollout takes longer in each step: by its tokens, unless all have so many; then in one step alone."""
     run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * STEP_S})
     driver, trainer = Process(run, "driver", 0), Process(run, "Trainer", 1)
     rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
     for step in range(STEPS):
         now, first = step * STEP_S, 1 + 3 * step
         for number, rollout in enumerate(rollouts):
-            length_s = LONG_S if number else SHORT_S
+            length_s = LONG_S if number and (step == 1 or not tokens) else SHORT_S
             driver.call("submit", first + number, now, now)
-            rollout.serve(first + number, now, now + length_s, "rollout", round(1000 * length_s))
+            rollout.serve(first + number, now, now + length_s, "rollout", tokens or round(1000 * length_s))
         generated, trained = now + LONG_S, now + STEP_S
         for number in range(2):
             driver.call("result", first + number, now, generated)
@@ -88,6 +89,13 @@ def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path)
     assert account.total_s == pytest.approx(3 * STEPS * STEP_S), "a driver without phases is not part of the whole"
     (tail,) = [finding for finding in report.findings if finding.kind == "rl-long-tail"]
     assert names.many(tail.ranks) == "Rollout 1"
+
+
+def test_what_is_as_long_as_the_others_is_no_tail(tmp_path: Path) -> None:
+    write(tmp_path / "run", tokens=100)
+    account = api.analyze(tmp_path / "run").analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert account.shares["long-tail"] == 0.0 and account.shares["other"] * account.total_s > LONG_S - SHORT_S
 
 
 GENERATE_S = (0.1, 0.25)
