@@ -209,7 +209,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     tokens[own[:, :, Doing.TRAINING].sum(axis=1) == 0.0] = 0.0  # who trains on nothing
     if not (untold := np.isnan(phase_tokens).all(axis=1)).all():
         tokens[untold] = np.nan_to_num(tokens[untold])  # who has such a phase while others train
-    called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
+    called = _calls_by_phase(timeline, processes, pieces, of_phases, wait_s, steps)
     called[~counted] = 0.0
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
     for doing in Doing:
@@ -429,25 +429,38 @@ def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
 
 
 def _calls_by_phase(
-    timeline: Timeline, processes: list[Process], pieces: dict[int, _Pieces], wait_s: FloatArray, steps: int
+    timeline: Timeline,
+    processes: list[Process],
+    pieces: dict[int, _Pieces],
+    of_phases: IntArray,
+    wait_s: FloatArray,
+    steps: int,
 ) -> FloatArray:
-    """What calls take by themselves, by the phase that they are made in ``[ranks, steps, doings]``."""
-    calls = timeline.calls
+    """What calls take by themselves, by the phase that they are made in ``[ranks, steps, doings]``. Where phases are of
+    another thread, those of the main thread count outside of them, and those of that thread inside."""
     result = np.zeros((len(processes), steps, DOINGS))
     for rank, process in enumerate(processes):
-        at = slice(int(calls.first[process.location]), int(calls.first[process.location + 1]))
-        enter, leave = calls.enter_s[at], calls.exit_s[at]
-        released = np.minimum(enter + wait_s[at], leave)
         part = pieces[rank]
         if not part.doing:
             continue
-        piece = np.searchsorted(part.start_s, enter, side="right") - 1
-        inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
-        doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))
-        for step in range(steps):
-            begin_s, end_s = process.bounds_s[step : step + 2]
-            part_s = np.maximum(np.minimum(leave, end_s) - np.maximum(released, begin_s), 0.0)
-            result[rank, step] = np.bincount(doing, part_s, DOINGS)
+        edges = np.stack((part.start_s, part.end_s), axis=1).ravel()
+        covered = np.cumsum(
+            np.stack((np.zeros(len(part.doing)), np.subtract(part.end_s, part.start_s)), axis=1).ravel()
+        )
+        locations = [process.location, int(of_phases[rank])] if process.aside else [process.location]
+        for number, location in enumerate(each for each in locations if each >= 0):
+            _, enter, released, leave = _calls_of(timeline, location, wait_s)
+            piece = np.searchsorted(part.start_s, enter, side="right") - 1
+            inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
+            doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))
+            for step in range(steps):
+                begin_s, end_s = process.bounds_s[step : step + 2]
+                begins, ends = np.maximum(released, begin_s), np.minimum(leave, end_s)
+                part_s = np.maximum(ends - begins, 0.0)
+                if process.aside:
+                    in_phases = np.interp(ends, edges, covered) - np.interp(begins, edges, covered)
+                    part_s = np.where(part_s > 0.0, in_phases if number else part_s - in_phases, 0.0)
+                result[rank, step] += np.bincount(doing, part_s, DOINGS)
     return result
 
 

@@ -193,6 +193,9 @@ def write_with_thread(folder: Path) -> None:
             trainer.do(call + 1, now + LONG_S, now + LONG_S + EPS_S)
             begin, length = START_NS + round((now + LONG_S) * NS), round(TRAIN_S * NS)
             trainer.record.span(SPAN_TYPE["phase"], "update", begin, length, lane=lane, attributes={"tokens": 100})
+            asks_s = now + LONG_S + TRAIN_S / 4  # what the main thread does meanwhile takes no time of the process
+            trainer.call("get", 1000 + call, asks_s, asks_s + TRAIN_S / 2)
+            trainer.since_s = asks_s + TRAIN_S / 2
     end_s = 2 * STEPS * LONG_S
     driver.call("submit", 900, end_s, end_s)
     trainer.call("take", 900, trainer.since_s, end_s)
