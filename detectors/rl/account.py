@@ -79,6 +79,8 @@ class StepPicture:
     length_s: float
     bars: list[Bar] = field(default_factory=list)
     trajectories: list[TrajectoryBar] = field(default_factory=list)
+    unit: str = TOKEN
+    """What their lengths are counted in."""
 
 
 @dataclass(slots=True)

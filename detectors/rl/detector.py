@@ -42,6 +42,8 @@ class RLStragglers:
         parts = split(loop, charges, facts.timeline, decoding, rollouts, speeds)
         replayer = Replayer.of(loop, facts.replay)
         account = _account(loop, charges, parts, decoding, rollouts, facts.ppg.spans)
+        if account.picture is not None:
+            account.picture.unit = account.unit
         account.slow = [
             Slow(rank, TEXT[doing], float(speeds.factor[doing, rank]))
             for rank in np.flatnonzero(speeds.slow).tolist()
