@@ -311,6 +311,11 @@ KINDS = (
         "Processes wait for the longest trajectories of a rollout.",
         (
             Claim(
+                "One of {ranks}, from step to step another one, is still generating while the others wait: "
+                "{seconds:phase_s_here} in a rollout, the others {seconds:phase_s_others}. {text:longest}",
+                ("longest", "in_turns"),
+            ),
+            Claim(
                 "{Ranks} {is|are} still generating while the others wait: {seconds:phase_s_here} in a rollout, the "
                 "others {seconds:phase_s_others}. {text:longest}",
                 ("longest",),
@@ -324,6 +329,11 @@ KINDS = (
         "trajectories are given to processes unevenly, and another assignment would end sooner",
         "Trajectories are spread unevenly over processes.",
         (
+            Claim(
+                "One of {ranks}, from step to step another one, has more to generate than the others: "
+                "{seconds:phase_s_here} in a rollout, the others {seconds:phase_s_others}",
+                ("phase_s_here", "in_turns"),
+            ),
             Claim(
                 "{Ranks} {has|have} more to generate than the others: {seconds:phase_s_here} in a rollout, the others "
                 "{seconds:phase_s_others}",

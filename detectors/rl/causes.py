@@ -236,9 +236,13 @@ def _by_tokens(spent_s: FloatArray, tokens: FloatArray, some: IntArray) -> tuple
 
 def _beside_others(factor: FloatArray, slow: BoolArray, some: IntArray) -> FloatArray:
     """How many times as long slow processes take as others of ``some`` that are not slow; 1 for these ``[ranks]``."""
+    return np.where(slow, np.maximum(factor / usual_factor(factor, slow, some), 1.0), 1.0)
+
+
+def usual_factor(factor: FloatArray, slow: BoolArray, some: IntArray) -> float:
+    """The factor of those of ``some`` that are not slow: 1 where they are many, less where half of all are slow."""
     others = some[~slow[some]]
-    usual = float(np.median(factor[others])) if len(others) else 1.0
-    return np.where(slow, np.maximum(factor / max(usual, 1e-6), 1.0), 1.0)
+    return max(float(np.median(factor[others])) if len(others) else 1.0, 1e-6)
 
 
 def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:

@@ -51,6 +51,11 @@ class Decoding:
         half = self.floor_s / self.sequence_s if self.sequence_s > 0.0 else np.inf
         return min(half, LEAST_KNEE, self.slots / 2)
 
+    def times(self, factor: float) -> Decoding:
+        """The same with other processes as the usual ones, which take so many times as long."""
+        costs = self.floor_s * factor, self.sequence_s * factor, self.start_s * factor
+        return Decoding(*costs, self.factor / factor, self.slots, self.whole_batches)
+
     def seconds(self, tokens: Sequence[float]) -> float:
         """How long a process that is not slow takes for trajectories of these lengths, in this order."""
         if not len(tokens):
@@ -235,9 +240,15 @@ def active_of(trajectories: Trajectories, rank: int) -> _Active:
 def longest_first(tokens: FloatArray, ranks: int) -> list[list[int]]:
     """Which trajectories each process gets if the longest are given out first, each to the one with the fewest tokens
     so far (LPT, Graham 1969) ``[ranks][trajectories]``."""
+    order = np.argsort(-tokens, kind="stable")
+    return [order[part].tolist() for part in free_first(tokens[order], ranks)]
+
+
+def free_first(tokens: FloatArray, ranks: int) -> list[list[int]]:
+    """The same if they are given out in their order, each to the process with the fewest tokens so far."""
     given: list[list[int]] = [[] for _ in range(ranks)]
     load = [(0.0, rank) for rank in range(ranks)]
-    for number in np.argsort(-tokens, kind="stable").tolist():
+    for number in range(len(tokens)):
         so_far, rank = heapq.heappop(load)
         given[rank].append(number)
         heapq.heappush(load, (so_far + float(tokens[number]), rank))

@@ -9,7 +9,7 @@ from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Told, joined
 from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
-from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split
+from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import SLOW, Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find
@@ -39,6 +39,9 @@ class RLStragglers:
         decoding = fit_decoding(loop.trajectories, len(loop.processes))
         rollouts = simulated(loop, decoding) if decoding is not None else None
         speeds = find_speeds(loop, decoding, rollouts)
+        if decoding is not None and speeds.slow.any():
+            decoding = decoding.times(usual_factor(decoding.factor, speeds.slow, loop.that_generate()))
+            rollouts = simulated(loop, decoding)
         parts = split(loop, charges, facts.timeline, decoding, rollouts, speeds)
         replayer = Replayer.of(loop, facts.replay)
         account = _account(loop, charges, parts, decoding, rollouts, facts.ppg.spans)

@@ -205,6 +205,8 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         "lost_s_a_step": float(waited.sum() / max(waited.size, 1)),
         "recurrence": _recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
     }
+    if len(ranks) > 1 and most.max() < SAME * len(steps):
+        found["in_turns"] = True
     if known.decoding is not None and doing == Doing.GENERATION:
         found |= _of_trajectories(known, steps[np.argsort(-by_step[steps])].tolist(), waited)
         found |= {"lambda": known.account.tail, "floor_s_per_token": known.decoding.floor_s}
@@ -313,7 +315,7 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         )
     if cause.key == "slow-hardware" and generated[ranks].any():
         mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
-        found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process {usual:.0f}")
+        found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process that generates {usual:.0f}")
     return found
 
 

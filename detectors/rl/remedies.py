@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.rl.causes import Speeds, tokens_of
-from scalana.detectors.rl.decode import Decoding, longest_first
+from scalana.detectors.rl.causes import tokens_of
+from scalana.detectors.rl.dealing import Dealing
+from scalana.detectors.rl.decode import longest_first
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -30,17 +31,16 @@ class Remedy:
     """Whether generation is as the model has it, so that the model's error is its own."""
 
 
-def remedies(loop: Loop, decoding: Decoding | None, recorded_s: FloatArray | None, speeds: Speeds) -> list[Remedy]:
-    """All that make sense; ``recorded_s`` is generation of the recorded steps by the model ``[ranks, steps]``."""
+def remedies(loop: Loop, dealing: Dealing | None) -> list[Remedy]:
+    """All that make sense; ``dealing`` is None where generation has no model."""
     found = []
-    if decoding is not None and recorded_s is not None:
-        factor = speeds.factor[Doing.GENERATION]
-        found += _expected_first(loop, decoding, recorded_s, factor)
-        found.append(_more_rollouts(loop, decoding, recorded_s, factor))
-        if not decoding.whole_batches:
+    if dealing is not None:
+        found += _expected_first(dealing)
+        found.append(_more_rollouts(loop, dealing))
+        if not dealing.decoding.whole_batches:
             found.append(_overlapped_verifier(loop))
     elif loop.own_s[:, :, Doing.STARVATION].any():
-        found.append(_more_rollouts(loop, None, None, None))
+        found.append(_more_rollouts(loop, None))
     found.append(_shared_sync(loop))
     if len(train := loop.that_train()) and not len(np.intersect1d(train, loop.that_do(Doing.GENERATION))):
         found.append(_more_trainers(loop))
@@ -62,8 +62,9 @@ def expected(tokens: FloatArray, group: IntArray) -> FloatArray:
     return np.where((others > 0) & (group >= 0), told, mean)
 
 
-def _expected_first(loop: Loop, decoding: Decoding, recorded_s: FloatArray, factor: FloatArray) -> list[Remedy]:
+def _expected_first(dealing: Dealing) -> list[Remedy]:
     """The longest first where lengths are not known, but those of other answers to the same prompt are."""
+    loop = dealing.loop
     made, generate, less = loop.trajectories, loop.that_generate(), _nothing(loop)
     told = False
     for step in range(loop.steps):
@@ -72,29 +73,29 @@ def _expected_first(loop: Loop, decoding: Decoding, recorded_s: FloatArray, fact
         if not len(rows) or np.ptp(guess) <= 0.0:
             continue
         told = True
+        took_s = np.zeros(len(loop.processes))
         for rank, part in zip(generate.tolist(), longest_first(guess, len(generate)), strict=True):
-            took = decoding.seconds(made.tokens[rows[part]].tolist())
-            less[rank, step, Doing.GENERATION] = (recorded_s[rank, step] - took) * factor[rank]
+            took_s[rank] = dealing.decoding.seconds(made.tokens[rows[part]].tolist())
+        less[:, step, Doing.GENERATION] = dealing.less_s(step, took_s)
     text = "longest first, as long as other answers to the same prompt"
     return [Remedy("expected-first", text, less, True)] if told else []
 
 
-def _more_rollouts(
-    loop: Loop, decoding: Decoding | None, recorded_s: FloatArray | None, factor: FloatArray | None
-) -> Remedy:
+def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
     """Each process with the trajectories of a step halved among as many more; one that waits for trajectories gets
     them in half of the time from one batch to the next."""
     less = _nothing(loop)
     waits = loop.own_s[:, :, Doing.STARVATION]
     length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
     less[:, :, Doing.STARVATION] = waits - np.maximum(length / MORE - (length - waits), 0.0)
-    if decoding is not None and recorded_s is not None and factor is not None:
+    for step in range(loop.steps if dealing is not None else 0):
+        assert dealing is not None
+        took_s = np.zeros(len(loop.processes))
         for rank in loop.that_generate().tolist():
-            for step in range(loop.steps):
-                tokens = tokens_of(loop, rank, step).tolist()
-                took = max(decoding.seconds(tokens[part::MORE]) for part in range(MORE))
-                less[rank, step, Doing.GENERATION] = max(recorded_s[rank, step] - took, 0.0) * factor[rank]
-    return Remedy("more-rollouts", "twice as many processes that generate", less, decoding is not None)
+            tokens = tokens_of(loop, rank, step).tolist()
+            took_s[rank] = max(dealing.decoding.seconds(tokens[part::MORE]) for part in range(MORE))
+        less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
+    return Remedy("more-rollouts", "twice as many processes that generate", less, dealing is not None)
 
 
 def _more_trainers(loop: Loop) -> Remedy:

@@ -9,7 +9,8 @@ import numpy as np
 
 from scalana.detectors.rl.account import Prediction
 from scalana.detectors.rl.causes import Rollouts, Speeds, tokens_of
-from scalana.detectors.rl.decode import Decoding, dealt, longest_first
+from scalana.detectors.rl.dealing import Dealing, handed_one_by_one
+from scalana.detectors.rl.decode import Decoding, dealt, free_first, longest_first
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.rl.remedies import remedies
@@ -135,8 +136,11 @@ def predict(
     """What an average step would take with each of the changes that make sense; ``spread`` says whether several
     trajectories have one prompt."""
     loop, tries = replayer.loop, []
+    dealing = None
     if decoding is not None and rollouts is not None:
-        tries = _of_generation(loop, decoding, rollouts.recorded_s, speeds, spread)
+        one_by_one = handed_one_by_one(loop, replayer.replay.timeline)
+        dealing = Dealing(loop, decoding, rollouts.recorded_s, speeds.factor[Doing.GENERATION], one_by_one)
+        tries = _of_generation(dealing, spread)
     less = _nothing(loop)
     less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - FASTER)
     tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
@@ -146,12 +150,14 @@ def predict(
         tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error, all_ranks))
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
+        if dealing is not None and dealing.one_by_one:
+            for step in range(loop.steps):
+                less[:, step, Doing.GENERATION] = dealing.less_s(step, _handed_again(dealing, step), np.ones(1))
         tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0, speeds.slow))
     modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
-    recorded_s = rollouts.recorded_s if rollouts is not None else None
     tries += [
         _Try(each.change, each.text, each.less_s, modelled if each.modelled else 0.0)
-        for each in remedies(loop, decoding, recorded_s, speeds)
+        for each in remedies(loop, dealing)
     ]
     tries = [each for each in tries if np.abs(each.less_s).any()]
     saved = replayer.saved_s([replayer.without(each.less_s, each.unlike) for each in tries])
@@ -161,6 +167,17 @@ def predict(
         Prediction(each.change, each.text, step_s - save / loop.steps, each.error + off)
         for each, save in zip(tries, saved, strict=True)
     ]
+
+
+def _handed_again(dealing: Dealing, step: int) -> FloatArray:
+    """What processes take by the model, if those that are free first get the trajectories of a step in the order in
+    which they began, and all are as fast ``[ranks]``."""
+    loop, generate = dealing.loop, dealing.loop.that_generate()
+    rows = loop.index.rows(None, step)
+    tokens = loop.trajectories.tokens[rows[np.argsort(loop.trajectories.start_s[rows], kind="stable")]]
+    took_s = np.zeros(len(loop.processes))
+    took_s[generate] = [dealing.decoding.seconds(tokens[part].tolist()) for part in free_first(tokens, len(generate))]
+    return took_s
 
 
 def _nothing(loop: Loop) -> FloatArray:
@@ -185,21 +202,20 @@ def _error(model_s: FloatArray, recorded_s: FloatArray, loop: Loop) -> float:
     return float(np.mean(off / np.maximum(loop.step_s(), 1e-12)))
 
 
-def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Speeds, spread: bool) -> list[_Try]:
-    """Other assignments and other ends of the trajectories of each step; ``model`` is what the recorded ones take
-    ``[ranks, steps]``."""
+def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
+    """Other assignments and other ends of the trajectories of each step."""
+    loop, decoding, model, factor = dealing.loop, dealing.decoding, dealing.model_s, dealing.factor
     made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_generate()
-    factor = speeds.factor[Doing.GENERATION]
     own = loop.own_s[:, :, Doing.GENERATION]
     error = _error(model * factor[:, None], own, loop)
     known = made.tokens[(made.step >= 0) & ~np.isnan(made.tokens)]
     if not len(known):
         return []
 
-    def lengths(given: list[list[int]], rows: IntArray) -> list[list[float]]:
+    def lengths(given: list[list[int]], rows: IntArray, most: float = np.inf) -> list[list[float]]:
         result: list[list[float]] = [[] for _ in range(ranks)]
         for rank, part in zip(generate.tolist(), given, strict=True):
-            result[rank] = made.tokens[rows[part]].tolist()
+            result[rank] = np.minimum(made.tokens[rows[part]], most).tolist()
         return result
 
     def balanced(step: int) -> list[list[float]]:
@@ -218,6 +234,10 @@ def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Sp
     lost = float(np.maximum(known - cap, 0.0).sum() / known.sum())
 
     def capped(step: int) -> list[list[float]]:
+        if dealing.one_by_one:
+            rows = loop.index.rows(None, step)
+            rows = rows[np.argsort(made.start_s[rows], kind="stable")]
+            return lengths(free_first(np.minimum(made.tokens[rows], cap), len(generate)), rows, cap)
         return [[min(tokens, cap) for tokens in part] for part in recorded(step)]
 
     def less(deal: Deal) -> FloatArray:
@@ -225,7 +245,7 @@ def _of_generation(loop: Loop, decoding: Decoding, model: FloatArray, speeds: Sp
         for step in range(loop.steps):
             took = np.array([decoding.seconds(part) for part in deal(step)])
             if deal is not balanced or took.max() < model[:, step].max():  # it would be left as it is
-                result[:, step, Doing.GENERATION] = (model[:, step] - took) * factor
+                result[:, step, Doing.GENERATION] = dealing.less_s(step, took)
         return result
 
     tries = [_Try("balance", "longest trajectories given out first, lengths known", less(balanced), error)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,69 @@ def test_a_thread_that_trains_while_the_main_one_waits_for_calls_is_at_work(tmp_
     # It idles for the rest, until there is another batch; the first one is waited for from the beginning.
     assert seconds["starvation"] == pytest.approx(2 * STEPS * LONG_S - trained_s, rel=0.02)
     assert sum(account.shares.values()) == pytest.approx(1.0, abs=1e-6)
+
+
+TOKEN_S = 0.001
+LENGTHS = (60, 80, 50, 70, 90, 40, 60, 50, 70, 80, 60, 50, 300)
+
+
+def write_one_by_one(folder: Path, lengths: Sequence[int], times: Sequence[float] = (1.0, 1.0)) -> None:
+    """A driver that hands out trajectories one by one, to whichever rollout is free; these take so many times as long
+    for a token as is usual."""
+    run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0})
+    driver, trainer = Process(run, "driver", 0), Process(run, "Trainer", 1)
+    rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
+    now, call = 0.0, 0
+    for _ in range(STEPS):
+        waiting, running = list(lengths), []
+        free = [0, 1]
+        while waiting or running:
+            while waiting and free:
+                number, tokens = free.pop(0), waiting.pop(0)
+                call += 1
+                driver.call("submit", call, now, now)
+                end = now + tokens * TOKEN_S * times[number]
+                rollouts[number].serve(call, now, end, "rollout", tokens)
+                heapq.heappush(running, (end, number, call))
+            until, number, done = heapq.heappop(running)
+            driver.call("result", done, now, until)
+            now = until
+            free.append(number)
+        call += 1
+        driver.call("submit", call, now, now)
+        trainer.serve(call, now, now + TRAIN_S, "update_actor", 400)
+        driver.call("result", call, now, now + TRAIN_S)
+        now += TRAIN_S
+    for number, rollout in enumerate(rollouts):
+        driver.call("submit", 900 + number, now, now)
+        rollout.call("take", 900 + number, rollout.since_s, now)
+    for process in (driver, trainer, *rollouts):
+        process.end(now)
+
+
+def account_of(folder: Path, lengths: Sequence[int], times: Sequence[float] = (1.0, 1.0)) -> RLAccount:
+    write_one_by_one(folder, lengths, times)
+    account = api.analyze(folder).analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    return account
+
+
+def test_other_orders_of_trajectories_that_are_handed_out_one_by_one(tmp_path: Path) -> None:
+    recorded = account_of(tmp_path / "run", LENGTHS)
+    mended = account_of(tmp_path / "mended", sorted(LENGTHS, reverse=True))
+    predicted = {change.change: change for change in recorded.what_if if change.trusted}
+    assert mended.step_s.mean() < 0.85 * recorded.step_s.mean()
+    assert predicted["balance"].step_s == pytest.approx(mended.step_s.mean(), rel=0.02)
+    cap = int(predicted["cap"].text.split()[2])
+    capped = account_of(tmp_path / "capped", [min(length, cap) for length in LENGTHS])
+    assert predicted["cap"].step_s == pytest.approx(capped.step_s.mean(), rel=0.02)
+
+
+def test_a_slow_rollout_of_those_that_fetch_the_next_when_they_are_free(tmp_path: Path) -> None:
+    slow = account_of(tmp_path / "run", LENGTHS[:-1] * 3, (1.0, 2.0))
+    mended = account_of(tmp_path / "mended", LENGTHS[:-1] * 3)
+    assert [(each.rank, each.phase) for each in slow.slow] == [(1, "generation")]
+    assert slow.slow[0].times == pytest.approx(2.0, rel=0.01) and slow.floor_s == pytest.approx(TOKEN_S, rel=0.01)
+    predicted = {change.change: change for change in slow.what_if if change.trusted}
+    assert mended.step_s.mean() < 0.85 * slow.step_s.mean()
+    assert predicted["no-slow-process"].step_s == pytest.approx(mended.step_s.mean(), rel=0.03)
