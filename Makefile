@@ -25,8 +25,8 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray rllib rllib-test verl verl-test kernels recorders test quick quick-tests check lint mypy
-.PHONY: pytest demo picture clean
+.PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test kernels recorders test
+.PHONY: quick quick-tests check lint mypy pytest demo picture clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -36,6 +36,8 @@ help:
 	@echo 'make ray         Ray in a folder of its own, likewise'
 	@echo 'make rllib       what its RLlib needs, in a folder of its own; no part of make test'
 	@echo 'make rllib-test  the tests of whole jobs of RLlib'
+	@echo 'make raylibs     what Ray Train, Data, Tune and Serve need, likewise; no part of make test'
+	@echo 'make raylibs-test the tests of their jobs'
 	@echo 'make verl        verl in a folder of its own, likewise; no part of make test'
 	@echo 'make verl-test   the test of a whole job of verl'
 	@echo 'make check       linters and types alone'
@@ -131,6 +133,24 @@ $(RLLIB)/.installed: constraints.txt | $(INSTALLED)
 
 rllib-test: rllib
 	$(BIN)/python -m pytest -q tests/jobs/test_rllib.py
+
+# What libraries of Ray's need, beside Ray; what Serve does, apart: where that is, Ray starts its dashboard as well.
+# Their jobs take some minutes: no part of `make test`.
+RAY_LIBRARIES := build/raylibs build/rayserve
+raylibs: ray
+	@$(call optional,$(RAY_LIBRARIES))
+
+build/raylibs/.installed: tests/tools/ray_libraries.txt
+build/rayserve/.installed: tests/tools/ray_serve.txt
+$(RAY_LIBRARIES:=/.installed): | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D)/site-packages -r $<
+	PYTHONPATH=build/raylibs/site-packages:$(@D)/site-packages:$(RAY)/site-packages \
+	    $(BIN)/python -c 'import ray.$(if $(filter build/rayserve,$(@D)),serve,train.torch)'
+	@touch $@
+
+raylibs-test: raylibs
+	$(BIN)/python -m pytest -q tests/jobs/test_ray_libraries.py
 
 # verl, beside Ray and with releases of its own. It takes a minute or two, and so does its job: no part of `make test`.
 VERL := build/verl

@@ -139,6 +139,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(42, "put", Waits.NOBODY),
     Operation(43, "get", Waits.GIVER, awaited="a message"),
     Operation(44, "blocked_put", Waits.GIVER, awaited="room in a queue"),
+    Operation(45, "next_batch", Waits.GIVER, awaited="data"),
 )
 
 BY_CODE: dict[int, Operation] = {row.code: row for row in OPERATIONS}

@@ -264,6 +264,7 @@ def _install_hooks() -> None:
     if _hooked:
         return
     _hooked = True
+    session.ends.append(stop)
     atexit.register(_at_exit)
     os._exit = _ending_at_once(os._exit)  # type: ignore[assignment]
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

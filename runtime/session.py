@@ -36,6 +36,8 @@ _part_source = ""
 _made = 0
 on_start: list[Callable[[], None]] = []
 on_stop: list[Callable[[], None]] = []
+ends: list[Callable[[], None]] = []
+"""What ends the record of this process, for those that the recorder itself needs."""
 
 
 def active() -> bool:
@@ -65,6 +67,12 @@ def when_started(function: Callable[[], None]) -> None:
 def when_stopping(function: Callable[[], None]) -> None:
     """Call ``function`` each time before a record of this process ends."""
     on_stop.append(function)
+
+
+def end_record() -> None:
+    """This process is none of the program's: record no more of it."""
+    for function in ends:
+        function()
 
 
 def tell_part(name: str, rank: int = -1, source: str = "recorder") -> None:

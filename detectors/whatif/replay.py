@@ -101,12 +101,13 @@ class Replay:
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
         """Return when the run ends as it was, and with each of some changes: when the last location does that is not
-        merely there until it is ended by others."""
-        some = _that_end(self.timeline)
+        merely there until it is ended by others; where all are, when the last has done what it was called for."""
+        some, idle = _that_end(self.timeline)
+        rest_s = np.where(idle, self.burst_s[len(self.timeline.calls) :], 0.0)[some]
         if self.waiting_s is None:  # a replay gives back what was measured
-            measured_s = float(self.timeline.locations.end_s[some].max())
-            return measured_s, [float(end[some].max()) for end in self.ends_s(changes)]
-        measured_s, *mended = (float(end[some].max()) for end in self.ends_s([None, *changes]))
+            measured_s = float((self.timeline.locations.end_s[some] - rest_s).max())
+            return measured_s, [float((end[some] - rest_s).max()) for end in self.ends_s(changes)]
+        measured_s, *mended = (float((end[some] - rest_s).max()) for end in self.ends_s([None, *changes]))
         return measured_s, mended
 
     def end_s(self, removed_s: FloatArray | None = None, *others: FloatArray | None) -> FloatArray:
@@ -190,10 +191,11 @@ class Replay:
         return table
 
 
-def _that_end(timeline: Timeline) -> IntArray:
+def _that_end(timeline: Timeline) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Locations that end by themselves: one that replied to all that it was called for is there until it is ended, as
     workers of Ray are. Nor do other threads of a process that is called hold the end: a replay does not begin them
-    earlier when it is called earlier. All where there is no other ``[some locations]``."""
+    earlier when it is called earlier. Where nobody ends by itself, all but these threads ``[some locations]``; and
+    which have replied to all ``[locations]``."""
     locations, calls = timeline.locations, (timeline.whole or timeline).calls  # of a window, what was before it counts
     here = np.arange(len(locations))
     replies = calls.location[calls.operation == _REPLY]
@@ -205,7 +207,7 @@ def _that_end(timeline: Timeline) -> IntArray:
     last = calls.first[:-1] + until - 1
     idle = (last >= calls.first[:-1]) & (calls.operation[np.maximum(last, 0)] == _REPLY) if len(calls) else called
     some = here[~idle & ~called]
-    return some if len(some) else here
+    return (some if len(some) else here[~called]), idle
 
 
 def _starts(start_s: FloatArray, change: Change | None) -> FloatArray:

@@ -104,8 +104,9 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     started = {parent_of(rank.record) for rank in ranks}
     drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
     is_parent = [process_of(record) in started or id(record) in drivers for record in others]
-    launchers += [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
-    _adopt(ranks, [record for record, starts in zip(others, is_parent, strict=True) if not starts], warnings)
+    launching = [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
+    launchers += launching
+    _adopt(ranks, _without_helpers(others, launching, ranks), warnings)
     warnings += [
         f"the ranks disagree about the size of the job: {world.sizes}; the largest is taken"
         for world in worlds
@@ -147,6 +148,20 @@ def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:
     kinds.others += inherited
     kinds.launchers += wrappers
     return kinds
+
+
+def _without_helpers(
+    others: Sequence[ProcessRecord], launching: Sequence[ProcessRecord], ranks: Sequence[RankRecord]
+) -> list[ProcessRecord]:
+    """Processes but for those that start ranks; and but for what they, or ranks, forked to become a program that is not
+    recorded: that calls nobody, and its record has no end."""
+    parents = {process_of(record) for record in (*launching, *(rank.record for rank in ranks))}
+    return [
+        record
+        for record in others
+        if not any(record is one for one in launching)
+        and (parent_of(record) not in parents or communicates(record) or record.ended)
+    ]
 
 
 def start_ns(record: ProcessRecord) -> int:

@@ -250,7 +250,7 @@ static PyObject *core_begin(PyObject *module, PyObject *const *args, Py_ssize_t 
         const call_arguments call = call_of(v);
         uint32_t path = frames_path_of_self(&own->cache);
         uint64_t now = clock_wall_ns();
-        bool remote = call.operation >= OPERATION_SUBMIT && call.operation <= OPERATION_BLOCKED_PUT;
+        bool remote = call.operation >= OPERATION_SUBMIT && call.operation <= OPERATION_NEXT_BATCH;
         id = recorder_begin(&call, own->tid, own->index, path, now,
                             remote ? own_cpu_within(own, now, HANDING_NS) : clock_own_cpu_ns());
     }

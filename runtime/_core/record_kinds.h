@@ -97,7 +97,8 @@ enum operation_code {
     OPERATION_WAIT = 12,
     OPERATION_BLOCKING_SEND = 21,
     OPERATION_SUBMIT = 38, /* this one and those up to the last meet by an id, which is their number */
-    OPERATION_BLOCKED_PUT = 44
+    OPERATION_BLOCKED_PUT = 44,
+    OPERATION_NEXT_BATCH = 45
 };
 
 #endif

@@ -44,7 +44,7 @@ bool recorder_keeps_locked(const call_arguments *call, uint32_t level)
     if (level == 0) {
         return true;
     }
-    if (call->operation >= OPERATION_SUBMIT && call->operation <= OPERATION_BLOCKED_PUT) {
+    if (call->operation >= OPERATION_SUBMIT && call->operation <= OPERATION_NEXT_BATCH) {
         return call->seq == 0 || is_kept(key_of_remote_call(call->seq), level); /* 0: known when it is over */
     }
     const group_row *group = call->group && call->group <= rec.group_count ? &rec.groups[call->group - 1] : NULL;

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import sys
+from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.ray import ids
+from scalana.runtime.ray import ids, libraries
 from scalana.runtime.remote import calls, event_loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
     Failure = type[BaseException] | None
     _Wait = tuple[int, tuple[int, int] | None]
+
+    class Watch(Protocol):
+        """Somebody who records waits for some of several results."""
+
+        def begin(self) -> None:
+            """Such a wait begins."""
+
+        def end(self, ready: Any) -> None:
+            """It ends, and some of them are there."""
+
 
 PATCHES = Patches("ray")
 MOST_GIVEN_UP = 64
@@ -25,6 +36,12 @@ INTERNAL = "__ray"
 
 _internal: set[int] = set()
 """Calls of these: nobody is told to have answered them."""
+
+_silent = _local()
+"""``count``: how often this thread was told not to have its calls and waits recorded, and not yet that it may again."""
+
+_all_silent = [False]
+"""Whether that is so for all threads."""
 
 
 def patch_worker(module: Any) -> None:
@@ -44,7 +61,7 @@ def patch_functions(module: Any) -> None:
 
 def patch_actors(module: Any) -> None:
     """``module`` is ``ray.actor``."""
-    PATCHES.surround(module.ActorHandle, "_actor_method_call", _moment, _submitted, "calls of actors")
+    PATCHES.surround(module.ActorHandle, "_actor_method_call", _moment, _called, "calls of actors")
     PATCHES.surround(module.ActorClass, "_remote", _moment, _created, "starts of actors")
 
 
@@ -59,7 +76,37 @@ def _nothing(arguments: tuple[Any, ...]) -> None:
 
 
 def _moment(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
-    return calls.moment()
+    return None if is_silent() else calls.moment()
+
+
+def is_silent() -> bool:
+    """Whether nothing is recorded of what this thread calls and waits for: others do for it."""
+    return session.core is None or getattr(_silent, "count", 0) > 0 or _all_silent[0] or libraries.in_own_thread()
+
+
+def silence_process() -> None:
+    """Record nothing of what this process calls and waits for, but what recorders of libraries tell themselves."""
+    _all_silent[0] = True
+
+
+def silence() -> None:
+    """Record nothing of it from now on, until :func:`speak`."""
+    _silent.count = getattr(_silent, "count", 0) + 1
+
+
+def speak() -> None:
+    """Of as many as there were."""
+    _silent.count -= 1
+
+
+def watch_waits(watch: Watch | None) -> None:
+    """From now on what this thread waits for, of several results, is for somebody else to record; with None no more."""
+    _silent.watch = watch
+
+
+def _called(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    if at is not None and _is_called(arguments[0]) and not str(arguments[1]).startswith(INTERNAL):
+        _tell_submitted(at, _results, result)
 
 
 def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
@@ -71,7 +118,14 @@ def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: A
 
 
 def _created(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    _tell_submitted(at, _creation, result)
+    if at is not None and result is not None and _is_called(result):
+        _tell_submitted(at, _creation, result)
+
+
+def _is_called(handle: Any) -> bool:
+    """Whether calls of an actor are recorded."""
+    descriptor = getattr(handle, "_ray_actor_creation_function_descriptor", None)
+    return descriptor is None or libraries.is_called(str(descriptor.module_name), str(descriptor.class_name))
 
 
 def _tell_submitted(at: tuple[int, int] | None, tasks_of: Callable[[Any], Iterable[bytes]], result: Any) -> None:
@@ -121,22 +175,28 @@ def _end_getting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, fa
 
 
 def _begin_waiting(arguments: tuple[Any, ...]) -> _Wait | None:
+    watch = getattr(_silent, "watch", None)
+    if watch is not None:
+        watch.begin()
     return _wait_for(arguments[0]) if arguments else None
 
 
 def _end_waiting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     ready = result[0] if result else ()
+    watch = getattr(_silent, "watch", None)
+    if watch is not None:
+        PATCHES.tried("a wait", lambda: watch.end(ready))
     if wait is not None:
         _end_wait(wait, ready or arguments[0], bool(ready))
 
 
 def _wait_for(references: Any) -> _Wait | None:
-    if session.core is None:
+    if is_silent():
         return None
     try:
         take_part()
         began = calls.moment()
-        return calls.wait(_id_of(references[0]) if len(references) == 1 else 0), began
+        return calls.wait(id_of(references[0]) if len(references) == 1 else 0), began
     except Exception as failure:
         PATCHES.failed("a wait", failure)
         return None
@@ -154,7 +214,7 @@ def _end_wait(wait: _Wait, references: Any, came: bool) -> None:
 
 
 def _told_of(references: Any) -> list[int]:
-    return [number for number in map(_id_of, references) if number and number not in _internal]
+    return [number for number in map(id_of, references) if number and number not in _internal]
 
 
 def _await_item(arguments: tuple[Any, ...]) -> None:
@@ -172,7 +232,7 @@ def _call_of(future: Any) -> tuple[int, int]:
     if reference is None or not hasattr(reference, "task_id"):
         return 0, 0
     take_part()
-    return _id_of(reference), event_loops.line_of(id(reference)) or event_loops.line_of(_task_of(reference))
+    return id_of(reference), event_loops.line_of(id(reference)) or event_loops.line_of(_task_of(reference))
 
 
 def _task_of(reference: Any) -> bytes:
@@ -180,16 +240,17 @@ def _task_of(reference: Any) -> bytes:
     return task
 
 
-def _id_of(reference: Any) -> int:
-    generator = getattr(reference, "_generator_ref", None)
-    binary = getattr(reference if generator is None else generator, "binary", None)
+def id_of(reference: Any) -> int:
+    """The id of a result; of a generator it is that of its next item."""
+    following = getattr(reference, "_get_next_object_id_binary", None)
+    binary = following or getattr(reference, "binary", None)
     return 0 if binary is None else ids.of_object(binary())
 
 
 def _has_put(state: None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    if session.core is not None and result is not None:
+    if result is not None and not is_silent():
         try:
             take_part()
-            calls.put(_id_of(result))
+            calls.put(id_of(result))
         except Exception as trouble:
             PATCHES.failed("an object that is put", trouble)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from scalana.runtime import session
-from scalana.runtime.ray.callers import PATCHES, take_part
+from scalana.runtime.ray.callers import PATCHES
 from scalana.runtime.record import layout
 
 TYPE_CHECKING = False
@@ -64,7 +64,6 @@ def _connecting(original: Function) -> Function:
         _joins = bool(where) and where != "local"
         if session.core is not None and isinstance(where, str) and "://" in where:
             session.note("ray: of a program that uses Ray's client, the driver alone is recorded")
-        PATCHES.tried("the driver", take_part)
         return original(address, *args, **kwargs)
 
     return init

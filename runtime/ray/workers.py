@@ -10,20 +10,18 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of, surrounded
-from scalana.runtime.ray import ids
-from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of
+from scalana.runtime.ray import ids, libraries
+from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of, silence_process
 from scalana.runtime.remote import calls, event_loops
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Generator
     from typing import Any
 
     Function = Callable[..., Any]
 
-OWN = "ray.dashboard."
-"""Modules of actors that are Ray's own."""
 SERVES = "generate"
 """Method of an engine's actor that makes one answer: a request each, with the tokens of what has ``token_ids``."""
 MOST_RESULTS = 16
@@ -62,9 +60,16 @@ def _finding(original: Function) -> Function:
             return info
         try:
             name = getattr(info.function, "name", "") or info.function_name
-            if str(name).startswith(INTERNAL) or str(descriptor.module_name).startswith(OWN):
-                return info
-            return info._replace(function=_executed(info.function, str(descriptor.class_name)))
+            module, class_name = str(descriptor.module_name), str(descriptor.class_name)
+            part = libraries.part_of(module, class_name)
+            if libraries.is_own(module, class_name):
+                session.end_record()
+            elif not libraries.is_called(module, class_name):
+                silence_process()
+                _take_part(sys.modules["ray._private.worker"].global_worker, class_name, part)
+            elif not str(name).startswith(INTERNAL):
+                return info._replace(function=_executed(info.function, class_name, part))
+            return info
         except Exception as failure:
             PATCHES.failed("a task", failure)
             return info
@@ -97,16 +102,16 @@ def _unpacking(original: Function) -> Function:
     return deserialize_objects
 
 
-def _executed(function: Function, class_name: str) -> Function:
-    """The same function, recorded."""
+def _executed(function: Function, class_name: str, part: str) -> Function:
+    """The same function, recorded; ``part`` is what its process is to people, where a library of Ray's runs it."""
     method = getattr(function, "method", function)
     if inspect.isasyncgenfunction(method):
-        return _of_async_generator(function, class_name)
+        return _of_async_generator(function, class_name, part)
     if inspect.isgeneratorfunction(method):
-        return _of_generator(function, class_name)
+        return _of_generator(function, class_name, part)
 
     def enter(arguments: tuple[Any, ...]) -> bytes:
-        task = _begin(class_name, is_async)
+        task = _begin(class_name, part, is_async)
         if serves and task:
             _requests[task] = span.begin(SERVES, "request")
         return task
@@ -134,27 +139,33 @@ def _done(task: bytes, future: Any) -> None:
     _end(task, None if failed else future.result(), is_async=True)
 
 
-def _of_generator(function: Function, class_name: str) -> Function:
+def _of_generator(function: Function, class_name: str, part: str) -> Function:
     # What Ray gets must be a generator, so that here is a frame of ours.
     @in_place_of(function)
-    def execute(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        task, number = _begin(class_name), FIRST_ITEM
+    def execute(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        task, number = _begin(class_name, part), FIRST_ITEM
+        generator = function(*args, **kwargs)
         try:
-            for value in function(*args, **kwargs):
+            value = next(generator)
+            while True:
                 _give(task, number)
                 number += 1
-                yield value
+                sent = yield value  # Ray sends it how long it took to store the value
+                value = next(generator) if sent is None else generator.send(sent)
+        except StopIteration as end:
+            return end.value
         finally:
+            generator.close()
             _give(task, number)  # what is waited for when there is no other
             _end(task, None)
 
     return execute
 
 
-def _of_async_generator(function: Function, class_name: str) -> Function:
+def _of_async_generator(function: Function, class_name: str, part: str) -> Function:
     @in_place_of(function)
     async def execute(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        task, number = _begin(class_name, is_async=True), FIRST_ITEM
+        task, number = _begin(class_name, part, is_async=True), FIRST_ITEM
         try:
             async for value in function(*args, **kwargs):
                 _give(task, number)
@@ -167,13 +178,13 @@ def _of_async_generator(function: Function, class_name: str) -> Function:
     return execute
 
 
-def _begin(class_name: str, is_async: bool = False) -> bytes:
+def _begin(class_name: str, part: str, is_async: bool = False) -> bytes:
     """A task begins here, of an event loop or not; returns its id."""
     if session.core is None:
         return b""
     try:
         worker = sys.modules["ray._private.worker"].global_worker
-        _take_part(worker, class_name)
+        _take_part(worker, class_name, part)
         task: bytes = worker.current_task_id.binary()
         if _first:
             _first.clear()  # Ray may have started this process for this task
@@ -221,15 +232,15 @@ def _end(task: bytes, result: Any, is_async: bool = False) -> None:
             PATCHES.failed("the end of a task", failure)
 
 
-def _take_part(worker: Any, class_name: str) -> None:
-    """What this process is to people: the class or the name of its actor, or a worker."""
+def _take_part(worker: Any, class_name: str, part: str) -> None:
+    """What this process is to people: the class or the name of its actor, its part in a library, or a worker."""
     if _known == [session.record_path, class_name]:
         return
     _known[:] = session.record_path, class_name
     if not class_name:
-        session.become_member("worker", source="framework")
+        session.become_member(part or "worker", source="framework")
         return
-    role, rank = named(str(getattr(worker, "actor_name", "") or ""), class_name)
+    role, rank = (part, -1) if part else named(str(getattr(worker, "actor_name", "") or ""), class_name)
     if session.part != role:
         session.become_member(role, rank, source="framework")
     session.made_as(ids.of_task(creation_of(worker.actor_id)))

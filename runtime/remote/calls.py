@@ -1,22 +1,24 @@
 """Remote calls as communication: what one process hands to another, under an id that both know.
 
-======  ==================  =================================================================
-side    function            what happens
-======  ==================  =================================================================
-caller  :func:`submit`      hands a call over
-callee  :func:`idle`,       waits until there is a call for it, and has one;
-        :func:`take`        :func:`took` where only the end of that is seen
-callee  :func:`reply`       has done it, and handed the result over
-caller  :func:`wait`,       waits for results, and has some
+======  ====================  =================================================================
+side    function              what happens
+======  ====================  =================================================================
+caller  :func:`submit`        hands a call over
+callee  :func:`idle`,         waits until there is a call for it, and has one;
+        :func:`take`          :func:`took` where only the end of that is seen
+callee  :func:`reply`         has done it, and handed the result over
+caller  :func:`wait`,         waits for results, and has some
         :func:`got`
-caller  :func:`asked`,      asks in vain whether results are there,
-        :func:`got_by_asking`  and at last has some
-any     :func:`put`         puts a message into a queue, or an object where others find it
-any     :func:`expect`,     waits for a message, and has it
+caller  :func:`asked`,        asks in vain whether results are there,
+        :func:`got_by_asking` and at last has some
+any     :func:`put`           puts a message into a queue, or an object where others find it
+any     :func:`expect`,       waits for a message, and has it
         :func:`message`
-any     :func:`blocked`     has waited for room in a queue, until there was
-        :func:`gave_room`   some
-======  ==================  =================================================================
+any     :func:`expect_data`,  waits for data that others make, and has some
+        :func:`got`
+any     :func:`blocked`       has waited for room in a queue, until there was
+        :func:`gave_room`     some
+======  ====================  =================================================================
 
 Each is an event of an operation of the same name, and no more than that: who waited for whom is found afterwards, by
 the ids. An id is unique in the run, at least 1 and below 2**63. What is given once may be taken by several, and several
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT = (
-    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put")
+_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH = (
+    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put", "next_batch")
 )
 _BLOCKING, _POST = 1, 2
 """Flags of events."""
@@ -236,6 +238,11 @@ def expect(closed: int = 0) -> int:
 def message(handle: int, message_id: int) -> None:
     """What :func:`expect` began is over: there is a message, or none (0)."""
     _end(handle, (message_id,) if message_id else ())
+
+
+def expect_data() -> int:
+    """This thread begins to wait for data that calls of others make."""
+    return _begin(_NEXT_BATCH, 0)
 
 
 def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:

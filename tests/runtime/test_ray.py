@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -112,17 +113,17 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     worker = SimpleNamespace(current_task_id=Task(bytes(24)), actor_name="", actor_id=None)
     monkeypatch.setitem(workers.sys.modules, "ray._private.worker", SimpleNamespace(global_worker=worker))  # type: ignore[arg-type]  # fmt: skip
     monkeypatch.setattr(session, "core", SimpleNamespace(note=lambda text: said.append(("note", text))))
-    monkeypatch.setattr(workers, "_take_part", lambda worker, name: said.append(("part", name)))
+    monkeypatch.setattr(workers, "_take_part", lambda worker, name, part: said.append(("part", part or name)))
     monkeypatch.setattr(workers, "_first", [])
     for name in ("took", "reply", "flush"):
         monkeypatch.setattr(calls, name, lambda *args, name=name, **_: said.append((name, *args)))
     return said
 
 
-def executed(method: Any, name: str = "generate", class_name: str = "Rollout") -> Any:
+def executed(method: Any, name: str = "generate", class_name: str = "Rollout", module: str = "program") -> Any:
     manager = SimpleNamespace(get_execution_info=lambda self, job, descriptor: Info(method, name))
     workers.patch_execution(SimpleNamespace(FunctionActorManager=manager))
-    descriptor = SimpleNamespace(class_name=class_name, module_name="program")
+    descriptor = SimpleNamespace(class_name=class_name, module_name=module)
     return manager.get_execution_info(None, None, descriptor).function
 
 
@@ -160,6 +161,24 @@ def test_coroutines_and_generators_are_recorded_to_their_ends(told: list[tuple[A
     assert told[-2:] == [("reply", ids.of_task(bytes(24))), ("flush",)]
 
 
+def test_what_is_sent_into_a_generator_arrives(told: list[tuple[Any, ...]]) -> None:
+    """Ray Data stops where its tasks are not told how long their blocks took to store."""
+    ends = []
+
+    def produce() -> Any:
+        try:
+            sent = yield 1
+            yield sent + 1
+            yield 0
+        finally:
+            ends.append("closed")
+
+    made = executed(produce)()
+    assert (next(made), made.send(5)) == (1, 6)
+    made.close()
+    assert ends == ["closed"] and told[-2][0] == "reply"
+
+
 def test_what_a_task_raises_is_its_result(told: list[tuple[Any, ...]]) -> None:
     def method() -> None:
         raise ValueError("no")
@@ -190,6 +209,53 @@ def test_nobody_is_told_to_answer_calls_of_rays_own_methods(monkeypatch: pytest.
     callers._submitted((1, 1), ("handle", "__ray_terminate__"), first, None)
     callers._submitted((1, 1), ("handle", "generate"), second, None)
     assert handed == callers._told_of([first, second]) == [ids.of_task(tasks[1])]
+
+
+@pytest.mark.parametrize(
+    ("module", "class_name", "part"),
+    [
+        ("ray.train.v2._internal.execution.worker_group.worker", "RayTrainWorker", "trainer"),
+        ("ray.data._internal.execution.operators.task_pool_map_operator", "", "data worker"),
+        (
+            "ray.data._internal.execution.operators.x",
+            "MapWorker(ReadRange->MapBatches(Crop))",
+            "ReadRange->MapBatches(Crop)",
+        ),
+        ("ray.tune.trainable.function_trainable", "wrap_function.<locals>.ImplicitFunc", "trial"),
+        ("ray.serve._private.replica", "ServeReplica:app:Model", "Model"),
+        ("ray.util.queue", "_QueueActor", "_QueueActor"),
+    ],
+)
+def test_who_runs_what_the_program_gives_to_a_library_has_a_part(
+    told: list[tuple[Any, ...]], module: str, class_name: str, part: str
+) -> None:
+    assert executed(lambda: 3, "run", class_name, module)() == 3
+    assert told[0] == ("part", part)
+
+
+def test_a_librarys_own_actor_is_no_longer_recorded(
+    told: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "ends", [lambda: told.append(("stop",))])
+
+    def method() -> int:
+        return 1
+
+    assert executed(method, "get", "TrainController", "ray.train.v2._internal.execution.controller") is method
+    assert told == [("stop",)]
+
+
+def test_threads_of_a_library_are_silent(told: list[tuple[Any, ...]]) -> None:
+    def target() -> None:
+        found.append(callers.is_silent())
+
+    found: list[bool] = []
+    for module in ("program", "ray.data._internal.block_batching.util", "ray.train.v2._internal.thread_runner"):
+        target.__module__ = module
+        thread = threading.Thread(target=target)
+        thread.start()
+        thread.join()
+    assert found == [False, True, False]
 
 
 def test_where_ray_has_changed_a_note_says_what_is_missing(told: list[tuple[Any, ...]]) -> None:

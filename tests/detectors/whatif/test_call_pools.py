@@ -11,7 +11,9 @@ from scalana import api
 from scalana.detectors.facts import Facts
 from scalana.detectors.late_ranks.pools import advise_order
 from scalana.detectors.slow_workers.detect import detect
-from tests.tools.call_run import write_pool
+from scalana.detectors.whatif.replay import Change
+from scalana.runtime.record.run_writer import RunWriter
+from tests.tools.call_run import Process, write_pool
 
 LONG_LAST = [0.03] * 40 + [0.5] * 3
 WORKERS = 4
@@ -65,3 +67,24 @@ def test_advice_says_what_pays() -> None:
     assert "the longest first" in both and "0.51 s" in both and "0.4 s" in both
     assert "smaller pieces" not in advise_order({**pool, "longest_first_s": 0.51, "halves_s": 0.0})
     assert "in any order" in advise_order({**pool, "longest_first_s": 0.0, "halves_s": 0.4})
+
+
+def test_a_run_whose_processes_are_all_ended_by_others_ends_with_their_last_call(tmp_path: Path) -> None:
+    """What comes behind it is as long whatever is mended, and no process holds on for another that idles."""
+    run = RunWriter(tmp_path / "run", {"command": ["modelled"], "exit_code": 0})
+    slow, waits, idles = (Process(run, "worker", number) for number in range(3))
+    for call, process in enumerate((slow, waits, idles), 1):
+        process.call("take", call, 0.0, 0.0)
+    slow.call("reply", 1, 1.0, 1.0)
+    waits.call("result", 1, 0.1, 1.0)
+    waits.call("reply", 2, 1.2, 1.2)
+    idles.call("reply", 3, 0.3, 0.3)
+    for process in (slow, waits, idles):
+        process.end(5.0)
+    replay = facts_of(tmp_path / "run").replay
+    calls = replay.timeline.calls
+    removed_s = np.zeros(len(calls) + len(replay.timeline.locations))
+    # The burst before the first reply at one second.
+    removed_s[np.flatnonzero((calls.enter_s == 1.0) & (calls.exit_s == 1.0))[0]] = 0.5
+    ended_s, (mended_s,) = replay.run_ends_s([Change.of(removed_s)])
+    assert ended_s == pytest.approx(1.2) and mended_s == pytest.approx(0.7)

@@ -25,3 +25,13 @@ def test_the_process_that_spawned_the_ranks_is_a_launcher_and_a_stranger_is_left
     chosen = choose_records(cast(Any, [*records, process(20, 1)]))
     assert chosen.launchers == ["process 9"]
     assert chosen.warnings == ["1 recorded process belongs to no rank; left out"]
+
+
+def test_what_a_process_forks_to_become_another_program_is_none_of_the_job() -> None:
+    forked, helper = process(21, 9), process(22, 9)
+    forked.ended, helper.ended = False, True
+    records = [process(9, 1), process(11, 9, 0), process(12, 9, 1)]
+    assert choose_records(cast(Any, [*records, forked])).warnings == []
+    assert choose_records(cast(Any, [*records, forked, helper])).warnings == [
+        "1 recorded process belongs to no rank; left out"
+    ]
