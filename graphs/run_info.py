@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scalana.graphs.readers.run_folder import RunFolder
     from scalana.runtime.record.format import ProcessRecord
 
+_OF_MESSAGES, _OF_SERVED = ([BY_NAME[name].code for name in names] for names in (("put", "get"), ("take", "reply")))
 _SHOWN = 3
 """Files that could not be read that are named one by one."""
 
@@ -137,11 +138,15 @@ def _ended_by_others(records: list[ProcessRecord]) -> set[tuple[str, str]]:
 
 
 def _idle_at_the_end(timeline: Timeline) -> set[int]:
-    """Ranks that had done all that they were called for, or were never called."""
+    """Ranks that had done all that they were called for, or were never called and called nobody. What they do beside,
+    by messages and in other threads, has no end."""
     calls, locations = timeline.calls, timeline.locations
-    made = np.flatnonzero(np.diff(calls.first) > 0)
-    last = calls.operation[calls.first[made + 1] - 1]
-    busy = set(locations.rank[made[last != BY_NAME["reply"].code]].tolist())
+    served = np.isin(calls.operation, _OF_SERVED)
+    called = np.bincount(calls.location, served, len(locations.rank)) > 0
+    others = ~np.isin(calls.operation, _OF_MESSAGES) & (locations.is_main & ~called)[calls.location]
+    made = np.flatnonzero(served | others)
+    last = made[np.diff(calls.location[made], append=-1) != 0]
+    busy = set(locations.rank[calls.location[last[calls.operation[last] != BY_NAME["reply"].code]]].tolist())
     return set(locations.rank.tolist()) - busy
 
 

@@ -151,6 +151,8 @@ GIVING = tuple(BY_NAME[name].code for name in ("submit", "reply", "put"))
 """Operations of remote calls and of queues that give something; see :mod:`scalana.runtime.remote.calls`."""
 TAKING = tuple(row.code for row in OPERATIONS if row.waits == Waits.GIVER)
 """Those that take it."""
+IN_VAIN = 1
+"""The tag of a wait for something that had not been given when it ended: one that was given up, and began anew."""
 MESSAGES = (*(row.code for row in OPERATIONS if row.name.endswith("send")), *GIVING)
 """Operations by which one process hands something to one other; the instance of a message carries that of its send."""
 

@@ -71,6 +71,7 @@ def sum_intervals(
             calls.first,
             calls.vertex,
             wait_s,
+            _awaited(timeline),
             groups.group_of_call,
             work.row_of_burst,
             work.target,
@@ -83,6 +84,14 @@ def sum_intervals(
             numbering.wait + len(groups.group_wait_s),
         )
     )
+
+
+def _awaited(timeline: Timeline) -> IntArray:
+    """What every call waits for: the first of its instances, -1 for nothing. A wait may be given up, and begin anew
+    ``[calls]``."""
+    calls = timeline.calls
+    waits = np.diff(calls.wait_first) > 0
+    return np.where(waits, np.append(calls.waits, -1)[calls.wait_first[:-1]], -1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -115,6 +124,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     vertex,
     wait_s,
+    awaited,
     group_of_call,
     row_of_burst,
     own_activity,
@@ -127,7 +137,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     width,
 ):
     """Sum the stretches of each run by target: own work, transfers, waits, and what was carried in where nothing was
-    in common."""
+    in common. What a member waited in earlier parts of the same wait is that wait, and nothing that it did besides."""
     start, end = run_first[low], run_first[high]
     sum_first = np.zeros(end - start + 1, np.int64)
     capacity = max(1024, 4 * (begins[end] - begins[start]))
@@ -151,6 +161,8 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
             for between in range(begin, call):
+                if not of_culprit and awaited[between] >= 0 and awaited[between] == awaited[call]:
+                    continue
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:
                     count = _add(transfer_base + vertex[between], transfer_s, scratch, touched, count)

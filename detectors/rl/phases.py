@@ -110,7 +110,7 @@ TABLE = (
         "waiting for trajectories",
         (
             "starvation", "bufferstarvation", "idlebufferstarvation", "trainwait", "waitforgenerationbuffer",
-            "waitforrollout", "waitfortrajectories",
+            "waitforrollout", "waitfortrajectories", "waitfornextpoll",
             "actorrecvtraj", "waitforrolloutstoreready",
         ),
     ),

@@ -27,7 +27,7 @@ from scalana.runtime.operations import BY_NAME, TAKING
 
 _AT_ONCE = 4
 """Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
-_REPLY = BY_NAME["reply"].code
+_TAKE, _REPLY = (BY_NAME[name].code for name in ("take", "reply"))
 _IN_CACHE = 1 << 14
 """Calls that are put into a table at a time."""
 
@@ -200,12 +200,12 @@ def _that_end(timeline: Timeline) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     here = np.arange(len(locations))
     replies = calls.location[calls.operation == _REPLY]
     called = np.isin(locations.rank, locations.rank[replies]) & ~locations.is_main
-    until = [
-        int(np.searchsorted(calls.enter_s[calls.first[each] : calls.first[each + 1]], locations.end_s[each], "right"))
-        for each in here.tolist()
-    ]
-    last = calls.first[:-1] + until - 1
-    idle = (last >= calls.first[:-1]) & (calls.operation[np.maximum(last, 0)] == _REPLY) if len(calls) else called
+    # What it does beside what it is called for has no end either: it serves others by messages, say.
+    served = np.flatnonzero(
+        np.isin(calls.operation, (_TAKE, _REPLY)) & (calls.enter_s <= locations.end_s[calls.location])
+    )
+    last = served[np.diff(calls.location[served], append=-1) != 0]
+    idle = np.isin(here, calls.location[last[calls.operation[last] == _REPLY]])
     some = here[~idle & ~called]
     return (some if len(some) else here[~called]), idle
 

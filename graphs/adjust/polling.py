@@ -107,7 +107,9 @@ def polling_paths(data: Gathered, located: list[Located], places: Places, psg: P
     tests = asked > 0
     if not tests.any():
         return None
-    inside, directly = _around({_top(vertex, psg) for vertex in np.unique(places.vertex[tests]).tolist()}, psg)
+    inside, directly = _around(
+        {top for vertex in np.unique(places.vertex[tests]).tolist() for top in _tops(vertex, psg)}, psg
+    )
     asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
     ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
     sleeps = inside[places.vertex] & (asleep > ASLEEP * (asleep + ran))
@@ -133,19 +135,18 @@ def with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
         paths = more
 
 
-def _top(vertex: int, psg: PSG) -> int:
-    """The innermost loop around a test, in its function or in what calls that, or the library's call that holds it; -1
-    where there is none."""
-    if psg[vertex].kind is VertexKind.CALL:
-        return vertex
-    functions = 0
+def _tops(vertex: int, psg: PSG) -> list[int]:
+    """The innermost loop around a test, in its function or in what calls that. Of one in a library's call this call,
+    and the loop around it in its function: the library may go on asking in there, or ask once."""
+    tops = [vertex] if psg[vertex].kind is VertexKind.CALL else []
+    functions = len(tops)
     for above in psg.ancestors(vertex):
         if above.kind is VertexKind.LOOP:
-            return above.index
+            return [*tops, above.index]
         functions += above.kind is VertexKind.FUNCTION
         if above.kind is VertexKind.CALL or functions > 1:
             break
-    return -1
+    return tops
 
 
 def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.dependences.rows import Signals
 from scalana.graphs.readers.records import Events
-from scalana.runtime.operations import BY_NAME, GIVING, TAKING
+from scalana.runtime.operations import BY_NAME, GIVING, IN_VAIN, TAKING
 
 SUBMIT, TAKE, REPLY, RESULT, GET = (BY_NAME[name].code for name in ("submit", "take", "reply", "result", "get"))
 
@@ -16,8 +16,10 @@ def remote_signals(events: Events, call_of_event: IntArray) -> Signals:
     """Who took what was given by which call.
 
     Where an id was given several times (a task that is done again), what was given last before the end of the call that
-    takes it; where it was given only later (a wait that was given up, the end of a pool that one call tells and another
-    carries out), the first after that. But not for what takes no time, the start of a process: it was there before.
+    takes it, by another thread if one did; where it was given only later (a wait that was given up, the end of a pool
+    that one call tells and another carries out), the first after that. But not for what takes no time, the start of a
+    process: it was there before. A wait that is told to have ended in vain is for what was given after that, first of
+    all.
     """
     call = _calls_of(events, call_of_event)
     known = (call >= 0) & (events.seq > 0)
@@ -46,16 +48,31 @@ def _matched(events: Events, given: IntArray, taken: IntArray) -> IntArray:
     moment = np.where(gives, events.enter_ns[rows], events.exit_ns[rows])
     order = np.lexsort((~gives, moment, events.seq[rows]))
     rows, gives = rows[order], gives[order]
-    here = np.arange(len(rows))
-    before = np.maximum.accumulate(np.where(gives, here, -1))
-    after = np.minimum.accumulate(np.where(gives, here, len(rows))[::-1])[::-1]
-    id_of = events.seq[rows]
-    earlier = (before >= 0) & (id_of[np.maximum(before, 0)] == id_of)
-    later = (after < len(rows)) & (events.exit_ns[rows] > events.enter_ns[rows])
-    later &= id_of[np.minimum(after, len(rows) - 1)] == id_of
-    giver = np.where(earlier, before, np.where(later, after, -1))
+    thread, id_of = events.thread[rows], events.seq[rows]
+    before = _last_given(gives, thread, id_of)
+    after = _last_given(gives[::-1], thread[::-1], id_of[::-1])[::-1]
+    after = np.where(after >= 0, len(rows) - 1 - after, -1)
+    after[events.exit_ns[rows] == events.enter_ns[rows]] = -1
+    in_vain = (events.tag[rows] == IN_VAIN) & (after >= 0)
+    giver = np.where(in_vain | (before < 0), after, before)
     found = ~gives & (giver >= 0)
     return np.stack((rows[giver[found]], rows[found]))
+
+
+def _last_given(gives: BoolArray, thread: IntArray, id_of: IntArray) -> IntArray:
+    """For rows in the order of their ids, the last one up to each that gives what has its id, -1 for none: one of
+    another thread, where there is one. Two that send each other the same do not take what they sent ``[rows]``."""
+    last = np.maximum.accumulate(np.where(gives, np.arange(len(gives)), -1))
+    giver = np.flatnonzero(gives)
+    changes = np.ones(len(giver), np.bool_)
+    changes[1:] = (np.diff(thread[giver]) != 0) | (np.diff(id_of[giver]) != 0)
+    first = np.maximum.accumulate(np.where(changes, np.arange(len(giver)), 0))
+    of_others = np.full(len(gives) + 1, -1)
+    of_others[giver] = np.where(first > 0, giver[first - 1], -1)  # the last entry is of those without a giver
+    own = (last >= 0) & (thread[last] == thread)
+    other = np.where(own, of_others[last], last)
+    other, last = (np.where((one >= 0) & (id_of[one] == id_of), one, -1) for one in (other, last))
+    return np.where(other >= 0, other, last)
 
 
 def _let_go(events: Events, call: IntArray, taken: IntArray, results: IntArray) -> IntArray:

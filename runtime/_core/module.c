@@ -321,6 +321,21 @@ static PyObject *core_hand(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
+static PyObject *core_asked(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t v[1] = {0};
+    (void)module;
+    if (!take_ints("asked", args, count, 1, 1, v)) {
+        return NULL;
+    }
+    thread_notes *own = recorder_is_on() ? own_notes() : NULL;
+    if (own) {
+        const total_amount amount = {.path = frames_path_of_self(&own->cache), .operation = as_u32(v[0]), .calls = 1};
+        recorder_count(&amount);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_event_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     int64_t v[13] = {0};
@@ -395,6 +410,8 @@ static PyMethodDef methods[] = {
     {"end", (PyCFunction)(void (*)(void))core_end, METH_FASTCALL, "end(event, source=-1): leave a call."},
     {"end_as", (PyCFunction)(void (*)(void))core_end_as, METH_FASTCALL,
      "end_as(event, *ids): leave a call that has taken what has these ids; without any it is dropped."},
+    {"asked", (PyCFunction)(void (*)(void))core_asked, METH_FASTCALL,
+     "asked(op): ask whether something is there; a call that only counts."},
     {"hand", (PyCFunction)(void (*)(void))core_hand, METH_FASTCALL,
      "hand(op, id, nbytes=0): give something that is taken by its id."},
     {"event_at", (PyCFunction)(void (*)(void))core_event_at, METH_FASTCALL,

@@ -207,7 +207,7 @@ def _end_wait(wait: _Wait, references: Any, came: bool) -> None:
     try:
         if came:
             calls.got_by_asking(*wait, *_told_of(references))
-        elif not calls.asked(*wait):
+        elif not calls.asked_in_vain(*wait):
             calls.got(wait[0], *_told_of(references[:MOST_GIVEN_UP]))
     except Exception as failure:
         PATCHES.failed("a wait", failure)

@@ -9,11 +9,12 @@ callee  :func:`idle`,         waits until there is a call for it, and has one;
 callee  :func:`reply`         has done it, and handed the result over
 caller  :func:`wait`,         waits for results, and has some
         :func:`got`
-caller  :func:`asked`,        asks in vain whether results are there,
+caller  :func:`asked_in_vain` asks whether results are there,
         :func:`got_by_asking` and at last has some
 any     :func:`put`           puts a message into a queue, or an object where others find it
-any     :func:`expect`,       waits for a message, and has it
-        :func:`message`
+any     :func:`expect`,       waits for a message, and has it;
+        :func:`message`;      asks for one, and goes on
+        :func:`asked`
 any     :func:`expect_data`,  waits for data that others make, and has some
         :func:`got`
 any     :func:`blocked`       has waited for room in a queue, until there was
@@ -34,7 +35,7 @@ from _thread import _local
 from itertools import count
 
 from scalana.runtime import session
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, IN_VAIN
 from scalana.runtime.remote import part
 
 TYPE_CHECKING = False
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH = (
-    BY_NAME[name].code for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put", "next_batch")
+_SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH, _TEST = (
+    BY_NAME[name].code
+    for name in ("submit", "take", "reply", "result", "put", "get", "blocked_put", "next_batch", "test")
 )
 _BLOCKING, _POST = 1, 2
 """Flags of events."""
@@ -111,6 +113,13 @@ def rest() -> None:
 def put(message_id: int, nbytes: int = 0) -> None:
     """A message is handed over."""
     _hand(_PUT, message_id, nbytes)
+
+
+def was_put(message_id: int, nbytes: int, at: tuple[int, int]) -> None:
+    """It was, at a moment that :func:`moment` told."""
+    core = session.core
+    if core is not None:
+        _event(core, _PUT, message_id, _POST, at, at, nbytes=nbytes)
 
 
 def idle(closed: int = 0) -> int:
@@ -190,7 +199,7 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
-def asked(handle: int, began: tuple[int, int] | None) -> bool:
+def asked_in_vain(handle: int, began: tuple[int, int] | None) -> bool:
     """Whether what :func:`wait` began at a moment was no wait, as none of the results was there, and that is known at
     once. Who asks again and again, and does nothing else in between, waits from the first time on."""
     now = moment()
@@ -204,7 +213,7 @@ def asked(handle: int, began: tuple[int, int] | None) -> bool:
 
 
 def got_by_asking(handle: int, began: tuple[int, int] | None, *ids: int) -> None:
-    """What :func:`wait` began at a moment is over, as :func:`got`; by then this thread may have :func:`asked` often."""
+    """What :func:`wait` began at a moment is over, as :func:`got`; before, this thread may have asked in vain."""
     if began is None or not _asks_again(began):
         _asking.since = None
         got(handle, *ids)
@@ -235,9 +244,19 @@ def expect(closed: int = 0) -> int:
     return _begin(_GET, closed)
 
 
-def message(handle: int, message_id: int) -> None:
-    """What :func:`expect` began is over: there is a message, or none (0)."""
-    _end(handle, (message_id,) if message_id else ())
+def message(handle: int, message_id: int, *others: int) -> None:
+    """What :func:`expect` began is over: there is a message, or none (0). ``others`` are other ids that it may have."""
+    _end(handle, (message_id, *others) if message_id else ())
+
+
+def asked() -> None:
+    """This thread asks whether a message is there, and does not wait for it. Who asks until there is one waits, too."""
+    core = session.core
+    if core is not None:
+        try:
+            core.asked(_TEST)
+        except Exception as failure:
+            session.note(f"remote calls: {failure!r}")
 
 
 def expect_data() -> int:
@@ -259,12 +278,21 @@ def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
         _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
 
 
-def expected(message_id: int, times: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
-    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on."""
+def expected(
+    message_id: int,
+    times: Iterable[tuple[tuple[int, int], tuple[int, int]]],
+    path: int = 0,
+    in_vain: bool = False,
+) -> None:
+    """This thread has waited for a message before, at times from and to which :func:`moment` told, and went on.
+
+    ``path`` leads to where it did, if that is not here; ``in_vain``: the message had not been put by then, though
+    others of the same id may have been.
+    """
     core = session.core
     if core is not None:
         for since, until in times:
-            _event(core, _GET, message_id, _BLOCKING, since, until)
+            _event(core, _GET, message_id, _BLOCKING, since, until, path, tag=IN_VAIN if in_vain else 0)
 
 
 def moment() -> tuple[int, int] | None:
@@ -338,14 +366,22 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
 
 
 def _event(
-    core: Any, operation: int, call: int, flags: int, begin: tuple[int, int], end: tuple[int, int], path: int = 0
+    core: Any,
+    operation: int,
+    call: int,
+    flags: int,
+    begin: tuple[int, int],
+    end: tuple[int, int],
+    path: int = 0,
+    nbytes: int = 0,
+    tag: int = 0,
 ) -> None:
     _asking.since = None
     try:
         if part.member_of[0] != session.record_path:
             part.take()
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
-        core.event_at(operation, 0, call, -1, 0, 0, flags, 0, *at, *((path,) if path else ()))
+        core.event_at(operation, 0, call, -1, tag, nbytes, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
         session.note(f"remote calls: {failure!r}")
 

@@ -57,6 +57,8 @@ class _Waits:
         """How many of them were, since then."""
         self.expected = 0
         """Results that something waits for."""
+        self.files: dict[int, Callable[[], bool]] = {}
+        """Files that wake the loop for nothing as long as nothing is awaited of them: whether anything is."""
         self._loop, self._selector = loop, selector
         self.rests = Rests(loop)
         select = selector.select
@@ -83,8 +85,17 @@ class _Waits:
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
             _patches.tried("lines that await are not recorded", lambda: self.rests.rested(since[0], until[0]))
             endless = timeout is None or (ready and _only_time_limits(self._loop))
-            alone = endless and self._loop._default_executor is None and len(self._selector.get_map()) == 1
-            self._unclaimed.append((since, until, alone))
+            self._unclaimed.append((since, until, endless and self._is_alone()))
+
+    def _is_alone(self) -> bool:
+        """Whether nothing but a call can wake the loop: no thread of its pool is at work, and no file could."""
+        pool = self._loop._default_executor
+        if pool is not None:
+            idle = getattr(getattr(pool, "_idle_semaphore", None), "_value", -1)
+            if idle < len(getattr(pool, "_threads", ())) or not pool._work_queue.empty():
+                return False
+        files = self._selector.get_map()
+        return len(files) == 1 or sum(1 for file in files if file not in self.files or self.files[file]()) == 1
 
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
         """What was waited from a moment on for a result that is there now. Others that came with it claim the same."""
@@ -170,6 +181,11 @@ def begin_call() -> list[tuple[Moment, Moment]]:
     """A call begins in the running loop of this thread: from and to when this had nothing to do but to wait for it."""
     waits = _waits_of(_running())
     return [] if waits is None else waits.begin_call()
+
+
+def waits_here() -> _Waits | None:
+    """What the running loop of this thread waits from now on; None where it is none of asyncio's own."""
+    return _waits_of(_running())
 
 
 def await_here(key: object) -> None:

@@ -121,7 +121,9 @@ def _id_for(obj: Any) -> int:
 
 def _is_of_others(packages: tuple[str, ...] = _PACKAGES_OF_OTHERS) -> bool:
     """Whether who called our caller is a library whose messages are not looked at, or one of some packages."""
-    caller = sys._getframe(2)
+    caller = sys._getframe(1).f_back
+    if caller is None:  # compiled code that no code of Python has called
+        return False
     name = caller.f_globals.get("__name__", "")
     if name == _HOME and caller.f_back is not None:  # by way of put_nowait or get_nowait
         name = caller.f_back.f_globals.get("__name__", "")

@@ -36,6 +36,7 @@ METHODS = (
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
+    ("verl.trainer.ppo.v1.replay_buffer", "ReplayBuffer", "_wait_for_next_poll", "verl"),
     # RLlib of Ray 2.60.0: of its runners, aggregators, and of its algorithm
     ("ray.rllib.env.single_agent_env_runner", "SingleAgentEnvRunner", "set_state", "rllib"),
     ("ray.rllib.env.multi_agent_env_runner", "MultiAgentEnvRunner", "set_state", "rllib"),
@@ -49,7 +50,8 @@ METHODS = (
 _BATCH = "data"
 """Argument, the first, of :data:`WITH_TOKENS`: a batch of answers with their tokens as ``input_ids``, one after the
 other; or what stands for it in verl's queue, with tags of all answers that tell their lengths."""
-_LENGTH = "seq_len"
+_TAGS, _LENGTH = ("tags", "custom_meta"), "seq_len"
+"""Where a batch has the tags of its answers, by the type of it; the tag."""
 WITH_TOKENS = ("compute_log_prob", "compute_ref_log_prob", "update_actor")
 """Methods of which it is told what they work on."""
 
@@ -99,9 +101,10 @@ def _phase(function: Callable[..., Any], framework: str) -> Callable[..., Any]:
 
 def _tokens_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
     batch = named[_BATCH] if _BATCH in named else arguments[1]
-    tags = getattr(batch, "tags", None)
-    if tags is not None:  # of a batch that lies in a queue until it is worked on
-        return sum(int(tag[_LENGTH]) for tag in tags)
+    for name in _TAGS:  # of a batch that lies in a queue until it is worked on
+        tags = getattr(batch, name, None)
+        if tags is not None:
+            return sum(int(tag[_LENGTH]) for tag in tags)
     ids = batch["input_ids"]
     return int((ids.values() if ids.is_nested else ids).numel())
 

@@ -59,15 +59,29 @@ def main() -> None:
             print(f"  {name:40} {us - nothing:6.2f}")
         queue, (receiver, sender) = mp.SimpleQueue(), mp.Pipe(duplex=False)
         pairs = {
-            "message of a queue, put and got": (type(queue).put, type(queue).get, queue, queue),
-            "message of a pipe, sent and received": (type(sender).send, type(receiver).recv, sender, receiver),
+            "message of a queue, put and got": (type(queue).put, type(queue).get, queue, queue, 1),
+            "message of a pipe, sent and received": (type(sender).send, type(receiver).recv, sender, receiver, 1),
         }
+        try:
+            import zmq
+        except ImportError:
+            print("without pyzmq, whose messages are left out")
+        else:
+            here, there = (zmq.Context.instance().socket(kind) for kind in (zmq.PULL, zmq.PUSH))
+            here.bind("inproc://here")
+            there.connect("inproc://here")
+            give, take = zmq.Socket.send, zmq.Socket.recv
+            pairs["100 bytes by ZeroMQ, sent and received"] = give, take, there, here, b"x" * 100
+            pairs["a megabyte by ZeroMQ"] = give, take, there, here, b"x" * 1_000_000
         print("us of a message   recorded   plain")
-        for name, (give, take, there, here) in pairs.items():
+        for name, (give, take, there, here, sent) in pairs.items():
             plain_give, plain_take = give.__wrapped__, take.__wrapped__
             recorded, plain = best(
-                lambda give=give, take=take, there=there, here=here: (give(there, 1), take(here)),
-                lambda give=plain_give, take=plain_take, there=there, here=here: (give(there, 1), take(here)),
+                lambda give=give, take=take, there=there, here=here, sent=sent: (give(there, sent), take(here)),
+                lambda give=plain_give, take=plain_take, there=there, here=here, sent=sent: (
+                    give(there, sent),
+                    take(here),
+                ),
             )
             print(f"  {name:40} {recorded:6.2f}  {plain:6.2f}   {recorded - plain:+.2f}")
         recorder.stop()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
+from scalana.runtime.operations import BY_NAME
 from tests.needs import torch_or_skip
 from tests.tools import verl_job
 
@@ -99,3 +101,24 @@ def test_savings_are_what_was_planted(report: api.Report) -> None:
     last = np.sort(ends, axis=1)[LONG_IN, -2:]
     assert found["rl-slow-hardware"].saving_s == pytest.approx(STEPS * PASSES * TRAINER_S, rel=0.15)
     assert found["rl-long-tail"].saving_s == pytest.approx(float((last[:, 1] - last[:, 0]).sum()), rel=0.15)
+
+
+def test_a_job_by_the_queue_of_verl_is_told_like_others(tmp_path: Path) -> None:
+    """Its trainer asks the queue every other second, which no setting changes, so that a delay that ends before it asks
+    costs nothing: what is promised is not compared."""
+    verl_job.record(tmp_path, STEPS, "long rewards trainer", *verl_job.BY_QUEUE)
+    report = api.analyze(os.fspath(tmp_path / "run"))
+    account, names, timeline = account_of(report), report.ppg.run.names, report.ppg.timeline
+    assert {role: names.many(ranks) for role, ranks in account.roles.items()} == {
+        "driver": "the TaskRunnerV1",
+        "rollout": "the AgentLoopWorkerTQ and server 0, 1",
+        "trainer": "WorkerDict 0, 1",
+        "verifier": "reward_loop_worker 0",
+    }
+    assert len(account.step_s) == STEPS and sum(account.shares.values()) == pytest.approx(1.0, abs=0.01)
+    awaited = {key: names.many([int(rank)]) for key, rank in zip(account.keys, account.worst, strict=True) if rank >= 0}
+    assert awaited["verifier"] == "reward_loop_worker 0" and awaited["slow-hardware"] == "WorkerDict 1"
+    assert not [warning for warning in report.ppg.run.warnings if "not complete" in warning]
+    # What is received over ZeroMQ was sent by a process that is known: all but what was under way at the end.
+    received = timeline.calls.operation == BY_NAME["get"].code
+    assert received.sum() > 300 and (np.diff(timeline.calls.wait_first) > 0)[received].mean() > 0.95

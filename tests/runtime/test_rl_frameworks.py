@@ -46,7 +46,8 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "update_weights": 2,
         "compute_ref_log_prob": 1,
         "compute_log_prob": 1,
-        "update_actor": 2,
+        "update_actor": 3,
+        "_wait_for_next_poll": 3,
         "compute_score": 1,
         "ref_logp": 1,
         "train_step": 1,
@@ -68,7 +69,7 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "sync_env_runner_states": 1,
     }
     assert all(doing_of(name) != Doing.OTHER for name in phases)
-    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [5, 70, 70, 70, 80]
+    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [5, 70, 70, 70, 80, 90]
     told = attributes(record)
     # AReaL, verl twice, OpenRLHF twice, slime, NeMo-RL, SkyRL twice, RLlib; and the two that failed.
     assert sorted(each.get("tokens", -1) for each in told) == [-1, -1, 15, 16, 22, 30, 40, 40, 50, 60, 70, 140]
@@ -77,6 +78,9 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
     steps = [each["source"] for each in attributes(record, "step")]
     assert steps == ["trainer"] * 2
     assert {each.get("prompt_tokens") for each in told} == {None, 3, 2, 4, 5, 6, 1}
+    # A poll in verl's queue waits for the prompt that is answered next.
+    given, taken = ([call.seq for call in jobs.calls(record) if call.operation == name] for name in ("put", "get"))
+    assert len(set(given)) == 2 and taken == [given[0], given[1], given[1]]
 
 
 def attributes(record: ProcessRecord, of: str = "trajectory") -> list[dict[str, int | str]]:

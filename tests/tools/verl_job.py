@@ -24,6 +24,13 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
 }
 
+BY_QUEUE = (
+    "trainer.use_v1=True",
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
+    "ray_kwargs.ray_init.num_cpus=16",
+)
+"""Of a job whose processes hand batches to each other by verl's queue, on few cores."""
+
 
 def is_installed() -> bool:
     """Whether there are verl and Ray."""

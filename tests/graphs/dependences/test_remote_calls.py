@@ -10,6 +10,7 @@ import pytest
 from scalana.detectors import analyze
 from scalana.detectors.facts import Facts
 from scalana.graphs.ppg import PPG
+from scalana.runtime.operations import IN_VAIN
 from scalana.runtime.record.format import EVENT_POST
 from tests.graphs.runs import LINES, Rank, build
 
@@ -133,6 +134,65 @@ def test_a_wait_that_is_given_up_waits_for_what_comes_later(tmp_path: Path) -> N
     assert waits(build(tmp_path)) == pytest.approx([0.2, 0.0], abs=1e-6)
 
 
+def test_a_wait_in_parts_is_handed_on(tmp_path: Path) -> None:
+    """Who waits in parts for somebody that waits as well waits for whom this one waits for."""
+    ranks = processes(tmp_path, 2)
+    main, between, slow = ranks
+    for begin, number in ((1010, 0), (1210, 10)):
+        slow.now = begin
+        slow.work("mask", 190)
+        give(slow, "put", 1 + number)
+        take(between, "get", begin + 190, 1 + number)
+        give(between, "put", 2 + number)
+        for part in range(1, 10):
+            take(main, "get", begin + 20 * part, 2 + number)
+        take(main, "get", begin + 191, 2 + number)
+        for rank in (main, between):
+            rank.work("step", begin + 200 - rank.now)
+    for rank in ranks:
+        rank.end()
+    finding = analyze(build(tmp_path)).findings[0]
+    assert (finding.line, finding.ranks) == (LINES["mask"], [2])
+    assert finding.lost_s == pytest.approx(4 * 0.19, rel=0.03)
+
+
+def test_a_wait_in_vain_is_for_what_comes_after_it(tmp_path: Path) -> None:
+    """Also where something with the same id was given before: what cannot carry an id is known by what it is."""
+    ranks = processes(tmp_path, 1)
+    main, worker = ranks
+    for begin in (1010, 1110):
+        worker.now = begin
+        worker.work("mask", 90)
+        give(worker, "put", 1)
+        for until in (40, 80, 90):
+            tag = IN_VAIN if until < 90 else 0
+            main.call("get", begin + until, "recv", group=0, seq=1, tag=tag)
+        main.work("step", 10)
+    for rank in ranks:
+        rank.end()
+    assert waits(build(tmp_path)) == pytest.approx([0.19, 0.0], abs=1e-6)
+
+
+def test_what_two_send_each_other_may_be_the_same(tmp_path: Path) -> None:
+    """Neither takes what it has given itself, although that was given last."""
+    ranks = processes(tmp_path, 1)
+    main, worker = ranks
+    worker.work("mask", 90)
+    give(worker, "put", 1)
+    main.work("step", 50)
+    main.now = 1102.0
+    give(main, "put", 1)
+    take(main, "get", 1103, 1)
+    take(worker, "get", 1103, 1)
+    for rank in ranks:
+        rank.end()
+    ppg = build(tmp_path)
+    calls, instances = ppg.timeline.calls, ppg.timeline.instances
+    rank_of = ppg.timeline.locations.rank[calls.location]
+    members = [instances.members[instances.first[one] : instances.first[one + 1]] for one in calls.waits]
+    assert [sorted(rank_of[each].tolist()) for each in members] == [[0, 1], [0, 1]]
+
+
 def test_a_task_that_is_done_again_is_waited_for_each_time(tmp_path: Path) -> None:
     ranks = processes(tmp_path, 1)
     main, worker = ranks
@@ -167,6 +227,28 @@ def test_a_result_may_have_the_id_of_its_call_and_be_there_before_it_is_said_to_
     main.end()
     worker.end()
     assert waits(build(tmp_path)) == pytest.approx([0.2, 0.03], abs=1e-6)
+
+
+def test_who_is_ended_while_it_only_serves_messages_did_not_crash(tmp_path: Path) -> None:
+    """As actors are by their framework; one that has not done what it was called for did, though it got a message."""
+    ranks = [Rank(tmp_path, 0, 1, role="member", meta={"part": "driver", "world_size": None})]
+    for number in (1, 2):
+        meta = {"part": f"store {number}", "part_source": "framework", "world_size": None}
+        ranks.append(Rank(tmp_path, number, 1, role="member", meta=meta, start_ms=1010.0))
+    driver, *stores = ranks
+    give(driver, "submit", 1, 2)
+    for call, store in enumerate(stores, 1):
+        take(store, "take", 1040, call)
+        if call == 1:
+            give(store, "reply", 100 + call)
+    give(driver, "put", 7)
+    for store in stores:
+        take(store, "get", 1100, 7)
+        give(store, "put", 8)
+        store.writer.close()
+    driver.end()
+    run = build(tmp_path).run
+    assert run.names.many(run.killed_ranks) == "the store 2"
 
 
 @pytest.mark.parametrize("recorded", [True, False])

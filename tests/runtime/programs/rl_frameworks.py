@@ -188,6 +188,10 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopWorker
 class AgentLoopWorkerTQ(AgentLoopWorker):
     async def _agent_loop_postprocess(self, output, validate, **kwargs):
         return "queued"
+    async def _run_prompt(self, prompt, sampling_params, trajectory, trace=False):
+        ANSWERED.append(prompt.pop("uid"))
+        return "answered"
+ANSWERED = []
 """,
     "verl.experimental.reward_loop.reward_loop": """
 class RewardLoopWorker:
@@ -204,6 +208,16 @@ class ActorRolloutRefWorker:
         return data
     def update_actor(self, data):
         return data
+""",
+    "verl.trainer.ppo.v1.replay_buffer": """
+from verl.trainer.ppo.v1.agent_loop_tq import ANSWERED
+class ReplayBuffer:
+    def __init__(self):
+        self.finished_keys, self.failure_keys = {"train": {"before"}}, {"train": set()}
+    def _wait_for_next_poll(self, partition_id, last_debug_time):
+        return last_debug_time
+    def _sync_metadata_from_transfer_queue(self):
+        self.finished_keys = {"train": {"before", *ANSWERED}}
 """,
     "openrlhf.trainer.ppo_utils.samples_generator": SAMPLES,
     "openrlhf.trainer.ppo_utils.experience_maker": EXPERIENCE,
@@ -316,6 +330,13 @@ async def coroutines() -> list[object]:
     batch = {"input_ids": ids}
     assert worker.compute_ref_log_prob(batch) is worker.compute_log_prob(batch) is worker.update_actor(data=batch)
     assert worker.update_actor(SimpleNamespace(tags=[{"seq_len": 30}, {"seq_len": 50}]))  # it lies in a queue
+    buffer = import_module("verl.trainer.ppo.v1.replay_buffer").ReplayBuffer()
+    agent = import_module("verl.trainer.ppo.v1.agent_loop_tq").AgentLoopWorkerTQ()
+    for uid in ("one", "", "two"):  # the trainer looks three times, the second time in vain
+        assert buffer._wait_for_next_poll("train", 0.5) == 0.5
+        assert not uid or await agent._run_prompt({"uid": uid}, {}, trajectory={}) == "answered"
+        buffer._sync_metadata_from_transfer_queue()
+    assert worker.update_actor(SimpleNamespace(custom_meta=[{"seq_len": 90}]))  # a part of it, which is known by places
     return await asyncio.gather(loop.compute_score(0.5), worker.update_weights(global_steps=3))
 
 
