@@ -25,7 +25,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray raylibs raylibs-test verl verl-test kernels recorders test
+.PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test kernels recorders test
 .PHONY: quick quick-tests check lint mypy pytest demo picture clean
 
 help:
@@ -34,6 +34,8 @@ help:
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
+	@echo 'make rllib       what its RLlib needs, in a folder of its own; no part of make test'
+	@echo 'make rllib-test  the tests of whole jobs of RLlib'
 	@echo 'make raylibs     what Ray Train, Data, Tune and Serve need, likewise; no part of make test'
 	@echo 'make raylibs-test the tests of their jobs'
 	@echo 'make verl        verl in a folder of its own, likewise; no part of make test'
@@ -115,6 +117,22 @@ $(RAY)/.installed: constraints.txt | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --target $(@D)/site-packages ray
 	PYTHONPATH=$(@D)/site-packages $(BIN)/python -c 'import ray'
 	@touch $@
+
+# What Ray's RLlib needs beside Ray, torch and what comes with these.
+RLLIB := build/rllib
+OF_RLLIB := annotated-types dm-tree absl-py wrapt farama-notifications gymnasium lz4 pyarrow pydantic pydantic-core scipy \
+    typing-inspection
+rllib: ray
+	@$(call optional,$(RLLIB))
+
+$(RLLIB)/.installed: constraints.txt | $(INSTALLED)
+	rm -rf $(@D)
+	$(BIN)/python $(WITHOUT_DEPENDENCIES) $(@D)/site-packages $(OF_RLLIB)
+	PYTHONPATH=$(@D)/site-packages:$(RAY)/site-packages $(BIN)/python -c 'from ray.rllib.algorithms.ppo import PPOConfig'
+	@touch $@
+
+rllib-test: rllib
+	$(BIN)/python -m pytest -q tests/jobs/test_rllib.py
 
 # What libraries of Ray's need, beside Ray; what Serve does, apart: where that is, Ray starts its dashboard as well.
 # Their jobs take some minutes: no part of `make test`.

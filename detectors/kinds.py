@@ -384,6 +384,19 @@ KINDS = (
         spends=False,
     ),
     Kind(
+        "rl-evaluation",
+        "rollouts and training wait while weights are evaluated",
+        "Processes wait until weights have been evaluated.",
+        (
+            Claim(
+                "{Ranks} {evaluates|evaluate} for {seconds:phase_s_here} a step, and the others wait",
+                ("phase_s_here",),
+            ),
+            Claim("The others wait for the evaluation by {ranks}"),
+        ),
+        spends=False,
+    ),
+    Kind(
         "rl-starvation",
         "training waits for trajectories that come too slowly",
         "Training waits for trajectories.",
@@ -403,9 +416,9 @@ KINDS = (
         "Processes train on different numbers of tokens.",
         (
             Claim(
-                "{Ranks} {trains|train} on {count:trained_tokens_here} tokens a step, the others on "
+                "{Ranks} {trains|train} on {count:trained_tokens_here} {text:unit} a step, the others on "
                 "{count:trained_tokens_others}: {seconds:phase_s_here}, the others {seconds:phase_s_others}",
-                ("trained_tokens_here", "trained_tokens_others"),
+                ("trained_tokens_here", "trained_tokens_others", "unit"),
             ),
             Claim("{Ranks} {trains|train} on more tokens than the others"),
         ),

@@ -244,6 +244,8 @@ def build_ppg(
         host = host_activity(data.samples, data.threads, places, period_ns)
     compiled = kernel_time(models.kernels(), placed.kernel, data.samples, data.threads, places, period_ns)
     own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(thinned_calls, no_cpu))
+    of_thread = np.append(data.threads.location, -1)
+    spans.lanes.location = of_thread[np.maximum(spans.lanes.thread, -1)]
     steps, numbers = marked_steps(spans, data.threads)
     timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
     done("adding up")

@@ -103,6 +103,17 @@ HOOKS = (
     ("openrlhf.trainer.ppo_utils.experience_maker", "scalana.runtime.rl.methods", "mark_methods"),
     ("openrlhf.trainer.ppo_utils.samples_generator", "scalana.runtime.rl.methods", "mark_methods"),
     ("openrlhf.utils.agent", "scalana.runtime.rl.answers", "mark_answers"),
+    ("ray.rllib.env.env_runner", "scalana.runtime.rl.rllib", "name_actors"),
+    ("ray.rllib.env.single_agent_env_runner", "scalana.runtime.rl.rllib", "mark_runners"),
+    ("ray.rllib.env.single_agent_env_runner", "scalana.runtime.rl.methods", "mark_methods"),
+    ("ray.rllib.env.multi_agent_env_runner", "scalana.runtime.rl.rllib", "mark_runners"),
+    ("ray.rllib.env.multi_agent_env_runner", "scalana.runtime.rl.methods", "mark_methods"),
+    ("ray.rllib.env.env_runner_group", "scalana.runtime.rl.methods", "mark_methods"),
+    ("ray.rllib.core.learner.learner", "scalana.runtime.rl.rllib", "name_actors"),
+    ("ray.rllib.core.learner.learner", "scalana.runtime.rl.rllib", "mark_learners"),
+    ("ray.rllib.algorithms.utils", "scalana.runtime.rl.methods", "mark_methods"),
+    ("ray.rllib.algorithms.algorithm", "scalana.runtime.rl.rllib", "mark_iterations"),
+    ("ray.rllib.algorithms.algorithm", "scalana.runtime.rl.methods", "mark_methods"),
 )
 """Module that the program imports; module of ours, and its function that is called with the other, once."""
 

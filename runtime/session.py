@@ -101,10 +101,11 @@ def forget_part() -> None:
     part = _part_source = ""
 
 
-def become_member(name: str, rank: int = -1, world: str = "", source: str = "recorder") -> None:
+def become_member(name: str, rank: int = -1, world: str = "", source: str = "recorder", first: int = 0) -> None:
     """This process has a role of its own in the job, and is told apart in its report, if it has no rank.
 
-    A rank is one already, and only takes the name of a role from who says it on purpose.
+    A rank is one already, and only takes the name of a role from who says it on purpose. ``first``: what the one of
+    rank 0 is called by, where they are not counted from 0.
     """
     global process_role
     if core is None or process_role == "launcher" or (process_role == "rank" and source == "recorder"):
@@ -112,6 +113,8 @@ def become_member(name: str, rank: int = -1, world: str = "", source: str = "rec
     tell_part(name, rank, source)
     if world:
         core.meta("world", world)
+    if first:
+        core.meta("part_first", str(first))
     if process_role == "spare":
         core.set_rate(rate_hz)
     if process_role in ("process", "child", "spare"):

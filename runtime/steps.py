@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-USER, OPTIMIZER, SCHEDULE, TRAINER = 1, 2, 3, 4
+USER, TRAINER, OPTIMIZER, SCHEDULE = 1, 2, 3, 4
 """What marks steps, the most telling first: once the program itself has, marks of all others are ignored, and so on."""
 
 _listeners: list[Callable[[int], None]] = []

@@ -8,6 +8,8 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 
 NOBODY, SEVERAL = -1, -2
 """In place of a process."""
+TOKEN = "token"
+"""What trajectories are made of, if they say nothing else."""
 TRUSTED = 0.05
 """Error of a model, relative to a step, up to which what it predicts is used in advice."""
 
@@ -77,6 +79,8 @@ class StepPicture:
     length_s: float
     bars: list[Bar] = field(default_factory=list)
     trajectories: list[TrajectoryBar] = field(default_factory=list)
+    unit: str = TOKEN
+    """What their lengths are counted in."""
 
 
 @dataclass(slots=True)
@@ -112,6 +116,8 @@ class RLAccount:
     """The step in which most was waited."""
     first_step: int = 0
     """Number of the first step."""
+    unit: str = TOKEN
+    """What trajectories are made of, and their lengths are counted in."""
 
     @property
     def shares(self) -> dict[str, float]:

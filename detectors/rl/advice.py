@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.finding import Finding
-from scalana.detectors.rl.account import Prediction, RLAccount
+from scalana.detectors.rl.account import TOKEN, Prediction, RLAccount
 from scalana.detectors.rl.causes import Cause
 
 
@@ -18,10 +18,14 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
         return f" ({now_s:.3g} -> {prediction.step_s:.3g} s a step)"
 
     if cause.key == "long-tail":
+        cheaper = (
+            "More tensor parallelism, or a faster engine, makes each of its tokens cheaper."
+            if account.unit == TOKEN
+            else f"What makes each {account.unit} cheaper helps as much."
+        )
         return (
             f"The longest trajectory is the floor: no assignment ends before it. Cap the length{bring('cap')}, or end "
-            f"the rollout when most are done and carry the rest into the next step{bring('partial')}. More tensor "
-            "parallelism, or a faster engine, makes each of its tokens cheaper."
+            f"the rollout when most are done and carry the rest into the next step{bring('partial')}. {cheaper}"
         )
     if cause.key == "assignment":
         deal = (
@@ -54,6 +58,11 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
             "Let every process prepare its own part, ahead of the step that needs it, and send references or packed "
             "tensors rather than objects."
         )
+    if cause.key == "evaluation":
+        return (
+            "Evaluate beside training rather than in between (RLlib: evaluation_parallel_to_training), less often, on "
+            "fewer episodes, or with more processes."
+        )
     if cause.key == "starvation":
         return (
             "Give more of the devices to generation, or shorten its longest answers: trajectories come more slowly "
@@ -64,6 +73,11 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
         return (
             "Give every process as many tokens to train on: sort rows by length and deal them out, or pack "
             f"them{bring('balanced-rows')}."
+        )
+    if finding.evidence.get("own_line"):
+        return (
+            "It is slower as it runs what the others hardly run: see what leads to this line, rather than at the "
+            f"machine{bring('no-slow-process')}."
         )
     return (
         "Same lengths, same company, and slower: look at this process's device and host (clocks, temperature, other "

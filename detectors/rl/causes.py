@@ -17,6 +17,8 @@ from scalana.runtime.operations import OPERATIONS
 
 MOSTLY = 2 / 3
 """Part of the steps in which a slow process takes longer than others."""
+ALIKE = 1.02
+"""Times the shortest trajectory of a step, up to which the longest is as long."""
 EVEN = 1.03
 """Times as long in a single step, from which it counts as slow in that one."""
 
@@ -50,6 +52,7 @@ CAUSES = (
     Cause("verifier", "verifier, and waiting for it", "rl-verifier", Doing.VERIFIER, "its verifier, or what it scores"),
     Cause("weight-sync", "weight sync, and waiting for it", "rl-weight-sync", Doing.WEIGHT_SYNC, _ITS_PART),
     Cause("data-transfer", "data and driver, and waiting for them", "rl-data-transfer", Doing.DATA, _ITS_PART),
+    Cause("evaluation", "evaluation, and waiting for it", "rl-evaluation", Doing.EVALUATION, _ITS_PART),
     Cause("log-prob", "log-probabilities, and waiting for them", doing=Doing.LOG_PROB),
     Cause("training", "training", doing=Doing.TRAINING),
     Cause(
@@ -91,6 +94,7 @@ _OF_WAIT = {
     Doing.WEIGHT_SYNC: "weight-sync",
     Doing.DATA: "data-transfer",
     Doing.STARVATION: "starvation",
+    Doing.EVALUATION: "evaluation",
 }
 """Waiting that is its cause whatever else is known."""
 _OF_OTHERS = {Doing.GENERATION: ("starvation", GENERATES), Doing.TRAINING: ("backpressure", TRAINS)}
@@ -317,6 +321,12 @@ def _avoidable(rollouts: Rollouts) -> FloatArray:
     return np.clip(np.divide(less, idle, out=np.zeros_like(idle), where=idle > 0.0), 0.0, 1.0)
 
 
+def _of_lengths(loop: Loop) -> BoolArray:
+    """In which steps one trajectory is longer than another, so that waiting may be for its length ``[steps]``."""
+    tokens = [tokens_of(loop, None, step) for step in range(loop.steps)]
+    return np.array([bool(len(each)) and each.max() > ALIKE * each.min() for each in tokens], np.bool_)
+
+
 def _under_batched(loop: Loop, decoding: Decoding) -> FloatArray:
     """Seconds of generation with few trajectories ``[steps]``."""
     few = np.zeros(loop.steps)
@@ -328,12 +338,29 @@ def _under_batched(loop: Loop, decoding: Decoding) -> FloatArray:
     return few
 
 
+def _beyond(loop: Loop, charges: Charges) -> FloatArray:
+    """By how much the culprit did more than those whose waiting it is in the end ``[charges]``. Who waits itself for
+    one that waits for the culprit, as for a driver that collects what several of them make, has done its own part."""
+    excess = charges.excess_s.copy()
+    for doing, (_, bit) in _OF_OTHERS.items():
+        those = loop.that_generate() if doing == Doing.GENERATION else loop.that_train()
+        own_s = loop.own_s[those, :, doing]
+        through = (charges.doing == doing) & (charges.stages & bit != 0) & ~np.isin(charges.waiter, those)
+        if not through.any() or len(those) < 2:
+            continue
+        step, culprit = charges.step[through], charges.culprit[through]
+        others_s = own_s.sum(axis=0)[step] - np.where(np.isin(culprit, those), loop.own_s[culprit, step, doing], 0.0)
+        others = len(those) - np.isin(culprit, those)
+        excess[through] = np.maximum(excess[through] - others_s / others, 0.0)
+    return excess
+
+
 def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts | None, speeds: Speeds) -> FloatArray:
     """Which part of each charge is of which cause ``[charges, causes]``; every row adds up to 1."""
     part = np.zeros((len(charges), len(CAUSES)))
     left = np.ones(len(charges))
     spent = loop.own_s[charges.culprit, charges.step, np.minimum(charges.doing, DOINGS - 1)]
-    excess = np.maximum(charges.excess_s, 1e-12)
+    excess = np.maximum(_beyond(loop, charges), 1e-12)
 
     def give(key: str, rows: BoolArray, seconds: FloatArray | float) -> None:
         share = np.where(rows, np.minimum(left, np.maximum(seconds, 0.0) / excess), 0.0)
@@ -355,7 +382,7 @@ def _parts(loop: Loop, charges: Charges, timeline: Timeline, rollouts: Rollouts 
             give(key, alien, np.minimum(usual / np.maximum(spent, 1e-12), 1.0) * excess)
     if rollouts is not None:
         give("assignment", generating, excess * _avoidable(rollouts)[charges.step])
-        give("long-tail", generating, everything)
+        give("long-tail", generating & _of_lengths(loop)[charges.step], everything)
     # Between stages: in a message, and for one that began with a message of the one that waits.
     by_message = np.isin(timeline.calls.operation[charges.call], _MESSAGES) | np.isin(charges.met, _MESSAGES)
     give("pipeline", training & by_message, everything)

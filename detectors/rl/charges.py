@@ -144,7 +144,15 @@ def _within(loop: Loop, who: IntArray, since_s: FloatArray, wait_s: FloatArray) 
     counted = np.array([process.counted for process in loop.processes])
     bounds = np.array([(process.bounds_s[0], process.bounds_s[-1]) for process in loop.processes])[who]
     inside = np.minimum(since_s + wait_s, bounds[:, 1]) - np.maximum(since_s, bounds[:, 0])
-    return np.where(counted[who], np.clip(inside / np.maximum(wait_s, 1e-300), 0.0, 1.0), 0.0)
+    part = np.where(counted[who], np.clip(inside / np.maximum(wait_s, 1e-300), 0.0, 1.0), 0.0)
+    for rank, process in enumerate(loop.processes):
+        if process.aside and len(mine := np.flatnonzero((who == rank) & (part > 0.0))):
+            # Another thread of it works meanwhile.
+            begin_s = np.clip(since_s[mine], *process.bounds_s[[0, -1]])
+            end_s = np.clip(since_s[mine] + wait_s[mine], *process.bounds_s[[0, -1]])
+            idle_s = process.spent_s(begin_s, end_s)[:, IN_WAIT]
+            part[mine] = np.minimum(part[mine], idle_s / np.maximum(wait_s[mine], 1e-300))
+    return part
 
 
 def _met(timeline: Timeline, intervals: SyncIntervals, late: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Told, joined
-from scalana.detectors.rl.account import NOBODY, SEVERAL, RLAccount, Slow
+from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import SLOW, Decoding, fit_decoding
@@ -45,6 +45,8 @@ class RLStragglers:
         parts = split(loop, charges, facts.timeline, decoding, rollouts, speeds)
         replayer = Replayer.of(loop, facts.replay)
         account = _account(loop, charges, parts, decoding, rollouts, facts.ppg.spans)
+        if account.picture is not None:
+            account.picture.unit = account.unit
         account.slow = [
             Slow(rank, TEXT[doing], float(speeds.factor[doing, rank]))
             for rank in np.flatnonzero(speeds.slow).tolist()
@@ -70,7 +72,8 @@ def _account(
         made = rollouts.recorded_s.max(axis=0)
         tail = float((rollouts.longest_s / np.maximum(made, 1e-12))[made > 0.0].mean())
     return RLAccount(
-        framework=_framework(spans),
+        framework=_text(spans, "framework"),
+        unit=_text(spans, "unit") or TOKEN,
         roles=_roles(spans, loop),
         step_s=loop.step_s(),
         keys=tuple(cause.key for cause in CAUSES),
@@ -92,25 +95,25 @@ def _worst(waited_s: FloatArray) -> IntArray:
     return np.where(total <= 0.0, NOBODY, np.where(most > total / 2, waited_s.argmax(axis=1), SEVERAL))
 
 
-def _framework(spans: Spans) -> str:
-    """Which trainer set the marks, empty for the program itself."""
-    texts = spans.texts("framework")
+def _text(spans: Spans, key: str) -> str:
+    """What spans say, as which trainer set them; empty where they say nothing."""
+    texts = spans.texts(key)
     return spans.names[int(texts.max())] if texts.max(initial=-1) >= 0 else ""
 
 
 def _roles(spans: Spans, loop: Loop) -> dict[str, list[int]]:
-    """Which processes are what: as they say, or else by what they do; all are trainers where all do all of it."""
+    """Which processes are what: as they say, or else by what they do; all are trainers where all do all of it, and
+    none says anything."""
     role = spans.texts("role")
     rows = np.flatnonzero(role >= 0)
     found: dict[str, list[int]] = {}
     for number in np.unique(role[rows]).tolist():
         found[spans.names[number]] = np.unique(spans.rank[rows[role[rows] == number]]).tolist()
-    if found:
-        return found
+    told = {rank for ranks in found.values() for rank in ranks}
     generate, verify, train = (
-        set(loop.that_do(doing).tolist()) for doing in (Doing.GENERATION, Doing.VERIFIER, Doing.TRAINING)
+        set(loop.that_do(doing).tolist()) - told for doing in (Doing.GENERATION, Doing.VERIFIER, Doing.TRAINING)
     )
-    if not train - generate:
+    if not found and not train - generate:
         return {"trainer": list(range(len(loop.processes)))}
     parts = {
         "driver": train & generate,
@@ -118,7 +121,10 @@ def _roles(spans: Spans, loop: Loop) -> dict[str, list[int]]:
         "trainer": train - generate,
         "verifier": verify - generate - train,
     }
-    return {name: sorted(ranks) for name, ranks in parts.items() if ranks}
+    for name, ranks in parts.items():
+        if ranks:
+            found[name] = sorted(ranks | set(found.get(name, [])))
+    return found
 
 
 def _shares_prompts(loop: Loop) -> bool:

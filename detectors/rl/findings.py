@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from scalana.detectors.rl.decode import SLOW, Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
+from scalana.detectors.rl.places import place_of
 from scalana.detectors.rl.whatif import Replayer
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
@@ -30,6 +31,8 @@ NAMED = 5
 """Trajectories that are named at most."""
 LONG = 1.5
 """Times the median of its step, from which a trajectory is long."""
+HARDLY = 0.1
+"""Part of the time that a process is at a line, up to which others are hardly there."""
 SAME = 2 / 3
 """Part of the steps in which one process is behind it, from which it is the same one."""
 
@@ -51,24 +54,47 @@ class Known:
 
 
 def find(known: Known) -> list[tuple[Cause, Finding]]:
-    """One finding for each cause that costs enough, with its cause."""
-    lost = np.array([_lost(known, number).sum() for number in range(len(CAUSES))])
+    """One finding for each cause that costs enough, with its cause: of slow processes one for each kind of work."""
+    least_s = LEAST * max(known.loop.total_s, 1e-12)
     told = [
-        number
+        (number, part)
         for number, cause in enumerate(CAUSES)
-        if cause.kind and lost[number] >= LEAST * max(known.loop.total_s, 1e-12)
+        if cause.kind
+        for part in _parts_of(known, number)
+        if _lost(part, number).sum() >= least_s
     ]
-    saved = known.replayer.saved_s([known.replayer.without(_excess(known, number)) for number in told])
+    saved = known.replayer.saved_s([known.replayer.without(_excess(part, number)) for number, part in told])
     predicted, now_s = _predictions(known.account), float(known.account.step_s.mean())
     found, off = [], known.replayer.error()
-    for number, saving in zip(told, saved, strict=True):
+    for (number, part), saving in zip(told, saved, strict=True):
         mended = predicted.get(CAUSES[number].change)
-        if mended is not None and mended.trusted:
+        if mended is not None and mended.trusted and sum(each == number for each, _ in told) == 1:
             saving = (now_s - mended.step_s) * known.loop.steps
-        finding = _finding(known, number, float(lost[number]), max(saving, 0.0) if off <= TRUSTED else 0.0)
+        lost_s = float(_lost(part, number).sum())
+        finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED else 0.0)
         if off > TRUSTED:
             finding.evidence["replay_off"] = off
         found.append((CAUSES[number], finding))
+    return found
+
+
+def _parts_of(known: Known, number: int) -> list[Known]:
+    """What is known of a cause, by the kind of work in which processes are slow, where it is about these."""
+    parts, change = known.parts, CAUSES[number].change
+    kinds = np.unique(parts.doing[number][parts.waited_s[number] > 0.0]).tolist()
+    if CAUSES[number].key != "slow-hardware" or len(kinds) < 2:
+        return [known]
+    found = []
+    for doing in kinds:
+        those = parts.doing[number] == doing
+        part, waited_s = parts.part.copy(), parts.waited_s.copy()
+        excess_s, done = parts.excess_s.copy(), parts.doing.copy()
+        part[known.charges.doing != doing, number] = 0.0
+        waited_s[number], excess_s[number] = waited_s[number] * those, excess_s[number] * those
+        done[number] = np.where(those, done[number], -1)
+        # What is predicted is of all of them together.
+        account = replace(known.account, what_if=[each for each in known.account.what_if if each.change != change])
+        found.append(replace(known, parts=Split(parts.seconds, waited_s, excess_s, done, part), account=account))
     return found
 
 
@@ -109,10 +135,11 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
     kinds = parts.doing[number][ranks]
     kinds = kinds[(kinds >= 0) & (kinds < DOINGS)]
     doing = Doing(int(np.bincount(kinds).argmax())) if len(kinds) else cause.doing
-    vertex, line = int(loop.vertex[doing]), int(loop.line[doing])
     psg = known.ppg.psg
+    at = place_of(loop, doing, ranks, known.ppg.timeline, psg)
+    vertex = at.vertex if at is not None else -1
     place = psg[max(vertex, 0)].place
-    line = line or place.line
+    line = (at.line if at is not None else 0) or place.line
     finding = Finding(
         cause.kind,
         vertex,
@@ -127,6 +154,13 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         saving_s,
     )
     finding.evidence = _evidence(known, number, doing, ranks)
+    if at is not None and at.inside is not None:
+        there = {"file": at.inside.file, "line": at.inside.line, "function": at.inside.name}
+        finding.evidence["library"] = {**there, "calls": at.calls if at.calls != at.inside.name else ""}
+    if at is not None and at.here_s > 0.0:
+        finding.evidence |= {"at_line_s_here": at.here_s, "at_line_s_others": at.others_s}
+        if at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware":
+            finding.evidence |= {"own_line": True, "recurrence": _at_its_line(known, finding)}
     finding.where = {"phase": TEXT[doing]}
     if "trajectories" in finding.evidence:
         finding.where["trajectories"] = finding.evidence["trajectories"]
@@ -167,6 +201,7 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
         "of_steps": loop.steps,
         "phase_s_here": float(here.mean()),
         "phase_s_others": float(others.mean()),
+        "unit": f"{known.account.unit}s",
         "lost_s_a_step": float(waited.sum() / max(waited.size, 1)),
         "recurrence": _recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
     }
@@ -181,6 +216,12 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
     found |= _times(known, ranks)
     found["not_the_cause"] = _not_the_cause(known, number, ranks, steps.tolist(), who.tolist())
     return found
+
+
+def _at_its_line(known: Known, finding: Finding) -> str:
+    """What speaks for it that a process is at a line where others hardly ever are."""
+    name, told = known.ppg.run.names.many(finding.ranks), finding.evidence
+    return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, at which the others hardly are"
 
 
 def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
@@ -234,6 +275,8 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
             continue
         middle = float(np.median(made.tokens[everything]))
         long = rows[made.tokens[rows] >= LONG * middle]
+        if not len(long) and made.tokens[rows].max() <= middle:
+            continue  # none is longer than others
         long = long if len(long) else rows[[int(made.tokens[rows].argmax())]]
         for row in long[np.argsort(-made.tokens[long], kind="stable")].tolist():
             names.append(name_of(known.ppg.spans, int(made.span[row])))
@@ -243,7 +286,8 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
         return {}
     slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
     why = "Apart from being slow, it has long answers" if slow else "It works, it is not slow"
-    text = f"{why}: trajectory {names[0]} has {tokens[0]} tokens, the median of its step {usual[0]:.0f}"
+    unit = known.account.unit
+    text = f"{why}: trajectory {names[0]} has {tokens[0]} {unit}s, the median of its step {usual[0]:.0f}"
     return {
         "trajectories": names[:NAMED],
         "trajectory_tokens": tokens[:NAMED],
@@ -254,22 +298,24 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
 
 def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int], who: list[int]) -> list[str]:
     """What one might suspect, and what speaks against it."""
-    cause, loop, speeds = CAUSES[number], known.loop, known.speeds
+    cause, loop, speeds, unit = CAUSES[number], known.loop, known.speeds, known.account.unit
     found = []
     generated = np.array([[tokens_of(loop, r, k).sum() for k in steps] for r in range(len(loop.processes))])
     if cause.key == "long-tail" and generated.any():
         worst = int(np.argmax(known.parts.waited_s[number][:, steps].sum(axis=0)))
         rank, other = who[worst], int(generated[:, worst].argmax())
         here, most = int(generated[rank, worst]), int(generated[other, worst])
-        if other != rank and here:
+        if other != rank and 0 < here < most:
             name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
-            found.append(f"sums of tokens: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
+            found.append(f"sums of {unit}s: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
-        found.append(f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for a token")
-    if cause.key == "slow-hardware" and generated.any():
+        found.append(
+            f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for one {unit}"
+        )
+    if cause.key == "slow-hardware" and generated[ranks].any():
         mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
-        found.append(f"lengths: it has {mean:.0f} tokens a step, the average process that generates {usual:.0f}")
+        found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process that generates {usual:.0f}")
     return found
 
 

@@ -86,6 +86,8 @@ class Process:
     """Seconds spent so far, by :class:`Doing`, ``IN_WAIT`` and ``IN_CALL`` ``[times, columns]``."""
     counted: bool = True
     """Whether its time is part of the whole: that of a driver without phases of its own is not."""
+    aside: bool = False
+    """Whether its phases are those of another thread, which works while the main thread waits for calls."""
 
     def spent_s(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds between some times, by what was done ``[intervals, columns]``."""
@@ -172,12 +174,14 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     meaning = np.array([doing_of(name) for name in spans.names] or [Doing.OTHER])
     ranks = spans.rank[rows]
     main = np.flatnonzero(timeline.locations.is_main)
-    pieces = {}
+    pieces, of_phases = {}, np.full(timeline.ranks, -1)
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
+        of_phases[rank] = spans.lanes.location[spans.table.lane[mine[0]]] if len(mine) else -1
         generates = (meaning[spans.table.name[mine]] == Doing.GENERATION).any()
         pieces[rank] = _innermost(spans, mine, meaning, np.zeros((0, 2)) if generates else serving(spans, rank))
-    bounds = _bounds(pieces)
+    first, bounds = _iterations(spans, pieces)
+    bounds = bounds or _bounds(pieces)
     steps = min((len(each) for each in bounds.values()), default=1) - 1
     if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
         return None
@@ -189,7 +193,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     )
     steps = kept.bounds_s.shape[1] - 1
     processes = [
-        _process(timeline, int(locations[rank]), wait_s, part, kept.bounds_s[rank]) for rank, part in pieces.items()
+        _process(timeline, int(locations[rank]), int(of_phases[rank]), wait_s, part, kept.bounds_s[rank])
+        for rank, part in pieces.items()
     ]
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
     counted = np.array([process.counted for process in processes])
@@ -204,7 +209,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     tokens[own[:, :, Doing.TRAINING].sum(axis=1) == 0.0] = 0.0  # who trains on nothing
     if not (untold := np.isnan(phase_tokens).all(axis=1)).all():
         tokens[untold] = np.nan_to_num(tokens[untold])  # who has such a phase while others train
-    called = _calls_by_phase(timeline, processes, pieces, wait_s, steps)
+    called = _calls_by_phase(timeline, processes, pieces, of_phases, wait_s, steps)
     called[~counted] = 0.0
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
     for doing in Doing:
@@ -218,10 +223,31 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             lines = spans.line[those][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
     handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
+    begin_s, end_s = (np.array([process.bounds_s[at] for process in processes]) for at in (0, -1))
+    who = timeline.locations.rank[timeline.calls.location[handed]].astype(np.int64)
+    at_s = timeline.calls.enter_s[handed]
+    handed = handed[(at_s > begin_s[who]) & (at_s <= end_s[who])]
     of_driver, line_of_driver, seconds = place_of(timeline, handed)
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
         vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
-    return Loop(steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, kept.first)
+    return Loop(
+        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first
+    )
+
+
+def _iterations(spans: Spans, pieces: dict[int, _Pieces]) -> tuple[int, dict[int, list[float]]]:
+    """The iterations that the trainer itself marks, and the number of the first one: when they begin, and the last one
+    ends, of all processes; nothing where none or several processes mark them, or there are no phases in them."""
+    rows = spans.rows("step")
+    rows = rows[spans.texts("source")[rows] == spans.number("trainer")] if spans.number("trainer") >= 0 else rows[:0]
+    rows = rows[np.argsort(spans.table.start_ns[rows], kind="stable")]
+    starts, ends = spans.start_s(rows), spans.end_s(rows)
+    if not len(rows) or len(np.unique(spans.rank[rows])) > 1 or (starts[1:] < ends[:-1] - 1e-6).any():
+        return 0, {}
+    done = {doing for part in pieces.values() for doing in part.doing}
+    if not {Doing.GENERATION, Doing.TRAINING} <= done:
+        return 0, {}
+    return max(int(spans.table.step[rows[0]]), 0), dict.fromkeys(pieces, [*starts.tolist(), float(ends[-1])])
 
 
 def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
@@ -343,17 +369,22 @@ def _steps_of(pieces: _Pieces) -> list[float]:
     return bounds
 
 
-def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray) -> Process:
-    """What a process did, over time."""
-    calls = timeline.calls
-    at = slice(int(calls.first[location]), int(calls.first[location + 1]))
-    enter, leave = calls.enter_s[at], calls.exit_s[at]
-    released = np.minimum(enter + wait_s[at], leave)
-    edges = np.concatenate((pieces.start_s, pieces.end_s, enter, released, leave, bounds_s))
+def _process(
+    timeline: Timeline, location: int, of_phases: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray
+) -> Process:
+    """What a process did, over time. ``of_phases`` is the location of the thread that its phases are of, -1 for one
+    that does not communicate."""
+    at, enter, released, leave = _calls_of(timeline, location, wait_s)
+    aside = bool(pieces.doing) and of_phases != location
+    of_other = [np.zeros(0)] * 3
+    if aside and of_phases >= 0:
+        _, *of_other = _calls_of(timeline, of_phases, wait_s)
+    edges = np.concatenate((pieces.start_s, pieces.end_s, enter, released, leave, *of_other, bounds_s))
     time = np.unique(edges)
     middle = (time[1:] + time[:-1]) / 2
     column = np.full(len(middle), int(Doing.OTHER))
     piece = np.searchsorted(pieces.start_s, middle, side="right") - 1
+    inside = np.zeros(len(middle), np.bool_)
     if pieces.doing:
         inside = (piece >= 0) & (middle < np.array(pieces.end_s)[np.maximum(piece, 0)])
         column[inside] = np.array(pieces.doing, np.int64)[piece[inside]]
@@ -363,12 +394,26 @@ def _process(timeline: Timeline, location: int, wait_s: FloatArray, pieces: _Pie
         before_handed = np.isin(at.start + call + 1, _handed(timeline, location, pieces))
         column[before_handed & (column == int(Doing.OTHER))] = int(Doing.DATA)
         there = (call >= 0) & (middle < leave[np.maximum(call, 0)])
+        if aside:
+            there &= ~inside
         column[there] = np.where(middle[there] < released[call[there]], IN_WAIT, IN_CALL)
+    if len(of_other[0]):
+        call = np.searchsorted(of_other[0], middle, side="right") - 1
+        there = inside & (call >= 0) & (middle < of_other[2][np.maximum(call, 0)])
+        column[there] = np.where(middle[there] < of_other[1][call[there]], IN_WAIT, IN_CALL)
     spent = np.zeros((len(time), COLUMNS))
     spent[np.arange(len(middle)) + 1, column] = np.diff(time)
-    return Process(
-        location, bounds_s, time, np.cumsum(spent, axis=0), any(doing != Doing.OTHER for doing in pieces.doing)
-    )
+    counted = any(doing != Doing.OTHER for doing in pieces.doing)
+    return Process(location, bounds_s, time, np.cumsum(spent, axis=0), counted, aside)
+
+
+def _calls_of(
+    timeline: Timeline, location: int, wait_s: FloatArray
+) -> tuple[slice, FloatArray, FloatArray, FloatArray]:
+    """The calls of a location: which they are, and when they begin, have waited and end ``[calls of the location]``."""
+    calls = timeline.calls
+    at = slice(int(calls.first[location]), int(calls.first[location + 1]))
+    return at, calls.enter_s[at], np.minimum(calls.enter_s[at] + wait_s[at], calls.exit_s[at]), calls.exit_s[at]
 
 
 def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
@@ -384,25 +429,38 @@ def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
 
 
 def _calls_by_phase(
-    timeline: Timeline, processes: list[Process], pieces: dict[int, _Pieces], wait_s: FloatArray, steps: int
+    timeline: Timeline,
+    processes: list[Process],
+    pieces: dict[int, _Pieces],
+    of_phases: IntArray,
+    wait_s: FloatArray,
+    steps: int,
 ) -> FloatArray:
-    """What calls take by themselves, by the phase that they are made in ``[ranks, steps, doings]``."""
-    calls = timeline.calls
+    """What calls take by themselves, by the phase that they are made in ``[ranks, steps, doings]``. Where phases are of
+    another thread, those of the main thread count outside of them, and those of that thread inside."""
     result = np.zeros((len(processes), steps, DOINGS))
     for rank, process in enumerate(processes):
-        at = slice(int(calls.first[process.location]), int(calls.first[process.location + 1]))
-        enter, leave = calls.enter_s[at], calls.exit_s[at]
-        released = np.minimum(enter + wait_s[at], leave)
         part = pieces[rank]
         if not part.doing:
             continue
-        piece = np.searchsorted(part.start_s, enter, side="right") - 1
-        inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
-        doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))
-        for step in range(steps):
-            begin_s, end_s = process.bounds_s[step : step + 2]
-            part_s = np.maximum(np.minimum(leave, end_s) - np.maximum(released, begin_s), 0.0)
-            result[rank, step] = np.bincount(doing, part_s, DOINGS)
+        edges = np.stack((part.start_s, part.end_s), axis=1).ravel()
+        covered = np.cumsum(
+            np.stack((np.zeros(len(part.doing)), np.subtract(part.end_s, part.start_s)), axis=1).ravel()
+        )
+        locations = [process.location, int(of_phases[rank])] if process.aside else [process.location]
+        for number, location in enumerate(each for each in locations if each >= 0):
+            _, enter, released, leave = _calls_of(timeline, location, wait_s)
+            piece = np.searchsorted(part.start_s, enter, side="right") - 1
+            inside = (piece >= 0) & (enter < np.array(part.end_s)[np.maximum(piece, 0)])
+            doing = np.where(inside, np.array(part.doing, np.int64)[np.maximum(piece, 0)], int(Doing.OTHER))
+            for step in range(steps):
+                begin_s, end_s = process.bounds_s[step : step + 2]
+                begins, ends = np.maximum(released, begin_s), np.minimum(leave, end_s)
+                part_s = np.maximum(ends - begins, 0.0)
+                if process.aside:
+                    in_phases = np.interp(ends, edges, covered) - np.interp(begins, edges, covered)
+                    part_s = np.where(part_s > 0.0, in_phases if number else part_s - in_phases, 0.0)
+                result[rank, step] += np.bincount(doing, part_s, DOINGS)
     return result
 
 

@@ -18,7 +18,8 @@ class Doing(IntEnum):
     DATA = 5
     STARVATION = 6
     """It waits for a queue to fill."""
-    OTHER = 7
+    EVALUATION = 7
+    OTHER = 8
     """A phase of another name, or none."""
 
 
@@ -42,7 +43,7 @@ TABLE = (
             "transformersgenerate", "vllmgenerate", "generatesingleturn", "generatebatch", "exposedgeneration",
             "makesamples",
             "generatesamples", "rolloutgenerate", "generaterollouts", "generateoneepoch", "interact",
-            "runinteractonce", "runrollouts", "generateasync",
+            "runinteractonce", "runrollouts", "generateasync", "sample",
         ),
     ),
     PhaseNames(
@@ -88,7 +89,7 @@ TABLE = (
             "prepareforgeneration", "prepareforgenerationtotal", "recomputekvscales", "offloadbeforerefit",
             "policyoffloadafterrefit", "rolloutpause", "rolloutpausegeneration", "rolloutresume",
             "rolloutcontinuegeneration", "stepstopserver", "actorsyncmodeltorollout", "updaterolloutweights",
-            "rolloutrequestweightsync", "rolloutpollweightsync", "refmodelupdate",
+            "rolloutrequestweightsync", "rolloutpollweightsync", "refmodelupdate", "setstate", "syncenvrunnerstates",
         ),
     ),
     PhaseNames(
@@ -100,7 +101,8 @@ TABLE = (
             "computeadvantagesandreturns", "postprocessgeneratoroutput", "applyrewardklpenalty",
             "logprobinferenceprep", "trainingprep", "valuetrainingprep", "dynamicsampling", "overlongfilter",
             "masksamplefilter", "preparedata", "caladvandreturns", "actorcomputeadv", "constructrolloutbatch",
-            "preparemicrobatches", "getsamplelevelmask", "gettokenreward", "clearbatches",
+            "preparemicrobatches", "getsamplelevelmask", "gettokenreward", "clearbatches", "getbatch",
+            "makebatchifnecessary",
         ),
     ),
     PhaseNames(
@@ -110,6 +112,13 @@ TABLE = (
             "starvation", "bufferstarvation", "idlebufferstarvation", "trainwait", "waitforgenerationbuffer",
             "waitforrollout", "waitfortrajectories", "waitfornextpoll",
             "actorrecvtraj", "waitforrolloutstoreready",
+        ),
+    ),
+    PhaseNames(
+        Doing.EVALUATION,
+        "evaluation",
+        (
+            "evaluate", "evaluation", "testing", "validate", "validation",
         ),
     ),
 )  # fmt: skip

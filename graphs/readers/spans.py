@@ -39,6 +39,8 @@ class Lanes:
     """Row in the run's threads, -1 for none ``[lanes]``."""
     name: Ints = _none()
     """Row in the table of names ``[lanes]``."""
+    location: Ints = _none()
+    """Location of the timeline that the thread is, -1 for none ``[lanes]``."""
 
     def __len__(self) -> int:
         return len(self.process)
@@ -84,7 +86,7 @@ class SpanTable:
 
 PER_SPAN = ("lane", "type", "name", "start_ns", "end_ns", "cpu_ns", "path", "event", "step")
 PER_ATTRIBUTE = ("key", "tag", "value")
-PER_LANE = tuple(column.name for column in fields(Lanes))
+PER_LANE = tuple(column.name for column in fields(Lanes) if column.name != "location")
 
 
 def stacked_spans(parts: Sequence[Part], thread_first: IntArray, rank: IntArray) -> tuple[SpanTable, SpanRows]:

@@ -41,6 +41,8 @@ class World:
     """What its processes say of its size, each once."""
     parent: str = ""
     """The record of the rank that its processes belong to, empty for none."""
+    counted_from: int = 0
+    """What the one of rank 0 is called by."""
 
 
 def role_of(record: ProcessRecord) -> str:
@@ -145,7 +147,7 @@ def names_of(worlds: Sequence[World]) -> ProcessNames:
             roles[-world.size :] = [world.role] * world.size
             numbers += range(world.size)
             continue
-        numbers += [behind[role] + rank for rank, role in enumerate(mine)]
+        numbers += [behind[role] + rank + world.counted_from for rank, role in enumerate(mine)]
         for role in set(mine):
             behind[role] += world.size
     unranked = {world.role for world in worlds if not world.ranked and not world.parent}
@@ -206,16 +208,20 @@ def _parent_in(parents: set[str], record: ProcessRecord) -> str:
 
 
 def _of_members(role: str, records: Sequence[ProcessRecord], parent: str = "") -> World:
-    """Processes without a rank, in the order of their starts: those that were told a number in their role keep it."""
+    """Processes without a rank, in the order of their starts: those that were told a number in their role keep it,
+    unless another one has it already (one that was started again is made but once)."""
     own: dict[int, list[ProcessRecord]] = {}
+    left = []
     for record in records:
         number = record.number("part_rank", -1)
-        if number >= 0:
+        if number >= 0 and own.get(number, [record])[0].meta.get("made_as") == record.meta.get("made_as"):
             own.setdefault(number, []).append(record)
+        else:
+            left.append(record)
     ranked, free = bool(own), 0
-    for record in records:
-        if record.number("part_rank", -1) < 0:
-            while free in own:
-                free += 1
-            own[free] = [record]
-    return World(role, 0, max(own, default=-1) + 1, own, ranked, parent=parent)
+    for record in left:
+        while free in own:
+            free += 1
+        own[free] = [record]
+    counted_from = max((record.number("part_first", 0) for record in records), default=0)
+    return World(role, 0, max(own, default=-1) + 1, own, ranked, parent=parent, counted_from=counted_from)

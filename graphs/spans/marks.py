@@ -9,7 +9,7 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.readers.records import Threads
 from scalana.graphs.spans.columns import Spans
 
-SOURCES = ("user", "optimizer", "schedule", "trainer")
+SOURCES = ("user", "trainer", "optimizer", "schedule")
 """What marks steps, the most telling first."""
 
 

@@ -44,9 +44,9 @@ REPEATED = "communication"
 
 SOURCES = (
     Source("scalana.step", _marked_by("user", "")),
+    Source("trainer", _marked_by("trainer")),
     Source("optimizer", _marked_by("optimizer")),
     Source("schedule", _marked_by("schedule")),
-    Source("trainer", _marked_by("trainer")),
     Source(REPEATED, _repeated),
 )
 """Recorders of schedules and trainers mark steps by the source that is named here."""

@@ -83,7 +83,7 @@ void recorder_done(uint64_t event, int64_t source);
 
 /* Where steps come from, the most telling first: the marks of a less telling source are ignored once a better one has
  * spoken. */
-enum step_source { STEP_USER = 1, STEP_OPTIMIZER = 2, STEP_SCHEDULE = 3, STEP_TRAINER = 4, STEP_SOURCES };
+enum step_source { STEP_USER = 1, STEP_TRAINER = 2, STEP_OPTIMIZER = 3, STEP_SCHEDULE = 4, STEP_SOURCES };
 
 /* Id of a text: 0 where it is not recorded. */
 uint32_t recorder_string_locked(const char *text, size_t size);

@@ -143,7 +143,7 @@ void recorder_write_span_totals_locked(void)
 
 /* ---- steps ---- */
 
-static const char *const sources[STEP_SOURCES] = {"", "user", "optimizer", "schedule", "trainer"};
+static const char *const sources[STEP_SOURCES] = {"", "user", "trainer", "optimizer", "schedule"};
 
 static uint32_t text_locked(const char *text)
 {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     Failure = type[BaseException] | None
+    _Wait = tuple[int, tuple[int, int] | None]
 
     class Watch(Protocol):
         """Somebody who records waits for some of several results."""
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 
 
 PATCHES = Patches("ray")
-INTERNAL = "__ray"
-"""What Ray's own methods of all actors begin with."""
 MOST_GIVEN_UP = 64
 """So many of what a wait was for are told if none of it came."""
+INTERNAL = "__ray"
+"""What Ray's own methods of all actors begin with: they end an actor, or show that it is there."""
+
+_internal: set[int] = set()
+"""Calls of these: nobody is told to have answered them."""
 
 _silent = _local()
 """``count``: how often this thread was told not to have its calls and waits recorded, and not yet that it may again."""
@@ -106,6 +110,10 @@ def _called(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any,
 
 
 def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+    if len(arguments) > 1 and isinstance(arguments[1], str) and arguments[1].startswith(INTERNAL):
+        if result is not None:
+            PATCHES.tried("a call", lambda: _internal.update(map(ids.of_task, _results(result))))
+        return
     _tell_submitted(at, _results, result)
 
 
@@ -155,51 +163,58 @@ def creation_of(actor: Any) -> bytes:
     return task
 
 
-def _begin_getting(arguments: tuple[Any, ...]) -> int:
-    return _wait_for(arguments[1]) if len(arguments) > 1 else 0  # the first is the worker
+def _begin_getting(arguments: tuple[Any, ...]) -> _Wait | None:
+    return _wait_for(arguments[1]) if len(arguments) > 1 else None  # the first is the worker
 
 
-def _end_getting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+def _end_getting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     # What a task has raised is its result.
     came = failure is None or not issubclass(failure, (TimeoutError, KeyboardInterrupt, SystemExit))
-    if handle:
-        _end_wait(handle, arguments[1], came)
+    if wait is not None:
+        _end_wait(wait, arguments[1], came)
 
 
-def _begin_waiting(arguments: tuple[Any, ...]) -> int:
+def _begin_waiting(arguments: tuple[Any, ...]) -> _Wait | None:
     watch = getattr(_silent, "watch", None)
     if watch is not None:
         watch.begin()
-    return _wait_for(arguments[0]) if arguments else 0
+    return _wait_for(arguments[0]) if arguments else None
 
 
-def _end_waiting(handle: int, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
+def _end_waiting(wait: _Wait | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
     ready = result[0] if result else ()
     watch = getattr(_silent, "watch", None)
     if watch is not None:
         PATCHES.tried("a wait", lambda: watch.end(ready))
-    if handle:
-        _end_wait(handle, ready or arguments[0], bool(ready))
+    if wait is not None:
+        _end_wait(wait, ready or arguments[0], bool(ready))
 
 
-def _wait_for(references: Any) -> int:
+def _wait_for(references: Any) -> _Wait | None:
     if is_silent():
-        return 0
+        return None
     try:
         take_part()
-        return calls.wait(id_of(references[0]) if len(references) == 1 else 0)
+        began = calls.moment()
+        return calls.wait(id_of(references[0]) if len(references) == 1 else 0), began
     except Exception as failure:
         PATCHES.failed("a wait", failure)
-        return 0
+        return None
 
 
-def _end_wait(handle: int, references: Any, came: bool) -> None:
-    """Some results are there, or none: then it is told what the wait was for."""
+def _end_wait(wait: _Wait, references: Any, came: bool) -> None:
+    """Some results are there, or none: then it is told what the wait was for, unless that was but a question."""
     try:
-        told = references if came else references[:MOST_GIVEN_UP]
-        calls.got(handle, *(number for number in map(id_of, told) if number))
+        if came:
+            calls.got_by_asking(*wait, *_told_of(references))
+        elif not calls.asked_in_vain(*wait):
+            calls.got(wait[0], *_told_of(references[:MOST_GIVEN_UP]))
     except Exception as failure:
         PATCHES.failed("a wait", failure)
+
+
+def _told_of(references: Any) -> list[int]:
+    return [number for number in map(id_of, references) if number and number not in _internal]
 
 
 def _await_item(arguments: tuple[Any, ...]) -> None:

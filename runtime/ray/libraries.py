@@ -15,6 +15,7 @@ LIBRARIES = "ray.dashboard.", "ray.train.", DATA, "ray.tune.", SERVE
 """What modules of their actors and tasks begin with."""
 PARTS = {
     "RayTrainWorker": "trainer",
+    "_WrappedExecutable": "Learner",  # what RLlib trains in
     "SplitCoordinator": "data coordinator",
     "ImplicitFunc": "trial",
 }

@@ -9,6 +9,8 @@ callee  :func:`idle`,         waits until there is a call for it, and has one;
 callee  :func:`reply`         has done it, and handed the result over
 caller  :func:`wait`,         waits for results, and has some
         :func:`got`
+caller  :func:`asked_in_vain` asks whether results are there,
+        :func:`got_by_asking` and at last has some
 any     :func:`put`           puts a message into a queue, or an object where others find it
 any     :func:`expect`,       waits for a message, and has it;
         :func:`message`;      asks for one, and goes on
@@ -51,6 +53,8 @@ _LARGEST = (1 << 63) - 1
 _FLUSH_NS = 20_000_000
 _SHORT_NS = 100_000
 """Who puts something into a queue for less than this has found room there."""
+_AGAIN_NS = 10_000_000
+"""Who asks again within this has done nothing else in between."""
 _GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 
 _token: list[int] = []
@@ -58,6 +62,9 @@ _count = count(1)
 """What ids are made of that this process gives: a number that others do not have, and how many there were."""
 _idle = _local()
 """``since``: when this thread had done its last call, and its CPU clock then."""
+_asking = _local()
+"""``since``: when this thread began to ask for results in vain, and its CPU clock then; ``last``: when it did last, in
+ns."""
 _flushed = [0]
 """When what was pending was written last, in ns."""
 
@@ -195,6 +202,38 @@ def got(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
+def asked_in_vain(handle: int, began: tuple[int, int] | None) -> bool:
+    """Whether what :func:`wait` began at a moment was no wait, as none of the results was there, and that is known at
+    once. Who asks again and again, and does nothing else in between, waits from the first time on."""
+    now = moment()
+    if began is None or now is None or now[0] - began[0] > _AGAIN_NS:
+        return False
+    _end(handle, ())
+    if not _asks_again(began):
+        _asking.since = began
+    _asking.last = now[0]
+    return True
+
+
+def got_by_asking(handle: int, began: tuple[int, int] | None, *ids: int) -> None:
+    """What :func:`wait` began at a moment is over, as :func:`got`; before, this thread may have asked in vain."""
+    if began is None or not _asks_again(began):
+        _asking.since = None
+        got(handle, *ids)
+        return
+    _end(handle, ())
+    since, now, core = _asking.since, moment(), session.core
+    _asking.since = None
+    if core is not None and now is not None:
+        for one in ids:
+            _event(core, _RESULT, one, _BLOCKING, since, now)
+
+
+def _asks_again(at: tuple[int, int]) -> bool:
+    """Whether this thread has asked in vain right before a moment, and had no call since."""
+    return getattr(_asking, "since", None) is not None and at[0] - _asking.last <= _AGAIN_NS
+
+
 def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int = 0, server: int = 0) -> None:
     """This thread has waited for a result, from and to moments that :func:`moment` told; ``path`` leads to where it did
     (:func:`own_path`), if that is not here; ``server`` is as for :func:`wait`."""
@@ -295,6 +334,7 @@ def flush(after_ns: int = _FLUSH_NS) -> None:
 def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> None:
     core = session.core
     if core is not None:
+        _asking.since = None
         try:
             if takes_part and part.member_of[0] != session.record_path:
                 part.take()
@@ -320,6 +360,8 @@ def _begin(operation: int, call: int, takes_part: bool = True, server: int = 0) 
 def _end(handle: int, ids: tuple[int, ...]) -> None:
     core = session.core
     if handle and core is not None:
+        if ids:
+            _asking.since = None
         try:
             core.end_as(handle, *ids)
         except Exception as failure:
@@ -338,6 +380,7 @@ def _event(
     tag: int = 0,
     takes_part: bool = True,
 ) -> None:
+    _asking.since = None
     try:
         if takes_part and part.member_of[0] != session.record_path:
             part.take()
@@ -357,7 +400,7 @@ def new_id() -> int:
 
 def _forget() -> None:
     """A process was forked: what this thread did before it was another one's, and so are ids."""
-    _idle.since = None
+    _idle.since = _asking.since = None
     _token.clear()
 
 

@@ -37,6 +37,13 @@ METHODS = (
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "compute_ref_log_prob", "verl"),
     ("verl.workers.engine_workers", "ActorRolloutRefWorker", "update_actor", "verl"),
     ("verl.trainer.ppo.v1.replay_buffer", "ReplayBuffer", "_wait_for_next_poll", "verl"),
+    # RLlib of Ray 2.60.0: of its runners, aggregators, and of its algorithm
+    ("ray.rllib.env.single_agent_env_runner", "SingleAgentEnvRunner", "set_state", "rllib"),
+    ("ray.rllib.env.multi_agent_env_runner", "MultiAgentEnvRunner", "set_state", "rllib"),
+    ("ray.rllib.algorithms.utils", "AggregatorActor", "get_batch", "rllib"),
+    ("ray.rllib.env.env_runner_group", "EnvRunnerGroup", "sync_weights", "rllib"),
+    ("ray.rllib.env.env_runner_group", "EnvRunnerGroup", "sync_env_runner_states", "rllib"),
+    ("ray.rllib.algorithms.algorithm", "Algorithm", "evaluate", "rllib"),
 )
 """Module; class; method, whose name the phase has; framework."""
 

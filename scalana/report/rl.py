@@ -102,9 +102,10 @@ def _steps(account: RLAccount, width: int, paint: Paint) -> list[str]:
 def _decoding(account: RLAccount) -> str:
     """The model of generation, as it was fitted."""
     return (
-        f"Generation: {names.seconds(account.floor_s)} a token, and {names.seconds(account.sequence_s)} for every "
-        f"active trajectory, fitted to this run. The longest trajectory alone takes {names.percent(account.tail)} of "
-        "the time of a rollout" + (": no assignment can help much." if account.tail > 0.9 else ".")
+        f"Generation: {names.seconds(account.floor_s)} per {account.unit}, and {names.seconds(account.sequence_s)} for "
+        f"every active trajectory, fitted to this run. The longest trajectory alone takes "
+        f"{names.percent(account.tail)} of the time of a rollout"
+        + (": no assignment can help much." if account.tail > 0.9 else ".")
     )
 
 

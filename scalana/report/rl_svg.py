@@ -27,6 +27,7 @@ _COLORS = {
     "weight sync": "#eeca3b",
     "data and driver": "#9d755d",
     "waiting for trajectories": "#d4a6c8",
+    "evaluation": "#a0cbe8",
     "communication": "#79706e",
     "other": "#d8d8d8",
 }
@@ -36,6 +37,7 @@ _WAITS = {
     "verifier": "#d45087",
     "weight-sync": "#c9a227",
     "data-transfer": "#b07d4f",
+    "evaluation": "#4f8fb0",
     "log-prob": "#3f9a95",
     "training-imbalance": "#88d27a",
     "slow-hardware": "#7a1f1f",
@@ -95,7 +97,7 @@ def _longest(picture: StepPicture, rank: int) -> list[tuple[float, float, str]]:
     shown = sorted(mine[:_MOST_LANES], key=lambda made: (made.begin_s, made.end_s))
     found = []
     for made in shown:
-        tokens = f", {made.tokens:.0f} tokens" if math.isfinite(made.tokens) else ""
+        tokens = f", {made.tokens:.0f} {picture.unit}s" if math.isfinite(made.tokens) else ""
         seconds = names.seconds(made.end_s - made.begin_s)
         found.append((made.begin_s, made.end_s, f"trajectory {made.name}: {seconds}{tokens}"))
     return found

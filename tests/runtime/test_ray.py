@@ -196,6 +196,21 @@ def test_methods_of_rays_own_are_not_recorded(told: list[tuple[Any, ...]]) -> No
     assert executed(method, "__ray_ready__") is method and told == []
 
 
+def test_nobody_is_told_to_answer_calls_of_rays_own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those that end an actor: whoever waits for them waits for no process of the program."""
+    handed: list[int] = []
+    monkeypatch.setattr(callers.calls, "submitted", lambda call, at: handed.append(call))
+    monkeypatch.setattr(callers, "take_part", lambda: None)
+    tasks = [bytes(23) + bytes([number]) for number in (1, 2)]
+    first, second = (
+        SimpleNamespace(task_id=lambda task=task: Task(task), binary=lambda task=task: task + b"\x01\0\0\0")
+        for task in tasks
+    )
+    callers._submitted((1, 1), ("handle", "__ray_terminate__"), first, None)
+    callers._submitted((1, 1), ("handle", "generate"), second, None)
+    assert handed == callers._told_of([first, second]) == [ids.of_task(tasks[1])]
+
+
 @pytest.mark.parametrize(
     ("module", "class_name", "part"),
     [

@@ -103,6 +103,60 @@ def test_nothing_happens_where_nothing_is_recorded() -> None:
     assert calls.moment() is None
 
 
+class Recorder:
+    """What is told of calls, at times that are set."""
+
+    def __init__(self) -> None:
+        self.now, self.told = 0, list[tuple[int, int, int]]()
+
+    def moment(self) -> tuple[int, int]:
+        return self.now, self.now
+
+    def begin(self, *arguments: int) -> int:
+        self.began = self.now
+        return 1
+
+    def end_as(self, handle: int, *ids: int) -> None:
+        self.told += [(one, self.began, self.now) for one in ids]
+
+    def event_at(self, operation: int, group: int, call: int, *rest: int) -> None:
+        self.told.append((call, *rest[5:7]))
+
+
+def test_who_asks_again_and_again_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first question on, unless something else was done, or recorded, in between."""
+    core = Recorder()
+    monkeypatch.setattr(session, "core", core)
+    monkeypatch.setattr(calls.part, "member_of", [session.record_path])
+    ms = 1_000_000
+
+    def ask(at_ms: int, call: int = 0, took_ms: int = 1) -> None:
+        core.now = at_ms * ms
+        began, handle = core.moment(), calls.wait()
+        core.now += took_ms * ms
+        if call:
+            calls.got_by_asking(handle, began, call)
+        elif not calls.asked_in_vain(handle, began):
+            calls.got(handle, 99)
+
+    for at_ms in (100, 105, 112):
+        ask(at_ms)
+    assert core.told == []
+    ask(120, 7)
+    assert core.told == [(7, 100 * ms, 121 * ms)]
+    ask(121, 8)
+    assert core.told[1:] == [(8, 121 * ms, 122 * ms)]
+    ask(130)
+    ask(170, 9)  # it did something else from 131 on
+    assert core.told[2:] == [(9, 170 * ms, 171 * ms)]
+    ask(200)
+    calls.submitted(10, core.moment())
+    ask(202, 11)
+    assert core.told[3:] == [(10, 201 * ms, 201 * ms), (11, 202 * ms, 203 * ms)]
+    ask(300, took_ms=50)  # that was no question, but a wait that was given up
+    assert core.told[5:] == [(99, 300 * ms, 350 * ms)]
+
+
 def test_ids_are_positive_and_apart() -> None:
     ids = {calls.mixed(calls.id_of(b"pool"), number, piece) for number in range(100) for piece in range(100)}
     assert len(ids) == 10_000 and all(0 < one < 1 << 63 for one in ids)

@@ -15,6 +15,7 @@ from scalana.runtime.hooks import HOOKS
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE, ProcessRecord
 from scalana.runtime.rl.answers import ANSWERS
 from scalana.runtime.rl.methods import MANAGERS, METHODS
+from scalana.runtime.rl.rllib import ITERATES, LEARNER, NAMED, RUNNERS
 from scalana.runtime.rl.timers import TIMERS
 
 from . import jobs
@@ -48,7 +49,6 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "update_actor": 3,
         "_wait_for_next_poll": 3,
         "compute_score": 1,
-        "sync_weights": 1,
         "ref_logp": 1,
         "train_step": 1,
         "compute_advantage": 2,
@@ -59,13 +59,24 @@ def test_each_trainer_is_recorded_and_goes_on_as_it_was(tmp_path: Path) -> None:
         "compute_advantages_and_returns": 1,
         "ppo_train": 1,
         "broadcast_to_vllm": 1,
+        "sample": 2,
+        "evaluate": 3,
+        "set_state": 2,
+        "get_batch": 1,
+        "update": 1,
+        "_make_batch_if_necessary": 1,
+        "sync_weights": 2,
+        "sync_env_runner_states": 1,
     }
     assert all(doing_of(name) != Doing.OTHER for name in phases)
-    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [70, 70, 70, 80, 90]
+    assert [each["tokens"] for each in attributes(record, "phase") if "tokens" in each] == [5, 70, 70, 70, 80, 90]
     told = attributes(record)
-    # AReaL, verl twice, OpenRLHF twice, slime, NeMo-RL, SkyRL twice; and the one that failed.
-    assert sorted(each.get("tokens", -1) for each in told) == [-1, 15, 16, 30, 40, 40, 50, 60, 70, 140]
-    assert {each["id"] for each in told} >= {"r1", "r2", "3.5.1", "i.2", 8}
+    # AReaL, verl twice, OpenRLHF twice, slime, NeMo-RL, SkyRL twice, RLlib; and the two that failed.
+    assert sorted(each.get("tokens", -1) for each in told) == [-1, -1, 15, 16, 22, 30, 40, 40, 50, 60, 70, 140]
+    assert {each["id"] for each in told} >= {"r1", "r2", "3.5.1", "i.2", 8, "3.0", "3.1"}
+    assert {each["unit"] for each in told if "unit" in each} == {"env step"}
+    steps = [each["source"] for each in attributes(record, "step")]
+    assert steps == ["trainer"] * 2
     assert {each.get("prompt_tokens") for each in told} == {None, 3, 2, 4, 5, 6, 1}
     # A poll in verl's queue waits for the prompt that is answered next.
     given, taken = ([call.seq for call in jobs.calls(record) if call.operation == name] for name in ("put", "get"))
@@ -93,14 +104,23 @@ def attributes(record: ProcessRecord, of: str = "trajectory") -> list[dict[str, 
 def test_what_is_not_there_any_more_is_a_note(tmp_path: Path) -> None:
     record, _ = recorded("renamed", tmp_path / "run")
     text = " ".join(record.notes)
-    rows = [*((row[0], row[1]) for row in (*TIMERS, *METHODS, *MANAGERS)), *((row.home, row.kind) for row in ANSWERS)]
+    known = *TIMERS, *METHODS, *MANAGERS, *RUNNERS, *NAMED, LEARNER, ITERATES
+    rows = [*((row[0], row[1]) for row in known), *((row.home, row.kind) for row in ANSWERS)]
     for home, kind in rows:
         if not home.startswith(("trl", "codetiming", "skyrl.train.utils")):
             assert f"{home}.{kind}".rstrip(".") in text
 
 
 def test_every_row_is_waited_for() -> None:
-    functions = {"mark_timers": TIMERS, "mark_methods": METHODS, "mark_managers": MANAGERS}
+    functions = {
+        "mark_timers": TIMERS,
+        "mark_methods": METHODS,
+        "mark_managers": MANAGERS,
+        "mark_runners": RUNNERS,
+        "name_actors": NAMED,
+        "mark_learners": (LEARNER,),
+        "mark_iterations": (ITERATES,),
+    }
     for function, table in functions.items():
         assert {row[0] for row in HOOKS if row[2] == function} == {row[0] for row in table}
     assert {row[0] for row in HOOKS if row[2] == "mark_answers"} == {row.home for row in ANSWERS}
@@ -129,6 +149,8 @@ def markers() -> list[tuple[str, str, str, dict[int, str]]]:
         found += [(home, kind, method, {} if "." in key else {1: key}) for method in (begin, end)]
     found += [(home, kind, method, {}) for home, kind, method, _ in METHODS]
     found += [(home, kind, method, ARGUMENTS[kind, method]) for home, kind, method, *_ in MANAGERS]
+    found += [(*row, {}) for row in (*RUNNERS, *NAMED, LEARNER[:3], ITERATES)]
+    found.append((LEARNER[0], LEARNER[1], LEARNER[3], {}))
     for row in ANSWERS:
         found += [
             (row.home, row.kind, method, ARGUMENTS[row.kind, method]) for method in (row.method, row.ended_by) if method

@@ -42,16 +42,17 @@ class Process(call_run.Process):
         self.since_s = end_s
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, tokens: int = 0) -> None:
+    """The second rollout takes longer in each step: by its tokens, unless all have so many; then in one step alone."""
     run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * STEP_S})
     driver, trainer = Process(run, "driver", 0), Process(run, "Trainer", 1)
     rollouts = [Process(run, "Rollout", number) for number in (2, 3)]
     for step in range(STEPS):
         now, first = step * STEP_S, 1 + 3 * step
         for number, rollout in enumerate(rollouts):
-            length_s = LONG_S if number else SHORT_S
+            length_s = LONG_S if number and (step == 1 or not tokens) else SHORT_S
             driver.call("submit", first + number, now, now)
-            rollout.serve(first + number, now, now + length_s, "rollout", round(1000 * length_s))
+            rollout.serve(first + number, now, now + length_s, "rollout", tokens or round(1000 * length_s))
         generated, trained = now + LONG_S, now + STEP_S
         for number in range(2):
             driver.call("result", first + number, now, generated)
@@ -90,6 +91,13 @@ def test_waits_through_a_driver_are_charged_to_whom_it_waits_for(tmp_path: Path)
     assert account.total_s == pytest.approx(3 * STEPS * STEP_S), "a driver without phases is not part of the whole"
     (tail,) = [finding for finding in report.findings if finding.kind == "rl-long-tail"]
     assert names.many(tail.ranks) == "Rollout 1"
+
+
+def test_what_is_as_long_as_the_others_is_no_tail(tmp_path: Path) -> None:
+    write(tmp_path / "run", tokens=100)
+    account = api.analyze(tmp_path / "run").analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert account.shares["long-tail"] == 0.0 and account.shares["other"] * account.total_s > LONG_S - SHORT_S
 
 
 GENERATE_S = (0.1, 0.25)
@@ -156,6 +164,58 @@ def test_rollouts_that_wait_for_room_in_a_buffer_wait_for_the_trainer(tmp_path: 
     # A rollout is the slower one then; the last of them ends its record as late as it did.
     faster_s = (max(SLOW_TRAIN_S / 2, *GENERATE_S) * (STEPS - 1) + SLOW_TRAIN_S) / STEPS
     assert change.step_s == pytest.approx(faster_s, rel=0.05)
+
+
+def write_with_thread(folder: Path) -> None:
+    """A trainer whose calls only hand batches to a thread of its own, and a driver that marks iterations, of two
+    batches each."""
+    run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0, "seconds": STEPS * 2 * LONG_S})
+    driver, trainer, rollout = Process(run, "driver", 0), Process(run, "Trainer", 1), Process(run, "Rollout", 2)
+    trainer.record.thread(1, 2)
+    lane = trainer.record.lane(thread=1)
+    for batch in range(2 * STEPS):
+        now, call = batch * LONG_S, 1 + 2 * batch
+        driver.call("submit", call, now, now)
+        rollout.serve(call, now, now + LONG_S, "rollout", 100)
+        driver.call("result", call, now, now + LONG_S)
+        if batch % 2:
+            begin = START_NS + round((now - LONG_S) * NS)
+            attributes = {"source": "trainer"}
+            driver.record.span(
+                SPAN_TYPE["step"],
+                "step",
+                begin,
+                round(2 * LONG_S * NS),
+                lane=driver.record.lane(thread=0),
+                step=1 + batch // 2,
+                attributes=attributes,
+            )
+        if batch < 2 * STEPS - 1:
+            driver.call("submit", call + 1, now + LONG_S, now + LONG_S)
+            trainer.do(call + 1, now + LONG_S, now + LONG_S + EPS_S)
+            begin, length = START_NS + round((now + LONG_S) * NS), round(TRAIN_S * NS)
+            trainer.record.span(SPAN_TYPE["phase"], "update", begin, length, lane=lane, attributes={"tokens": 100})
+            asks_s = now + LONG_S + TRAIN_S / 4  # what the main thread does meanwhile takes no time of the process
+            trainer.call("get", 1000 + call, asks_s, asks_s + TRAIN_S / 2)
+            trainer.since_s = asks_s + TRAIN_S / 2
+    end_s = 2 * STEPS * LONG_S
+    driver.call("submit", 900, end_s, end_s)
+    trainer.call("take", 900, trainer.since_s, end_s)
+    for process in (driver, trainer, rollout):
+        process.end(end_s)
+
+
+def test_a_thread_that_trains_while_the_main_one_waits_for_calls_is_at_work(tmp_path: Path) -> None:
+    write_with_thread(tmp_path / "run")
+    account = api.analyze(tmp_path / "run").analysis.sections["rl"]
+    assert isinstance(account, RLAccount)
+    assert account.first_step == 1 and account.step_s.tolist() == pytest.approx([2 * LONG_S] * STEPS)
+    seconds = {key: float(row.sum()) for key, row in zip(account.keys, account.seconds, strict=True)}
+    trained_s = (2 * STEPS - 1) * TRAIN_S
+    assert seconds["training"] == pytest.approx(trained_s, rel=0.01)
+    # It idles for the rest, until there is another batch; the first one is waited for from the beginning.
+    assert seconds["starvation"] == pytest.approx(2 * STEPS * LONG_S - trained_s, rel=0.02)
+    assert sum(account.shares.values()) == pytest.approx(1.0, abs=1e-6)
 
 
 TOKEN_S = 0.001

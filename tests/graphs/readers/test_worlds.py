@@ -76,6 +76,14 @@ def two_worlds(folder: Path) -> None:
         rank.end()
 
 
+def test_members_that_are_not_counted_from_0(tmp_path: Path) -> None:
+    """Two of one number are two processes, but for one that was started again."""
+    for pid, (rank, made) in enumerate((("0", "6"), ("1", "7"), ("1", "8"), ("0", "9"), ("0", "6")), 100):
+        member(tmp_path, "EnvRunner", pid, part_rank=rank, made_as=made, part_first="1").end()
+    member(tmp_path, "driver", 200).end()
+    assert called(choose(tmp_path)) == ["EnvRunner 1", "EnvRunner 2", "EnvRunner 3", "EnvRunner 4", "the driver"]
+
+
 def test_launchers_side_by_side_are_worlds(tmp_path: Path) -> None:
     two_worlds(tmp_path)
     chosen = choose(tmp_path)

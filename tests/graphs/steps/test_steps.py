@@ -164,7 +164,7 @@ def marks(marker="user", count=10, first=1, ranks=ALL):
 
 def test_sources_are_asked_in_order():
     program = alike([work(10), every()] * 20)
-    told = [("trainer", 3), ("schedule", 4), ("optimizer", 5), ("user", 6)]
+    told = [("schedule", 3), ("optimizer", 4), ("trainer", 5), ("user", 6)]
     known = []
     assert found(program).source == "communication"
     for marker, count in told:

@@ -127,7 +127,54 @@ class SkyRLGymGenerator:
     ):
         return Steps if trajectory_id is None else Output
 """
+RUNNER = """
+from types import SimpleNamespace
+from ray.rllib.env.env_runner import EnvRunner
+class {name}(EnvRunner):
+    def sample(self, *, num_timesteps=None, num_episodes=None, explore=None, random_actions=False, force_reset=False):
+        if num_timesteps is None:
+            raise ValueError("no environment")
+        return [SimpleNamespace(env_steps=lambda: num_timesteps)] * 2
+    def set_state(self, state):
+        self.state = state
+"""
 SOURCES = {
+    "ray.rllib.env.env_runner": """
+class EnvRunner:
+    def __init__(self, *, config, **kwargs):
+        self.config, self.worker_index = config, kwargs.get("worker_index")
+""",
+    "ray.rllib.env.single_agent_env_runner": RUNNER.format(name="SingleAgentEnvRunner"),
+    "ray.rllib.env.multi_agent_env_runner": RUNNER.format(name="MultiAgentEnvRunner"),
+    "ray.rllib.env.env_runner_group": """
+class EnvRunnerGroup:
+    def sync_weights(self, policies=None, from_worker_or_learner_group=None):
+        return policies
+    def sync_env_runner_states(self, *, config):
+        return config
+""",
+    "ray.rllib.core.learner.learner": """
+class Learner:
+    def __init__(self, *, config):
+        pass
+    def update(self, batch=None, batches=None):
+        return self._make_batch_if_necessary(training_data=batch)
+    def _make_batch_if_necessary(self, training_data):
+        from types import SimpleNamespace
+        return SimpleNamespace(env_steps=lambda: training_data)
+""",
+    "ray.rllib.algorithms.utils": """
+class AggregatorActor:
+    def get_batch(self, episode_refs):
+        return episode_refs
+""",
+    "ray.rllib.algorithms.algorithm": """
+class Algorithm:
+    def step(self):
+        return {"evaluated": self.evaluate()}
+    def evaluate(self, parallel_train_future=None):
+        return parallel_train_future
+""",
     "nemo_rl.utils.timer": TIMER.format(name="Timer", argument="label", end="stop", more=", should_log=True"),
     "slime.utils.timer": TIMER.format(name="Timer", argument="name", end="end", more=""),
     "slime.observability.timer": "from slime.utils.timer import Timer",
@@ -249,6 +296,33 @@ def methods() -> list[object]:
     return [samples, made.make_experience_batch(samples[0]), status]
 
 
+def rllib() -> list[object]:
+    runners = []
+    for home, kind in (
+        ("single_agent_env_runner", "SingleAgentEnvRunner"),
+        ("multi_agent_env_runner", "MultiAgentEnvRunner"),
+    ):
+        runner = getattr(import_module(f"ray.rllib.env.{home}"), kind)
+        runners.append(runner(config=SimpleNamespace(in_evaluation=len(runners) > 0), worker_index=3))
+    sampled = [episode.env_steps() for runner in runners for episode in runner.sample(num_timesteps=11)]
+    try:
+        runners[0].sample()
+    except ValueError:
+        pass
+    group = import_module("ray.rllib.env.env_runner_group").EnvRunnerGroup()
+    learner = import_module("ray.rllib.core.learner.learner").Learner(config=None)
+    algorithm = import_module("ray.rllib.algorithms.algorithm").Algorithm()
+    return [
+        sampled,
+        [runner.set_state({}) for runner in runners],
+        import_module("ray.rllib.algorithms.utils").AggregatorActor().get_batch([4]),
+        learner.update(batch=5).env_steps(),
+        group.sync_weights(policies=["a"]),
+        group.sync_env_runner_states(config=None),
+        [algorithm.step() for _ in range(2)],
+    ]
+
+
 async def coroutines() -> list[object]:
     loop = import_module("verl.experimental.reward_loop.reward_loop").RewardLoopWorker()
     worker = import_module("verl.workers.engine_workers").ActorRolloutRefWorker()
@@ -302,4 +376,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "renamed":
         print([import_module(home).__name__ for home in SOURCES])
     else:
-        print(timers(), managers(), methods(), asyncio.run(coroutines()), asyncio.run(answers()))
+        print(timers(), managers(), methods(), rllib(), asyncio.run(coroutines()), asyncio.run(answers()))
