@@ -65,7 +65,9 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
             metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
         )  # fmt: skip
     made = slice(begin, end)
-    leave_s = np.where(idle_takes(timeline, made), calls.enter_s[made], calls.exit_s[made])
+    leave_s, idle = calls.exit_s[made], idle_takes(timeline, made)
+    if idle.any():
+        leave_s = np.where(idle, calls.enter_s[made], leave_s)
     _add_calls(
         calls.location[made], calls.vertex[made], calls.enter_s[made], leave_s, calls.cpu_s[made],
         calls.nbytes[made], locations.rank, locations.is_main,
@@ -76,8 +78,9 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
 def idle_takes(timeline: Timeline, made: slice) -> BoolArray:
     """Calls in which a thread beside the main one has nothing to do until it is called: none in which its process
     waits, or communicates ``[some calls]``."""
-    calls = timeline.calls
-    return (calls.operation[made] == _TAKE) & ~timeline.locations.is_main[calls.location[made]]
+    calls, is_main = timeline.calls, timeline.locations.is_main
+    idle = calls.operation[made] == _TAKE
+    return idle & ~is_main[calls.location[made]] if idle.any() else idle
 
 
 def burst_locations(timeline: Timeline) -> IntArray:

@@ -71,7 +71,8 @@ def sum_intervals(
             calls.first,
             calls.vertex,
             wait_s,
-            _awaited(timeline),
+            calls.wait_first,
+            calls.waits,
             groups.group_of_call,
             work.row_of_burst,
             work.target,
@@ -86,14 +87,6 @@ def sum_intervals(
     )
 
 
-def _awaited(timeline: Timeline) -> IntArray:
-    """What every call waits for: the first of its instances, -1 for nothing. A wait may be given up, and begin anew
-    ``[calls]``."""
-    calls = timeline.calls
-    waits = np.diff(calls.wait_first) > 0
-    return np.where(waits, np.append(calls.waits, -1)[calls.wait_first[:-1]], -1)
-
-
 @numba.njit(cache=True, nogil=True)
 def _add(what, amount, scratch, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add an amount above 0 to a target; returns how many were touched."""
@@ -102,6 +95,12 @@ def _add(what, amount, scratch, touched, count):  # type: ignore[no-untyped-def]
         count += 1
     scratch[what] += amount
     return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_awaited(wait_first, waits, call):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What a call waits for: the first of its instances, -1 for nothing. A wait may be given up, and begin anew."""
+    return np.int64(waits[wait_first[call]]) if wait_first[call + 1] > wait_first[call] else np.int64(-1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -124,7 +123,8 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     vertex,
     wait_s,
-    awaited,
+    wait_first,
+    waits,
     group_of_call,
     row_of_burst,
     own_activity,
@@ -157,11 +157,12 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
             call = culprit[row] if of_culprit else member[row]
             last = since_culprit[row] if of_culprit else since_member[row]
             begin = last + 1 if last >= 0 else first[location[call]]
+            awaited = _first_awaited(wait_first, waits, call)
             for own in range(row_of_burst[begin], row_of_burst[call + 1]):
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
             for between in range(begin, call):
-                if not of_culprit and awaited[between] >= 0 and awaited[between] == awaited[call]:
+                if not of_culprit and awaited >= 0 and awaited == _first_awaited(wait_first, waits, between):
                     continue
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:

@@ -242,6 +242,8 @@ def _let_go(timeline: Timeline, rule: IntArray, on: IntArray) -> None:
     """Let results depend on the call that let an event loop reply, where they came at once behind that, and on the
     reply where not; in place. Only those of event loops depend on a call that was submitted."""
     calls, instances = timeline.calls, timeline.instances
+    if not (instances.operation == _SUBMIT).any():
+        return
     pair = np.flatnonzero((rule == Rule.ONE) & (instances.operation[calls.waits] == _SUBMIT))
     call = np.searchsorted(calls.wait_first, pair, side="right") - 1
     is_result = calls.operation[call] == _RESULT
