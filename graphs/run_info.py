@@ -88,7 +88,8 @@ def describe_run(
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
         cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
-    ended, idle = _ended_by_others(data.records), _idle_at_the_end(timeline)
+    ended, called = _ended_by_others(data.records), any(map(is_called, own))
+    idle = _idle_at_the_end(timeline) if called else set()
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],

@@ -157,7 +157,9 @@ def split(
     )
 
     def part(at: slice) -> Shares:
-        sums = sum_intervals(timeline, wait_s, call_s, work, intervals, groups, runs, numbering, carried, at)
+        sums = sum_intervals(
+            timeline, wait_s, waits.instance, call_s, work, intervals, groups, runs, numbering, carried, at
+        )
         group, target, share = split_comparisons(
             at.start,
             at.stop,

@@ -37,6 +37,7 @@ class Sums:
 def sum_intervals(
     timeline: Timeline,
     wait_s: FloatArray,
+    instance: IntArray,
     call_s: FloatArray,
     work: WorkByTarget,
     intervals: SyncIntervals,
@@ -48,7 +49,8 @@ def sum_intervals(
 ) -> Sums:
     """Sum the stretches of the comparisons ``at``. Cost: linear in the rows of own work that the stretches cover.
 
-    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call ``[calls]``.
+    ``wait_s`` and ``call_s`` are the seconds of waiting, and of all, in every call, ``instance`` what it waits for
+    last, -1 for nothing, each ``[calls]``.
     """
     calls = timeline.calls
     return Sums(
@@ -71,8 +73,7 @@ def sum_intervals(
             calls.first,
             calls.vertex,
             wait_s,
-            calls.wait_first,
-            calls.waits,
+            instance,
             groups.group_of_call,
             work.row_of_burst,
             work.target,
@@ -98,12 +99,6 @@ def _add(what, amount, scratch, touched, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_awaited(wait_first, waits, call):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """What a call waits for: the first of its instances, -1 for nothing. A wait may be given up, and begin anew."""
-    return np.int64(waits[wait_first[call]]) if wait_first[call + 1] > wait_first[call] else np.int64(-1)
-
-
-@numba.njit(cache=True, nogil=True)
 def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     low,
     high,
@@ -123,8 +118,7 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
     first,
     vertex,
     wait_s,
-    wait_first,
-    waits,
+    instance,
     group_of_call,
     row_of_burst,
     own_activity,
@@ -157,12 +151,11 @@ def _collect(  # type: ignore[no-untyped-def]  # pragma: no cover
             call = culprit[row] if of_culprit else member[row]
             last = since_culprit[row] if of_culprit else since_member[row]
             begin = last + 1 if last >= 0 else first[location[call]]
-            awaited = _first_awaited(wait_first, waits, call)
             for own in range(row_of_burst[begin], row_of_burst[call + 1]):
                 if own_s[own] > 0.0:
                     count = _add(np.int64(own_activity[own]), own_s[own], scratch, touched, count)
             for between in range(begin, call):
-                if not of_culprit and awaited >= 0 and awaited == _first_awaited(wait_first, waits, between):
+                if not of_culprit and instance[call] >= 0 and instance[call] == instance[between]:
                     continue
                 transfer_s = call_s[between] - wait_s[between]
                 if transfer_s > 0.0:

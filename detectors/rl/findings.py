@@ -68,7 +68,7 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
     found, off = [], known.replayer.error()
     for (number, part), saving in zip(told, saved, strict=True):
         mended = predicted.get(CAUSES[number].change)
-        if mended is not None and mended.trusted and sum(each == number for each, _ in told) == 1:
+        if mended is not None and mended.trusted and len(_parts_of(known, number)) == 1:
             saving = (now_s - mended.step_s) * known.loop.steps
         lost_s = float(_lost(part, number).sum())
         finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED else 0.0)

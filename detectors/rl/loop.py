@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.rl.handling import handled, place_of
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
-from scalana.detectors.rl.requests import made_by, serving
+from scalana.detectors.rl.requests import made_by, serving, that_serve
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.columns import Spans
@@ -175,11 +175,19 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     ranks = spans.rank[rows]
     main = np.flatnonzero(timeline.locations.is_main)
     pieces, of_phases = {}, np.full(timeline.ranks, -1)
+    served = that_serve(spans)
+    server = spans.rank[served]
     for rank in range(timeline.ranks):
         mine = _of_main_lane(spans, rows[ranks == rank])
-        of_phases[rank] = spans.lanes.location[spans.table.lane[mine[0]]] if len(mine) else -1
         generates = (meaning[spans.table.name[mine]] == Doing.GENERATION).any()
-        pieces[rank] = _innermost(spans, mine, meaning, np.zeros((0, 2)) if generates else serving(spans, rank))
+        serves = served[server == rank] if not generates else served[:0]
+        pieces[rank] = _innermost(spans, mine, meaning, serving(spans, serves))
+        if len(mine):
+            of_phases[rank] = spans.lanes.location[spans.table.lane[mine[0]]]
+        elif len(serves):  # lanes of a place in a batch are no thread's
+            of = np.unique(spans.lanes.location[spans.table.lane[serves]])
+            own = main[timeline.locations.rank[main] == rank]
+            of_phases[rank] = of[0] if len(of) == 1 and of[0] >= 0 else own[0] if len(own) else -1
     first, bounds = _iterations(spans, pieces)
     bounds = bounds or _bounds(pieces)
     steps = min((len(each) for each in bounds.values()), default=1) - 1

@@ -45,6 +45,9 @@ def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg
     others = np.setdiff1d(np.flatnonzero(spent.sum(axis=1) > 0.0), those)
     usual: FloatArray = spent[others].mean(axis=0) if len(others) else np.zeros(spent.shape[1])
     more = np.maximum(spent[those].mean(axis=0) - usual, 0.0) if len(those) else np.zeros(spent.shape[1])
+    # What samples do not show, by far, is not to be told by those few that there are.
+    doing_s = loop.own_s[:, :, doing].sum(axis=1)
+    excess_s = float(doing_s[those].mean() - doing_s[others].mean()) if len(those) and len(others) else 0.0
     if more.sum() > 0.0:
         activities = timeline.activities
         own = activities.line > 0
@@ -54,7 +57,7 @@ def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg
             key = _own_vertex(at[row][0], psg), at[row][1]
             seconds[key] = seconds.get(key, 0.0) + float(more[row])
         best = max(seconds, key=lambda key: seconds[key], default=None)
-        if best is not None and seconds[best] >= MOST * float(more.sum()):
+        if best is not None and seconds[best] >= MOST * max(float(more.sum()), excess_s):
             there = np.array([own[row] and (_own_vertex(each[0], psg), each[1]) == best for row, each in enumerate(at)])
             here_s, others_s = float(spent[those].mean(axis=0)[there].sum()), float(usual[there].sum())
             within = at[int(np.where(there, more, -1.0).argmax())][0]
@@ -83,14 +86,16 @@ def _by_activity(loop: Loop, rank: int, doing: Doing, timeline: Timeline) -> Flo
     location = process.location
     first, end = (int(each) for each in calls.first[location : location + 2])
     bursts = np.append(np.arange(first, end), len(calls) + location)
-    rows = np.flatnonzero(np.isin(own.burst, bursts))
+    edges = np.searchsorted(own.burst, [first, end, len(calls) + location, len(calls) + location + 1])
+    rows = np.concatenate((np.arange(*edges[:2]), np.arange(*edges[2:])))
     last_s = timeline.locations.end_s[location]
     leaves = np.append(timeline.locations.start_s[location], calls.exit_s[first:end])
     enters = np.append(calls.enter_s[first:end], last_s)
     number = np.searchsorted(bursts, own.burst[rows])
     begin_s, end_s = leaves[number].copy(), enters[number].copy()
     seen: IntArray = np.searchsorted(own.seen_row, rows)
-    known = (seen < len(own.seen_row)) & (np.append(own.seen_row, -1)[seen] == rows)
+    known = seen < len(own.seen_row)
+    known[known] = own.seen_row[seen[known]] == rows[known]
     begin_s[known], end_s[known] = own.seen_s[seen[known]].T
     bounds = process.bounds_s
     begin_s, end_s = np.clip(begin_s, bounds[0], bounds[-1]), np.clip(end_s, bounds[0], bounds[-1])

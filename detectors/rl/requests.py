@@ -13,14 +13,17 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.columns import Spans
 
 
-def serving(spans: Spans, rank: int) -> FloatArray:
-    """When a process generates that has no phases of it: begins and ends of stretches that do not overlap, in seconds
-    on the run's axis ``[stretches, 2]``. It does while it has requests with answers that have tokens; where nobody has
-    any, while it has trajectories under way."""
+def that_serve(spans: Spans) -> IntArray:
+    """By what a process generates that has no phases of it: its requests with answers that have tokens; where nobody
+    has any, its trajectories ``[some spans]``."""
     rows = _answered(spans)
-    rows = rows if len(rows) else spans.rows("trajectory")
-    mine = rows[spans.rank[rows] == rank]
-    return joined(np.stack((spans.start_s(mine), spans.end_s(mine)), axis=1))
+    return rows if len(rows) else spans.rows("trajectory")
+
+
+def serving(spans: Spans, rows: IntArray) -> FloatArray:
+    """While it has one of these under way: begins and ends of stretches that do not overlap, in seconds on the run's
+    axis ``[stretches, 2]``."""
+    return joined(np.stack((spans.start_s(rows), spans.end_s(rows)), axis=1))
 
 
 def made_by(spans: Spans, rows: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:

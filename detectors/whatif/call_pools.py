@@ -213,8 +213,10 @@ def find_tasks(timeline: Timeline) -> Tasks:
 def _given_by(timeline: Timeline, take: IntArray) -> IntArray:
     """The call that handed over what each of some calls took, -1 where it is not known ``[takes]``."""
     calls, instances = timeline.calls, timeline.instances
-    giver = givers(timeline)
     result = np.full(len(take), -1, np.int64)
+    if not len(take):
+        return result
+    giver = givers(timeline)
     count = calls.wait_first[take + 1] - calls.wait_first[take]
     for place in range(int(count.max(initial=0))):
         has = np.flatnonzero((place < count) & (result < 0))

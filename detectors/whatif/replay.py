@@ -201,9 +201,8 @@ def _that_end(timeline: Timeline) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     replies = calls.location[calls.operation == _REPLY]
     called = np.isin(locations.rank, locations.rank[replies]) & ~locations.is_main
     # What it does beside what it is called for has no end either: it serves others by messages, say.
-    served = np.flatnonzero(
-        np.isin(calls.operation, (_TAKE, _REPLY)) & (calls.enter_s <= locations.end_s[calls.location])
-    )
+    served = np.flatnonzero(np.isin(calls.operation, (_TAKE, _REPLY)))
+    served = served[calls.enter_s[served] <= locations.end_s[calls.location[served]]]
     last = served[np.diff(calls.location[served], append=-1) != 0]
     idle = np.isin(here, calls.location[last[calls.operation[last] == _REPLY]])
     some = here[~idle & ~called]

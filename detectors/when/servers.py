@@ -31,10 +31,16 @@ def tell_servers(
     for finding in findings:
         if finding.entries is None:
             continue
-        if not BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(waits):
+        work = BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady)
+        if not work.lies_in(waits):
             continue
         seconds = seconds_of(servers, timeline.ranks, finding.ranks)
-        finding.evidence["servers"] = seconds
+        asked = {
+            name
+            for row, name in enumerate(servers.names)
+            if _periods(servers, timeline.ranks, row).inside_s(work.rank, work.since_s, work.until_s).any()
+        }
+        finding.evidence["servers"] = {name: value for name, value in seconds.items() if name in asked}
         finding.advice = ADVICE
 
 

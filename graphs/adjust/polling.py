@@ -107,9 +107,11 @@ def polling_paths(data: Gathered, located: list[Located], places: Places, psg: P
     tests = asked > 0
     if not tests.any():
         return None
-    inside, directly = _around(
-        {top for vertex in np.unique(places.vertex[tests]).tolist() for top in _tops(vertex, psg)}, psg
-    )
+    tops: dict[int, bool] = {}
+    for vertex in np.unique(places.vertex[tests]).tolist():
+        for top, asks in _tops(vertex, psg):
+            tops[top] = tops.get(top, False) or asks
+    inside, directly = _around(tops, psg)
     asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
     ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
     sleeps = inside[places.vertex] & (asleep > ASLEEP * (asleep + ran))
@@ -135,28 +137,30 @@ def with_callees(parent: IntArray, paths: BoolArray) -> BoolArray:
         paths = more
 
 
-def _tops(vertex: int, psg: PSG) -> list[int]:
-    """The innermost loop around a test, in its function or in what calls that. Of one in a library's call this call,
-    and the loop around it in its function: the library may go on asking in there, or ask once."""
-    tops = [vertex] if psg[vertex].kind is VertexKind.CALL else []
+def _tops(vertex: int, psg: PSG) -> list[tuple[int, bool]]:
+    """The innermost loop around a test, in its function or in what calls that, and that it asks itself. Of a test in a
+    library's call this call, and the loop around it in its function, which may rest between two of them: the library
+    may go on asking in there, or ask once."""
+    within = psg[vertex].kind is VertexKind.CALL
+    tops = [(vertex, False)] if within else []
     functions = len(tops)
     for above in psg.ancestors(vertex):
         if above.kind is VertexKind.LOOP:
-            return [*tops, above.index]
+            return [*tops, (above.index, not within)]
         functions += above.kind is VertexKind.FUNCTION
         if above.kind is VertexKind.CALL or functions > 1:
             break
     return tops
 
 
-def _around(tops: set[int], psg: PSG) -> tuple[BoolArray, BoolArray]:
-    """Whether vertices lie in one of some loops or calls, and whether they are code of such a loop itself
+def _around(tops: dict[int, bool], psg: PSG) -> tuple[BoolArray, BoolArray]:
+    """Whether vertices lie in one of some loops or calls, and whether they are code of such a loop itself, that asks,
     ``[vertices]``. Functions of the user's that a library's call calls back do not lie in it."""
     inside, directly = np.full(len(psg.vertices), -1, np.int64), np.zeros(len(psg.vertices), np.bool_)
     for vertex in psg.vertices:
         at, above = vertex.index, vertex.parent
         if at in tops:
-            inside[at], directly[at] = at, vertex.kind is VertexKind.LOOP
+            inside[at], directly[at] = at, tops[at]
         elif above >= 0 and inside[above] >= 0:
             called_back = vertex.kind is VertexKind.FUNCTION and psg[int(inside[above])].kind is VertexKind.CALL
             inside[at] = -1 if called_back else inside[above]

@@ -55,7 +55,8 @@ def unanswered(events: Events, still_open: IntArray) -> BoolArray:
 def server_waits(data: Gathered) -> ServerWaits:
     """Those of a run, of what :func:`unanswered` has found."""
     rows = np.flatnonzero(data.unanswered)
-    rows = rows[data.is_own[data.events.process[rows]]]  # what helpers of a rank wait for, it does not
+    # What helpers of a rank wait for, or threads beside its main one, it does not.
+    rows = rows[data.threads.is_main[data.events.thread[rows]]]
     if not len(rows):
         return ServerWaits()
     events = data.events

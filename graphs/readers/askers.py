@@ -14,7 +14,8 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import ProcessRecord
 
-_SUBMIT, _TAKE = BY_NAME["submit"].code, BY_NAME["take"].code
+REQUESTS = _SUBMIT, _TAKE = BY_NAME["submit"].code, BY_NAME["take"].code
+"""Operations by which it is told who asks whom."""
 ROLE = ("role", "part", "part_source", "takes_part_by")
 """What records tell of the roles of their processes."""
 _SERVER = "server"

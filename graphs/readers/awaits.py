@@ -18,12 +18,12 @@ def place_rests(record: ProcessRecord) -> ProcessRecord:
     """The same record: samples of threads that rest in a span of type ``await`` have its path, and no such span is
     left. What runs meanwhile stays where it is."""
     spans = record.spans
-    if not len(spans):
+    if not len(spans) and not len(record.span_totals):
         return record
     types = np.asarray(spans.type)
     rows = np.flatnonzero(types == _AWAIT)
-    totals = np.asarray(record.span_totals.type) == _AWAIT if len(record.span_totals) else np.zeros(0, np.bool_)
-    if not len(rows):
+    totals = np.asarray(record.span_totals.type) == _AWAIT
+    if not len(rows) and not totals.any():
         return record
     samples = record.samples
     thread, time_ns, state = (np.asarray(column) for column in (samples.thread, samples.time_ns, samples.state))
@@ -37,7 +37,6 @@ def place_rests(record: ProcessRecord) -> ProcessRecord:
         mine = np.flatnonzero(of_thread == number)
         mine = mine[np.argsort(start_ns[mine], kind="stable")]
         seen = np.flatnonzero((thread == number) & rests)
-        # The sample at the end of a rest may be taken when that is just over.
         at = np.searchsorted(start_ns[mine], time_ns[seen], side="right") - 1
         inside = (at >= 0) & (time_ns[seen] <= end_ns[mine[np.maximum(at, 0)]])
         path[seen[inside]] = path_of[mine[at[inside]]]

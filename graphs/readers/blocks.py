@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from scalana.graphs.arrays.columns import narrow, narrowed
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.readers.askers import ROLE
+from scalana.graphs.readers.askers import REQUESTS, ROLE
+from scalana.graphs.readers.awaits import place_rests
 from scalana.graphs.readers.call_tree import CallTree
 from scalana.graphs.readers.gather import Collected, collect
 from scalana.graphs.readers.native_frames import Frames, Module, native_offsets, with_sources
@@ -111,7 +112,7 @@ def read_block(files: Sequence[str]) -> Held:
         if not Path(file).exists():
             raise FileNotFoundError(file)
         try:
-            records.append(ProcessRecord.read(file, shared))
+            records.append(place_rests(ProcessRecord.read(file, shared)))
         except RecordError as error:
             troubles.append(str(error))
     return Held(records, troubles)
@@ -119,8 +120,7 @@ def read_block(files: Sequence[str]) -> Held:
 
 def outline(held: Held) -> Outline:
     """What has to be told of a block before its share in the run is known."""
-    # Of those that send requests all events: whether they take part is told by these.
-    records = [_emptied(record, len(record.events) if record.meta.get("asks") else 1) for record in held.records]
+    records = [_emptied(record, _asked(record) if record.meta.get("asks") else 1) for record in held.records]
     return Outline(records, native_offsets(held.records), held.troubles)
 
 
@@ -324,14 +324,23 @@ def _narrowed(table: Any) -> Any:
     return replace(table, **changes)
 
 
-def _emptied(record: ProcessRecord, rows: int) -> ProcessRecord:
-    """A record with at most ``rows`` events and open calls, and nothing else of its columns."""
+def _asked(record: ProcessRecord) -> IntArray:
+    """The events of a record by which it is told whether it takes part in the run by its requests: some rows."""
+    return np.flatnonzero(np.isin(np.asarray(record.events.operation), REQUESTS))
+
+
+def _emptied(record: ProcessRecord, rows: int | IntArray) -> ProcessRecord:
+    """A record with at most ``rows`` events, or these, and open calls, and nothing else of its columns."""
     changes: dict[str, Any] = {"codes": {}, "groups": {}, "names": [], "lanes": []}
     for part in fields(record):
         value = getattr(record, part.name)
         if is_dataclass(value) and not isinstance(value, type):
-            kept = rows if part.name in ("events", "open") else 0
-            changes[part.name] = type(value)(*(np.array(getattr(value, c.name)[:kept]) for c in fields(value)))
+            kept = rows if isinstance(rows, int) else len(rows)
+            some: Any = slice(kept if part.name in ("events", "open") else 0)
+            if part.name == "events" and not isinstance(rows, int):
+                some = rows
+            columns = (np.asarray(getattr(value, column.name)) for column in fields(value))
+            changes[part.name] = type(value)(*(np.array(column[some]) for column in columns))
     return replace(record, **changes)
 
 

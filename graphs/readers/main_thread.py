@@ -42,6 +42,7 @@ def _served_ns(record: ProcessRecord) -> IntArray:
     takes, replies = (np.flatnonzero((operation == code) & (seq > 0)) for code in (_TAKE, _REPLY))
     # What else a call needs, results of others, is taken together with it, and told behind it.
     takes = takes[np.unique(np.stack((exit_ns[takes], thread[takes])), axis=1, return_index=True)[1]][1:]
+    takes = takes[np.unique(np.stack((seq[takes], thread[takes])), axis=1, return_index=True)[1]]
     until_ns = np.full(len(takes), int(exit_ns.max()))
     _, take, reply = np.intersect1d(seq[takes], seq[replies], return_indices=True)
     until_ns[take] = enter_ns[replies[reply]]

@@ -22,6 +22,9 @@ from scalana.graphs.readers.worlds import World, last, merged, names_of, order_m
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord
 
+_FORKED_NS = 1_000_000_000
+"""A record that stops sooner after its begin may be that of a process that has become another program."""
+
 
 @dataclass(slots=True)
 class RankRecord:
@@ -156,14 +159,18 @@ def _without_helpers(
     others: Sequence[ProcessRecord], launching: Sequence[ProcessRecord], ranks: Sequence[RankRecord]
 ) -> list[ProcessRecord]:
     """Processes but for those that start ranks; and but for what they, or ranks, forked to become a program that is not
-    recorded: that calls nobody, and its record has no end."""
+    recorded: that calls nobody, and its record stops right where it began."""
     parents = {process_of(record) for record in (*launching, *(rank.record for rank in ranks))}
     return [
         record
         for record in others
         if not any(record is one for one in launching)
-        and (parent_of(record) not in parents or communicates(record) or record.ended)
+        and (parent_of(record) not in parents or communicates(record) or record.ended or _lasts(record))
     ]
+
+
+def _lasts(record: ProcessRecord) -> bool:
+    return record.last_ns - (start_ns(record) or record.first_ns) > _FORKED_NS
 
 
 def start_ns(record: ProcessRecord) -> int:

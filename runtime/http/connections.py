@@ -27,7 +27,8 @@ _FLUSH_NS = 2_000_000
 _MAPPED = "::ffff:"
 """Before an address of IPv4 that a socket of IPv6 tells."""
 _MOST_SERVERS = 1000
-"""Servers that have a number in the record."""
+"""Servers that have a number of their own in the record."""
+_OTHER_SERVERS = _MOST_SERVERS + 1
 _servers: dict[tuple[str, str, int], int] = {}
 """Number of each, by the record, its host and its port."""
 _threads = _local()
@@ -59,7 +60,9 @@ def number_of(server: Any) -> int:
     host, port = (str(server[0]), int(server[1])) if isinstance(server, tuple) else (str(server), 0)
     known = session.record_path, host, port
     number = _servers.get(known, 0)
-    if not number and len(_servers) < _MOST_SERVERS and session.core is not None:
+    if not number and session.core is not None:
+        if len(_servers) >= _MOST_SERVERS:
+            return _OTHER_SERVERS
         number = _servers[known] = len(_servers) + 1
         host = _plain(host)
         name = f"[{host}]" if ":" in host else host

@@ -151,7 +151,8 @@ def servers(analysis: Analysis) -> str:
         return ""
     shown = [f"{name} {names.seconds(value)}" for name, value in list(seconds.items())[:_MOST_OUTSIDE]]
     more = f", {len(seconds) - len(shown)} more" if len(seconds) > len(shown) else ""
-    return f"waiting for servers without a record, in the whole run, told as stalled: {', '.join(shown)}{more}"
+    what = "waiting for servers without a record, in the whole run, told as stalled, a rank on average"
+    return f"{what}: {', '.join(shown)}{more}"
 
 
 def amount(value: float, of: float) -> str:

@@ -40,6 +40,7 @@ _WAITS = {
     "evaluation": "#4f8fb0",
     "log-prob": "#3f9a95",
     "training-imbalance": "#88d27a",
+    "backpressure": "#2f6b3a",
     "slow-hardware": "#7a1f1f",
 }
 _UNKNOWN = "#bab0ac"

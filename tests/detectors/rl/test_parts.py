@@ -17,7 +17,7 @@ from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajector
 from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.detectors.rl.remedies import expected
-from scalana.detectors.rl.requests import made_by, serving
+from scalana.detectors.rl.requests import made_by, serving, that_serve
 from scalana.report import rl
 from scalana.report.rl_svg import svg
 
@@ -256,8 +256,9 @@ def test_trajectories_are_those_of_who_served_them() -> None:
     rank, start, end = made_by(spans, spans.rows("trajectory"))
     assert rank.tolist() == [2, 1, 1, 0]
     assert start.tolist() == [1.1, 1.2, 6.1, 1.0] and end.tolist() == [4.9, 2.8, 7.9, 4.0]
-    assert serving(spans, 1).tolist() == [[1.2, 2.8], [6.1, 7.9]] and serving(spans, 2).tolist() == [[1.0, 4.9]]
-    assert serving(spans, 0).tolist() == []
+    served = that_serve(spans)
+    of_rank = [serving(spans, served[spans.rank[served] == rank]).tolist() for rank in range(3)]
+    assert of_rank == [[], [[1.2, 2.8], [6.1, 7.9]], [[1.0, 4.9]]]
 
 
 def test_all_that_make_as_much_are_named() -> None:
