@@ -47,7 +47,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         summing._collect,
         (
             *(_int, _int, _i8, _i8, _i4, _i4, _i4, _f8, _i4, _i4, _f8, _f8, _f8, _f8, _i4, _i8, _i4, _f8, _i4, _i4),
-            *(_i4, _f8, _i8, _i8, _f8, _int, _int, _int),
+            *(_i4, _i4, _f8, _i8, _i8, _f8, _int, _int, _int),
         ),
     ),
     (segments._sort_short, (_i8, _f8, _int)),
