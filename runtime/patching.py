@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 from scalana.runtime import session
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
     Enter = Callable[[tuple[Any, ...]], Any]
     Leave = Callable[[Any, tuple[Any, ...], Any, type[BaseException] | None], None]
+
+
+_COROUTINE = 0x80
+"""Flag of the code of a coroutine function."""
 
 
 class Patches:
@@ -48,6 +53,7 @@ class Patches:
 
     def failed(self, what: str, failure: BaseException) -> None:
         """Note, once for each kind, that something could not be recorded."""
+        session.pass_on(failure)
         if what not in self._noted:
             self._noted.add(what)
             session.note(f"{self.library}: {what}: {type(failure).__name__}: {failure}")
@@ -88,4 +94,10 @@ def surrounded(original: Function, enter: Enter, leave: Leave) -> Function:
         from scalana.runtime._core import AroundCall
     except ImportError:  # then nothing is recorded
         return original
-    return functools.update_wrapper(AroundCall(original, enter, leave), original)
+    around = functools.update_wrapper(AroundCall(original, enter, leave), original)
+    if getattr(getattr(original, "__code__", None), "co_flags", 0) & _COROUTINE:
+        for module, name in (("inspect", "_is_coroutine_mark"), ("asyncio.coroutines", "_is_coroutine")):
+            mark = getattr(sys.modules.get(module), name, None)
+            if mark is not None:  # as what wraps a coroutine function, and returns what it returns, says of itself
+                setattr(around, name, mark)
+    return around

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from scalana.runtime.record import layout
 
@@ -57,6 +58,21 @@ def note(text: str) -> None:
             core.note(text)
     except Exception:
         pass
+
+
+def pass_on(failure: BaseException) -> None:
+    """Raise again what a handler of signals raised, which came while something of ours was done: it is the program's.
+    To be called where a failure would be left alone."""
+    signal = sys.modules.get("signal")
+    if signal is None or failure.__traceback__ is None:
+        return
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers}
+    place = failure.__traceback__.tb_next
+    while place is not None:
+        if place.tb_frame.f_code in codes:
+            raise failure
+        place = place.tb_next
 
 
 def when_started(function: Callable[[], None]) -> None:

@@ -26,8 +26,16 @@ def patch_server(module: Any) -> None:
     _patches.surround(handler, "parse_request", _nothing, _has_parsed, "requests to servers")
     _patches.surround(handler, "end_headers", _give_head, _leave, "answers of servers")
     _patches.surround(handler, "handle_one_request", _nothing, _has_handled, "answers of servers")
-    _patches.surround(handler, "finish", _finish, _leave, "answers of servers")
-    _patches.surround(module.HTTPServer, "serve_forever", _serve, _leave, "which processes are servers")
+    # What these inherit is not theirs: a method of their own would come before those of other bases.
+    home = getattr(module, "socketserver", None)
+    stream, base = (getattr(home, name, None) for name in ("StreamRequestHandler", "BaseServer"))
+    _patches.surround(stream, "finish", _finish, _leave, "answers of servers")
+
+    def serve(arguments: tuple[Any, ...]) -> None:
+        if isinstance(arguments[0], module.HTTPServer):
+            _serve(arguments)
+
+    _patches.surround(base, "serve_forever", serve, _leave, "which processes are servers")
 
 
 def patch_werkzeug(module: Any) -> None:

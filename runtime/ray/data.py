@@ -18,7 +18,7 @@ from scalana.runtime.remote import calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     Function = Callable[..., Any]
@@ -53,17 +53,22 @@ def patch_states(module: Any) -> None:
 
 
 def _fetching(original: Function) -> Function:
-    def _prefetch_blocks(batches: Any, bundles: Iterator[Any]) -> Any:
-        return original(batches, _watched(batches, bundles))
+    def _prefetch_blocks(batches: Any, *args: Any, **kwargs: Any) -> Any:
+        if args:
+            args = _watched(batches, args[0]), *args[1:]
+        return original(batches, *args, **kwargs)
 
     return _prefetch_blocks
 
 
-def _watched(batches: Any, bundles: Iterator[Any]) -> Iterator[Any]:
+def _watched(batches: Any, bundles: Iterable[Any]) -> Iterator[Any]:
     """Blocks as they come: each lets an earlier one go on, as some are kept in stock."""
-    for bundle in bundles:
-        PATCHES.tried("blocks that come", lambda bundle=bundle: _came(batches, bundle))  # type: ignore[misc]
-        yield bundle
+
+    def seen(bundle: Any) -> Any:
+        PATCHES.tried("blocks that come", lambda: _came(batches, bundle))
+        return bundle
+
+    return map(seen, bundles)  # which keeps none of them
 
 
 def _came(batches: Any, bundle: Any) -> None:

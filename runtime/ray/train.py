@@ -90,9 +90,10 @@ def _context() -> Any:
 
 
 def _running(original: Function) -> Function:
-    def run(runner: Any, target: Function) -> Any:
-        if session.core is None:
-            return original(runner, target)
+    def run(runner: Any, *args: Any, **kwargs: Any) -> Any:
+        target = args[0] if args else kwargs.get("target")
+        if session.core is None or not callable(target):
+            return original(runner, *args, **kwargs)
         call = calls.new_id()
 
         def begin(arguments: tuple[Any, ...]) -> None:
@@ -103,7 +104,10 @@ def _running(original: Function) -> Function:
             calls.flush()
 
         calls.submit(call)
-        return original(runner, surrounded(target, begin, end))
+        recorded = surrounded(target, begin, end)
+        if args:
+            return original(runner, recorded, *args[1:], **kwargs)
+        return original(runner, **{**kwargs, "target": recorded})
 
     return run
 

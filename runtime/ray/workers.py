@@ -32,6 +32,7 @@ _NUMBERED = re.compile(r"([A-Za-z]+(?:[-_ ][A-Za-z]+)*)[-_ ]?(\d*)")
 
 _arguments: dict[bytes, list[int]] = {}
 """What the arguments of a task that is about to begin are the results of, by its id."""
+_MOST_TASKS = 1000
 _requests: dict[bytes, Any] = {}
 """Those that are under way, by the task that makes them."""
 _known = ["", ""]
@@ -92,6 +93,8 @@ def _unpacking(original: Function) -> Function:
             try:
                 task = worker.current_task_id
                 if not task.is_nil():
+                    while len(_arguments) >= _MOST_TASKS:  # of calls that are not recorded
+                        _arguments.pop(next(iter(_arguments)))
                     _arguments[task.binary()] = [
                         ids.of_object(reference.binary()) for reference in references if not reference.is_nil()
                     ]
@@ -151,6 +154,7 @@ def _of_generator(function: Function, class_name: str, part: str) -> Function:
                 _give(task, number)
                 number += 1
                 sent = yield value  # Ray sends it how long it took to store the value
+                value = None  # none is kept while the next is made
                 value = next(generator) if sent is None else generator.send(sent)
         except StopIteration as end:
             return end.value
@@ -166,12 +170,15 @@ def _of_async_generator(function: Function, class_name: str, part: str) -> Funct
     @in_place_of(function)
     async def execute(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         task, number = _begin(class_name, part, is_async=True), FIRST_ITEM
+        generator = function(*args, **kwargs)
         try:
-            async for value in function(*args, **kwargs):
+            async for value in generator:
                 _give(task, number)
                 number += 1
                 yield value
+                value = None  # none is kept while the next is made  # noqa: PLW2901
         finally:
+            await generator.aclose()
             _give(task, number)
             _end(task, None, is_async=True)
 

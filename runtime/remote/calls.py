@@ -183,7 +183,7 @@ def _start(operation: int, call: int, flags: int, at: tuple[int, int], name: str
         try:
             part.start((operation, 0, call, -1, 0, 0, flags, 0, at[0], at[0], at[1], 0), name)
         except Exception as failure:
-            session.note(f"remote calls: {failure!r}")
+            _failed(failure)
 
 
 def wait(for_id: int = 0, server: int = 0) -> int:
@@ -259,7 +259,7 @@ def asked() -> None:
         try:
             core.asked(_TEST)
         except Exception as failure:
-            session.note(f"remote calls: {failure!r}")
+            _failed(failure)
 
 
 def expect_data() -> int:
@@ -303,7 +303,8 @@ def moment() -> tuple[int, int] | None:
     core = session.core
     try:
         return None if core is None else core.moment()
-    except Exception:
+    except Exception as failure:
+        session.pass_on(failure)
         return None
 
 
@@ -312,8 +313,14 @@ def own_path() -> int:
     core = session.core
     try:
         return 0 if core is None else int(core.own_path())
-    except Exception:
+    except Exception as failure:
+        session.pass_on(failure)
         return 0
+
+
+def _failed(failure: Exception) -> None:
+    session.pass_on(failure)
+    session.note(f"remote calls: {failure!r}")
 
 
 def flush(after_ns: int = _FLUSH_NS) -> None:
@@ -328,7 +335,7 @@ def flush(after_ns: int = _FLUSH_NS) -> None:
             _flushed[0] = now
             core.flush()
     except Exception as failure:
-        session.note(f"remote calls: {failure!r}")
+        _failed(failure)
 
 
 def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> None:
@@ -340,7 +347,7 @@ def _hand(operation: int, call: int, nbytes: int, takes_part: bool = True) -> No
                 part.take()
             core.hand(operation, call, nbytes)
         except Exception as failure:
-            session.note(f"remote calls: {failure!r}")
+            _failed(failure)
 
 
 def _begin(operation: int, call: int, takes_part: bool = True, server: int = 0) -> int:
@@ -353,7 +360,7 @@ def _begin(operation: int, call: int, takes_part: bool = True, server: int = 0) 
         handle: int = core.begin(operation, 0, call, -1, server, 0, _BLOCKING)
         return handle
     except Exception as failure:
-        session.note(f"remote calls: {failure!r}")
+        _failed(failure)
         return 0
 
 
@@ -365,7 +372,7 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
         try:
             core.end_as(handle, *ids)
         except Exception as failure:
-            session.note(f"remote calls: {failure!r}")
+            _failed(failure)
 
 
 def _event(
@@ -387,7 +394,7 @@ def _event(
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
         core.event_at(operation, 0, call, -1, tag, nbytes, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:
-        session.note(f"remote calls: {failure!r}")
+        _failed(failure)
 
 
 def new_id() -> int:

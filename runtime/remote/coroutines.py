@@ -7,7 +7,9 @@ as spans of type ``await``, with the path of that frame; reading the record, sam
 
 from __future__ import annotations
 
+import functools
 import gc
+import itertools
 import os
 import weakref
 
@@ -52,7 +54,7 @@ class Rests:
     """The rests of one loop, of which what they were for is not written yet."""
 
     def __init__(self, loop: Any) -> None:
-        self._loop = loop
+        self._loop = weakref.ref(loop)
         self._record = ""
         self._lane = self._outer = 0
         self.open: tuple[int, int] | None = None
@@ -68,11 +70,11 @@ class Rests:
         since_ns, self._since_ns = self._since_ns or since_ns, 0
         if until_ns - since_ns >= _LEAST_NS:
             self.open = since_ns, until_ns
-            self._place(_next(self._loop))
+            self._place(_next(self._loop()))
 
     def goes_on(self) -> None:
         """It has done what was to be done at once: what a message has woken is to be done next."""
-        self._place(_ready(self._loop))
+        self._place(_ready(self._loop()))
         self.open = None
 
     def _place(self, awaiting: Any) -> None:
@@ -117,46 +119,68 @@ def _next(loop: Any) -> Any:
 
 def _ready(loop: Any) -> Any:
     """The first task that is ready to go on; None where there is none."""
-    for number, handle in enumerate(loop._ready):
-        if number == _FIRST:
-            break
-        task = _task_of(handle)
-        if task is not None:
-            return task
-    return None
+    try:
+        first = tuple(itertools.islice(loop._ready, _FIRST))
+    except RuntimeError:  # another thread has just put something there
+        return None
+    return next((task for task in map(_task_of, first) if task is not None), None)
 
 
 def _task_of(handle: Any) -> Any:
     """The task that goes on with a callback: its own step, or that of a future it awaits being done."""
-    callback = handle._callback
-    owner = getattr(callback, "__self__", None)
-    if hasattr(owner, "get_coro"):
-        return owner
-    return _awaiting(owner, *(handle._args or ()))
+    owner = _self_of(handle._callback)
+    return owner if _is_task(owner) else _awaiting(owner, *(handle._args or ()))
 
 
 def _awaiting(*futures: Any) -> Any:
     """The task that awaits one of some futures, itself or by ``wait_for`` and ``gather``; None where none is known."""
     for future in futures:
-        for callback, *_ in getattr(future, "_callbacks", None) or ():
-            task = getattr(callback, "__self__", None)
-            if hasattr(task, "get_coro"):
+        for callback in _callbacks(future):
+            task = _self_of(callback)
+            if _is_task(task):
                 return task
-            cells = getattr(callback, "__closure__", None) or ()
-            others = (*getattr(callback, "args", ()), *(cell.cell_contents for cell in cells if _is_full(cell)))
-            for other in others:
-                for inner, *_ in getattr(other, "_callbacks", None) or ():
-                    task = getattr(inner, "__self__", None)
-                    if hasattr(task, "get_coro"):
+            for other in _held_by(callback):
+                for inner in _callbacks(other):
+                    task = _self_of(inner)
+                    if _is_task(task):
                         return task
     return None
 
 
+# What the program hands to a loop may be anything, a proxy that asks its server for each attribute among it. So it is
+# the types of things that are asked what they are.
+
+
+def _is_task(one: Any) -> bool:
+    return hasattr(type(one), "get_coro")
+
+
+def _callbacks(one: Any) -> list[Any]:
+    """What is called when a future is done; nothing of anything else."""
+    if not hasattr(type(one), "_asyncio_future_blocking"):
+        return []
+    return [callback for callback, *_ in one._callbacks or ()]
+
+
+def _self_of(callback: Any) -> Any:
+    """Whose method something is."""
+    return callback.__self__ if hasattr(type(callback), "__self__") else None
+
+
+def _held_by(callback: Any) -> list[Any]:
+    """What a function that is called later was made with."""
+    if type(callback) is functools.partial:
+        return list(callback.args)
+    cells = (callback.__closure__ or ()) if type(callback) is type(_held_by) else ()
+    return [cell.cell_contents for cell in cells if _is_full(cell)]
+
+
 def _is_full(cell: Any) -> bool:
     try:
-        return cell.cell_contents is not None
+        cell.cell_contents  # noqa: B018 - it is the asking that fails
     except ValueError:
         return False
+    return True
 
 
 def _frames(task: Any) -> Iterator[tuple[CodeType, int]]:

@@ -7,6 +7,8 @@ and for which no other result came, is waiting for this one; no more is recorded
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections import deque
 
 from scalana.runtime import session
@@ -29,8 +31,8 @@ _BETWEEN_NS = 5_000_000
 these steps may be far apart, as it waits for a core as well."""
 _MOST_WAITS = 1000
 """Waits of a loop that are kept until a result comes; about as many are written for all that come at a time."""
-_MOST_TIMERS = 64
-"""Timers of a loop up to which it is looked what they are for."""
+_MOST_TIMERS = _MOST_FILES = 64
+"""Timers and files of a loop up to which it is looked what they are for."""
 _TIME_LIMITS = ("_release_waiter", "_on_timeout")
 """What timers of ``asyncio.wait_for``, ``wait`` and ``timeout`` call."""
 _MOST_LINES = 10_000
@@ -59,8 +61,16 @@ class _Waits:
         """Results that something waits for."""
         self.files: dict[int, Callable[[], bool]] = {}
         """Files that wake the loop for nothing as long as nothing is awaited of them: whether anything is."""
-        self._loop, self._selector = loop, selector
+        # Nothing here keeps a loop: who has switched the collection of garbage off would keep all.
+        self._loop, self._selector = weakref.ref(loop), weakref.ref(selector)
         self.rests = Rests(loop)
+        self.watch()
+
+    def watch(self) -> None:
+        """See what the loop waits from now on."""
+        selector = self._selector()
+        if selector is None or "select" in selector.__dict__:
+            return
         select = selector.select
 
         @in_place_of(select)
@@ -76,7 +86,16 @@ class _Waits:
             _patches.tried("waits are not recorded", lambda: self._waited(since, timeout, bool(ready)))
             return ready
 
+        watched._scalana_waits = True  # type: ignore[attr-defined]
         selector.select = watched
+
+    def stops(self) -> None:
+        """The loop runs no more, for now or for good."""
+        self.rests.write()
+        self._unclaimed.clear()
+        selector = self._selector()
+        if selector is not None and hasattr(selector.__dict__.get("select"), "_scalana_waits"):
+            del selector.select
 
     def _waited(self, since: Moment | None, timeout: float | None, ready: bool) -> None:
         """The selector returns, from what it was asked for without a time limit or with one, as something is ready or
@@ -85,17 +104,22 @@ class _Waits:
         self._forget_claimed()
         if since is not None and until is not None and until[0] - since[0] >= _SHORT_NS:
             _patches.tried("lines that await are not recorded", lambda: self.rests.rested(since[0], until[0]))
-            endless = timeout is None or (ready and _only_time_limits(self._loop))
+            endless = timeout is None or (ready and _only_time_limits(self._loop()))
             self._unclaimed.append((since, until, endless and self._is_alone()))
 
     def _is_alone(self) -> bool:
         """Whether nothing but a call can wake the loop: no thread of its pool is at work, and no file could."""
-        pool = self._loop._default_executor
+        loop, selector = self._loop(), self._selector()
+        if loop is None or selector is None:
+            return False
+        pool = loop._default_executor
         if pool is not None:
             idle = getattr(getattr(pool, "_idle_semaphore", None), "_value", -1)
             if idle < len(getattr(pool, "_threads", ())) or not pool._work_queue.empty():
                 return False
-        files = self._selector.get_map()
+        files = selector.get_map()
+        if len(files) > _MOST_FILES:
+            return False
         return len(files) == 1 or sum(1 for file in files if file not in self.files or self.files[file]()) == 1
 
     def claim(self, began: Moment) -> list[tuple[Moment, Moment]]:
@@ -141,7 +165,12 @@ def _only_time_limits(loop: Any) -> bool:
     timers = loop._scheduled
     if len(timers) > _MOST_TIMERS:
         return False
-    return all(timer._cancelled or getattr(timer._callback, "__name__", "") in _TIME_LIMITS for timer in timers)
+    return all(timer._cancelled or _name_of(timer._callback) in _TIME_LIMITS for timer in timers)
+
+
+def _name_of(callback: Any) -> str:
+    """What a function is called; "" for anything else, which may be a proxy that asks its server for that."""
+    return str(callback.__name__) if hasattr(type(callback), "__code__") or hasattr(type(callback), "__func__") else ""
 
 
 def patch(module: Any) -> None:
@@ -157,7 +186,10 @@ def patch_loops(module: Any) -> None:
 
 def _runs(arguments: tuple[Any, ...]) -> _Waits | None:
     try:
-        return _waits_of(arguments[0])
+        waits = _waits_of(arguments[0])
+        if waits is not None:
+            waits.watch()
+        return waits
     except Exception as failure:
         _patches.failed("lines that await are not recorded", failure)
         return None
@@ -165,7 +197,7 @@ def _runs(arguments: tuple[Any, ...]) -> _Waits | None:
 
 def _stops(waits: _Waits | None, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
     if waits is not None:
-        _patches.tried("lines that await are not recorded", waits.rests.write)
+        _patches.tried("lines that await are not recorded", waits.stops)
 
 
 def patch_tasks(module: Any) -> None:
@@ -230,9 +262,8 @@ def line_of(key: object) -> int:
 
 
 def _running() -> Any:
-    from asyncio import _get_running_loop
-
-    return _get_running_loop()
+    events = sys.modules.get("asyncio.events")
+    return events._get_running_loop() if events is not None else None
 
 
 def _waits_of(loop: Any) -> _Waits | None:

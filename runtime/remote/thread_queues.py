@@ -36,7 +36,7 @@ _OF_OTHERS = (
 """Whose queues are details of what is recorded otherwise."""
 _IDS = "_scalana_ids"
 """Where a queue has the ids of what is in it."""
-_MOST_WAITS = 1000
+_MOST_WAITS, _MOST_QUEUES = 1000, 64
 """Waits in vain that are told with what comes in the end."""
 _patches = Patches("queue")
 _own = _local()
@@ -98,7 +98,10 @@ def _append(original: Function) -> Function:
 def _put(queue: Any) -> None:
     """Something is in a queue, behind what was there before; its lock is held."""
     ids = queue.__dict__.setdefault(_IDS, deque())
-    ids.extendleft(0 for _ in range(len(queue.queue) - 1 - len(ids)))
+    before = len(queue.queue) - 1
+    while len(ids) > before:  # somebody took something by other means
+        ids.popleft()
+    ids.extendleft(0 for _ in range(before - len(ids)))
     message = calls.new_id()
     ids.append(message)
     calls.put(message)
@@ -146,6 +149,9 @@ def _get(original: Function) -> Function:
 def _waited_in_vain(queue: Any, since: tuple[int, int]) -> None:
     until = calls.moment()
     if until is not None:
-        waits = _own.__dict__.setdefault("vain", {}).setdefault(id(queue), [])
+        vain = _own.__dict__.setdefault("vain", {})
+        if len(vain) >= _MOST_QUEUES:
+            vain.clear()
+        waits = vain.setdefault(id(queue), [])
         waits.append((since, until))
         del waits[:-_MOST_WAITS]

@@ -38,7 +38,7 @@ _LARGE = 1 << 20
 """Whoever waits for a message of so many bytes waits until it is copied, too."""
 _BETWEEN_NS, _BETWEEN_CPU_NS = 10_000_000, 500_000
 """Who goes on to wait within so much time, and has computed no longer, has done nothing else: it is one wait."""
-_MOST_POLLS = 1000
+_MOST_POLLS = 64
 """Polls that are told with the message that comes in the end."""
 patches = Patches("zmq")
 _polls = _local()

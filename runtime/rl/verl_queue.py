@@ -51,10 +51,10 @@ def _id_of(prompt: str) -> int:
 
 def _answers(function: Function) -> Function:
     @in_place_of(function)
-    async def answers(self: Any, prompt: Any, *arguments: Any, **named: Any) -> Any:
-        name = quietly(lambda: str(prompt["uid"]))
+    async def answers(self: Any, *arguments: Any, **named: Any) -> Any:
+        name = quietly(lambda: str((arguments[0] if arguments else named["prompt"])["uid"]))
         try:
-            return await function(self, prompt, *arguments, **named)
+            return await function(self, *arguments, **named)
         finally:
             if name:
                 calls.put(_id_of(name))

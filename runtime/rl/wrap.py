@@ -18,6 +18,7 @@ def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except Exception as failure:
+        session.pass_on(failure)
         session.note(f"phases of reinforcement learning are not complete: {failure!r}")
         return None
 

@@ -97,3 +97,14 @@ def test_a_loop_that_rests_is_where_its_coroutines_await(tmp_path: Path) -> None
     expected = {"tool": 0.24, "limited": 0.18, "items": 0.18, "thread": 0.3, "message": 0.3}
     assert {place: seconds[place] for place in expected} == pytest.approx(expected, rel=0.25)
     assert seconds["thinks"] > 0.08, "what runs stays where it is"
+
+
+def test_what_is_handed_to_loops_is_left_alone(tmp_path: Path) -> None:
+    """Proxies are not asked for what they do not have, what handlers raise comes through, and loops go."""
+    program = jobs.PROGRAMS / "loops_left_alone.py"
+    plain, recorded = jobs.run([sys.executable, program]), jobs.run([sys.executable, program], tmp_path)
+    assert (recorded.returncode, recorded.stderr) == (plain.returncode, plain.stderr) == (0, "")
+    assert recorded.stdout == plain.stdout
+    assert plain.stdout.splitlines()[-1] == "20 0"
+    (record,) = jobs.records(tmp_path)
+    assert not record.notes

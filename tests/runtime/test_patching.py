@@ -6,6 +6,7 @@ import asyncio
 import copy
 import inspect
 import pickle
+import signal
 import sys
 import traceback
 from types import SimpleNamespace
@@ -127,3 +128,35 @@ def test_what_fails_around_a_function_is_its_own_affair(monkeypatch: pytest.Monk
     # It is pickled as what it stands for.
     monkeypatch.setitem(globals(), "add", around := surrounded(add, _told, _told))
     assert pickle.loads(pickle.dumps(around)) is around and copy.deepcopy(around) is around
+
+
+def test_what_a_handler_of_signals_raises_is_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come while something of ours is done, whose own failures are left alone."""
+    noted: list[str] = []
+    monkeypatch.setattr(session, "note", noted.append)
+
+    def handler(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        patches = Patches("some library")
+        with pytest.raises(TimeoutError):
+            patches.tried("something", interrupted)
+        assert noted == []
+        patches.tried("something", lambda: [][1])
+        assert len(noted) == 1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_what_is_put_around_a_coroutine_function_says_that_it_is_one() -> None:
+    async def original() -> int:
+        return 7
+
+    around = surrounded(original, lambda arguments: None, lambda *arguments: None)
+    assert asyncio.iscoroutinefunction(around) and asyncio.run(around()) == 7
+    assert not asyncio.iscoroutinefunction(surrounded(len, lambda arguments: None, lambda *arguments: None))

@@ -134,3 +134,14 @@ def test_a_thread_without_other_frames_hands_over_as_ever(told: Told) -> None:
             break
         time.sleep(0.01)
     assert made.empty()
+
+
+def test_a_queue_that_is_emptied_by_other_means_keeps_nothing(told: Told) -> None:
+    waiting = told.kinds.Queue()  # type: ignore[attr-defined]
+    for number in range(50):
+        waiting.put(number)
+        with waiting.mutex:
+            waiting.queue.clear()
+    assert len(waiting.__dict__["_scalana_ids"]) <= 1
+    waiting.put("last")
+    assert waiting.get() == "last" and told.got[-1] == told.put[-1]
