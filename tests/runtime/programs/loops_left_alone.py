@@ -1,4 +1,4 @@
-"""What a program hands to event loops is left alone, and so is what its handlers of signals raise; prints what was seen.
+"""What a program hands to event loops is left alone, and so is what its handlers of signals raise; prints what it saw.
 
 Run with and without a recorder, it prints the same.
 """
