@@ -31,6 +31,8 @@ _MOST_PATHS = 20_000
 _MOST_FRAMES, _MOST_TASKS = 64, 4
 _KINDS = (("cr_await", "cr_frame"), ("gi_yieldfrom", "gi_frame"), ("ag_await", "ag_frame"))
 """Of coroutines and generators: what they await, and where."""
+_kinds: dict[type, tuple[str, str] | None] = {}
+_MOST_KINDS = 100
 _HOLDERS = ("coroutine_wrapper", "async_generator_asend", "async_generator_athrow")
 """What is awaited in place of a coroutine by one that is compiled, and of an asynchronous generator; holds it, and does
 not say so."""
@@ -187,17 +189,26 @@ def _frames(task: Any) -> Iterator[tuple[CodeType, int]]:
     """The same of the task alone."""
     awaited = task.get_coro()
     for _ in range(_MOST_FRAMES):
-        kind = next((kind for kind in _KINDS if hasattr(awaited, kind[0])), None)
+        kind = _kind_of(type(awaited))
         if kind is None:
             if type(awaited).__name__ not in _HOLDERS:
                 return
-            held = (one for one in gc.get_referents(awaited) if any(hasattr(one, kind[0]) for kind in _KINDS))
-            awaited = next(held, None)
+            awaited = next((one for one in gc.get_referents(awaited) if _kind_of(type(one)) is not None), None)
             continue
         frame = getattr(awaited, kind[1], None)  # none of what is compiled
         if frame is not None:
             yield frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
         awaited = getattr(awaited, kind[0])
+
+
+def _kind_of(kind: type) -> tuple[str, str] | None:
+    """What a coroutine or a generator of some type awaits, and where, by the names of its attributes."""
+    known = _kinds.get(kind, "")
+    if known == "":
+        known = next((names for names in _KINDS if hasattr(kind, names[0])), None)
+        if len(_kinds) < _MOST_KINDS:
+            _kinds[kind] = known
+    return known  # type: ignore[return-value]
 
 
 def _path_of(task: Any, outer: int) -> int:
