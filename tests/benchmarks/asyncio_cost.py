@@ -1,4 +1,4 @@
-"""What recording costs an event loop: us of CPU time of a rest and of a turn, median of rounds in turns, in one process.
+"""What recording costs an event loop: us of CPU time of a rest and of a turn, median of rounds in turns in one process.
 
 Run: python tests/benchmarks/asyncio_cost.py [RESTS]
 
