@@ -34,6 +34,7 @@ MOST_GIVEN_UP = 64
 INTERNAL = "__ray"
 """What Ray's own methods of all actors begin with: they end an actor, or show that it is there."""
 
+_MOST_INTERNAL = 1000
 _internal: set[int] = set()
 """Calls of these: nobody is told to have answered them."""
 
@@ -105,15 +106,23 @@ def watch_waits(watch: Watch | None) -> None:
 
 
 def _called(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    if at is not None and _is_called(arguments[0]) and not str(arguments[1]).startswith(INTERNAL):
+    if at is None or not _is_called(arguments[0]):
+        return
+    if str(arguments[1]).startswith(INTERNAL):
+        PATCHES.tried("a call", lambda: _leave_out(result))
+    else:
         _tell_submitted(at, _results, result)
 
 
+def _leave_out(result: Any) -> None:
+    """Who waits for these results waits for nothing that is recorded."""
+    if result is not None:
+        if len(_internal) >= _MOST_INTERNAL:
+            _internal.clear()
+        _internal.update(map(ids.of_task, _results(result)))
+
+
 def _submitted(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Failure) -> None:
-    if len(arguments) > 1 and isinstance(arguments[1], str) and arguments[1].startswith(INTERNAL):
-        if result is not None:
-            PATCHES.tried("a call", lambda: _internal.update(map(ids.of_task, _results(result))))
-        return
     _tell_submitted(at, _results, result)
 
 

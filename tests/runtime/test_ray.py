@@ -206,8 +206,8 @@ def test_nobody_is_told_to_answer_calls_of_rays_own_methods(monkeypatch: pytest.
         SimpleNamespace(task_id=lambda task=task: Task(task), binary=lambda task=task: task + b"\x01\0\0\0")
         for task in tasks
     )
-    callers._submitted((1, 1), ("handle", "__ray_terminate__"), first, None)
-    callers._submitted((1, 1), ("handle", "generate"), second, None)
+    callers._called((1, 1), ("handle", "__ray_terminate__"), first, None)
+    callers._called((1, 1), ("handle", "generate"), second, None)
     assert handed == callers._told_of([first, second]) == [ids.of_task(tasks[1])]
 
 
