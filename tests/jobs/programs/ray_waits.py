@@ -192,12 +192,17 @@ class Taker:
             time.sleep(SLOW_S / 2)  # slow taker
             ray.get(buffer.get.remote())
 
+    def note(self) -> None:
+        pass
+
 
 def full() -> float:
     """Two fill a queue in turns, which is full most of the time, while the driver looks how full it is."""
     buffer = Buffer.remote()
     fillers = [Filler.options(max_concurrency=2).remote() for _ in range(2)]
-    done = Taker.remote().drain.remote(buffer, 2 * ROUNDS)
+    taker = Taker.remote()
+    ray.get([buffer.size.remote(), *(actor.note.remote() for actor in (*fillers, taker))])  # all are there
+    done = taker.drain.remote(buffer, 2 * ROUNDS)
     filled = [filler.fill.remote(buffer) for filler in fillers]
     while not ray.wait([done], timeout=SLOW_S / 3)[0]:
         ray.get([buffer.size.remote(), *(filler.note.remote() for filler in fillers)])
