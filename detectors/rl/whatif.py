@@ -152,7 +152,8 @@ def predict(
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
         if dealing is not None and dealing.one_by_one:
             for step in range(loop.steps):
-                less[:, step, Doing.GENERATION] = dealing.less_s(step, _handed_again(dealing, step), np.ones(1))
+                took = np.array([dealing.decoding.seconds(part) for part in _handed(dealing, step)])
+                less[:, step, Doing.GENERATION] = dealing.less_s(step, took, np.ones(1))
         tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0, speeds.slow))
     modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
     tries += [
@@ -169,15 +170,17 @@ def predict(
     ]
 
 
-def _handed_again(dealing: Dealing, step: int) -> FloatArray:
-    """What processes take by the model, if those that are free first get the trajectories of a step in the order in
-    which they began, and all are as fast ``[ranks]``."""
+def _handed(dealing: Dealing, step: int, most: float = np.inf) -> list[list[float]]:
+    """The trajectories of a step, of so many tokens at most, if those that are free first get them in their order of
+    beginning, and all are as fast: lengths ``[ranks][trajectories]``."""
     loop, generate = dealing.loop, dealing.loop.that_generate()
     rows = loop.index.rows(None, step)
-    tokens = loop.trajectories.tokens[rows[np.argsort(loop.trajectories.start_s[rows], kind="stable")]]
-    took_s = np.zeros(len(loop.processes))
-    took_s[generate] = [dealing.decoding.seconds(tokens[part].tolist()) for part in free_first(tokens, len(generate))]
-    return took_s
+    in_order = rows[np.argsort(loop.trajectories.start_s[rows], kind="stable")]
+    tokens = np.minimum(loop.trajectories.tokens[in_order], most)
+    result: list[list[float]] = [[] for _ in loop.processes]
+    for rank, part in zip(generate.tolist(), free_first(tokens, len(generate)), strict=True):
+        result[rank] = tokens[part].tolist()
+    return result
 
 
 def _nothing(loop: Loop) -> FloatArray:
@@ -212,10 +215,10 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     if not len(known):
         return []
 
-    def lengths(given: list[list[int]], rows: IntArray, most: float = np.inf) -> list[list[float]]:
+    def lengths(given: list[list[int]], rows: IntArray) -> list[list[float]]:
         result: list[list[float]] = [[] for _ in range(ranks)]
         for rank, part in zip(generate.tolist(), given, strict=True):
-            result[rank] = np.minimum(made.tokens[rows[part]], most).tolist()
+            result[rank] = made.tokens[rows[part]].tolist()
         return result
 
     def balanced(step: int) -> list[list[float]]:
@@ -235,9 +238,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
 
     def capped(step: int) -> list[list[float]]:
         if dealing.one_by_one:
-            rows = loop.index.rows(None, step)
-            rows = rows[np.argsort(made.start_s[rows], kind="stable")]
-            return lengths(free_first(np.minimum(made.tokens[rows], cap), len(generate)), rows, cap)
+            return _handed(dealing, step, cap)
         return [[min(tokens, cap) for tokens in part] for part in recorded(step)]
 
     def less(deal: Deal) -> FloatArray:

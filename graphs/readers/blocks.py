@@ -120,7 +120,7 @@ def read_block(files: Sequence[str]) -> Held:
 
 def outline(held: Held) -> Outline:
     """What has to be told of a block before its share in the run is known."""
-    records = [_emptied(record, _asked(record) if record.meta.get("asks") else 1) for record in held.records]
+    records = [_emptied(record, _telling(record)) for record in held.records]
     return Outline(records, native_offsets(held.records), held.troubles)
 
 
@@ -147,7 +147,7 @@ def collect_block(held: Held, share: Share, frames: Frames) -> Block:
     for record, part in zip(records, share.parts, strict=False):
         record.meta.update(part)
     columns = collect(records, share.rank, share.is_own, share.first or None)
-    columns.records = [_emptied(record, 0) for record in records]
+    columns.records = [_emptied(record) for record in records]
     return Block(share.process, columns)
 
 
@@ -324,21 +324,24 @@ def _narrowed(table: Any) -> Any:
     return replace(table, **changes)
 
 
-def _asked(record: ProcessRecord) -> IntArray:
-    """The events of a record by which it is told whether it takes part in the run by its requests: some rows."""
-    return np.flatnonzero(np.isin(np.asarray(record.events.operation), REQUESTS))
+def _telling(record: ProcessRecord) -> IntArray:
+    """The events by which it is told whether a process takes part in the run: the first, and of one that sends requests
+    all of these; some rows."""
+    first = np.arange(min(len(record.events), 1))
+    if not record.meta.get("asks"):
+        return first
+    return np.union1d(first, np.flatnonzero(np.isin(np.asarray(record.events.operation), REQUESTS)))
 
 
-def _emptied(record: ProcessRecord, rows: int | IntArray) -> ProcessRecord:
-    """A record with at most ``rows`` events, or these, and open calls, and nothing else of its columns."""
+def _emptied(record: ProcessRecord, rows: IntArray | None = None) -> ProcessRecord:
+    """A record with some events and the first of its open calls, and nothing else of its columns; without ``rows`` none
+    of them."""
+    kept: dict[str, IntArray | slice] = {} if rows is None else {"events": rows, "open": slice(1)}
     changes: dict[str, Any] = {"codes": {}, "groups": {}, "names": [], "lanes": []}
     for part in fields(record):
         value = getattr(record, part.name)
         if is_dataclass(value) and not isinstance(value, type):
-            kept = rows if isinstance(rows, int) else len(rows)
-            some: Any = slice(kept if part.name in ("events", "open") else 0)
-            if part.name == "events" and not isinstance(rows, int):
-                some = rows
+            some = kept.get(part.name, slice(0))
             columns = (np.asarray(getattr(value, column.name)) for column in fields(value))
             changes[part.name] = type(value)(*(np.array(column[some]) for column in columns))
     return replace(record, **changes)

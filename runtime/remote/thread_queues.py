@@ -99,12 +99,17 @@ def _put(queue: Any) -> None:
     """Something is in a queue, behind what was there before; its lock is held."""
     ids = queue.__dict__.setdefault(_IDS, deque())
     before = len(queue.queue) - 1
-    while len(ids) > before:  # somebody took something by other means
-        ids.popleft()
+    _forget(ids, before)
     ids.extendleft(0 for _ in range(before - len(ids)))
     message = calls.new_id()
     ids.append(message)
     calls.put(message)
+
+
+def _forget(ids: deque[int], left: int) -> None:
+    """Ids of what somebody took by other means, as less is left."""
+    while len(ids) > left:
+        ids.popleft()
 
 
 def _take(original: Function) -> Function:
@@ -112,8 +117,7 @@ def _take(original: Function) -> Function:
         ids = self.__dict__.get(_IDS)
         if ids:
             left = len(self.queue)
-            while len(ids) > left:  # somebody took something by other means
-                ids.popleft()
+            _forget(ids, left)
             _own.taken = ids.popleft() if len(ids) == left > 0 else 0
         return original(self)
 

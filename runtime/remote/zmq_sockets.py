@@ -6,6 +6,7 @@ looked at one by one, as they are sent and received: all functions that send or 
 
 from __future__ import annotations
 
+import functools
 import sys
 from _thread import _local
 
@@ -118,9 +119,13 @@ def patch_sockets(module: Any) -> None:
         session.note("zmq: zmq.sugar.socket is not what it was: messages are not recorded")
         return
     patches.wrap(module.Socket, "send", _send, "messages")
-    patches.wrap(module.Socket, "recv", lambda original: _recv(original, get), "messages")
-    if hasattr(module.Socket, "recv_into"):
-        patches.wrap(module.Socket, "recv_into", lambda original: _recv_into(original, get), "messages")
+    for name, flags_of, frame_of in (
+        ("recv", _flags_of_recv, _frame_of_recv),
+        ("recv_into", _flags_of_recv_into, _frame_of_recv_into),
+    ):
+        if name == "recv" or hasattr(module.Socket, name):
+            make = functools.partial(_receiving, get=get, flags_of=flags_of, frame_of=frame_of)
+            patches.wrap(module.Socket, name, make, "messages")
     import queue
 
     thread_queues.patch(queue)
@@ -160,55 +165,49 @@ def _sent(link: Link, data: Any, more: bool, since: Moment) -> None:
             calls.was_put(one, message.nbytes, copied or link.since or since)
 
 
-def _recv(original: Function, get: Function) -> Function:
-    def recv(self: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+def _receiving(original: Function, get: Function, flags_of: Function, frame_of: Function) -> Function:
+    """The same function, recorded: with what flags it is called, and what frame it has received, is told by the others,
+    from its arguments."""
+
+    def receive(self: Any, *args: Any, **kwargs: Any) -> Any:
         link = link_of(self)
         since = None if link is None else calls.moment()
         if link is None or since is None:
-            return original(self, flags, *args, **kwargs)
-        waits = link.received is None and _waits(flags)
+            return original(self, *args, **kwargs)
+        waits = link.received is None and _waits(flags_of(*args, **kwargs))
         handle = calls.expect() if waits else 0
         try:
-            frame = original(self, flags, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         except BaseException:
             calls.message(handle, 0)
             if waits:
                 _waited((self,), since, True)
             raise
         try:
-            _received(self, link, bytes_of(frame), bool(get(self, _RCVMORE)), handle, since)
+            _received(self, link, frame_of(result, *args, **kwargs), bool(get(self, _RCVMORE)), handle, since)
         except Exception as failure:
             patches.failed("a message was not recorded", failure)
-        return frame
+        return result
 
-    return recv
+    return receive
 
 
-def _recv_into(original: Function, get: Function) -> Function:
-    def recv_into(self: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-        link = link_of(self)
-        since = None if link is None else calls.moment()
-        if link is None or since is None:
-            return original(self, buffer, *args, **kwargs)
-        waits = link.received is None and _waits(kwargs.get("flags", 0))
-        handle = calls.expect() if waits else 0
-        try:
-            size = original(self, buffer, *args, **kwargs)
-        except BaseException:
-            calls.message(handle, 0)
-            if waits:
-                _waited((self,), since, True)
-            raise
-        try:
-            frame = bytes_of(buffer)
-            room = kwargs.get("nbytes", 0) or len(frame)
-            # Of a frame that is cut off, too little is seen to know it by: nobody has sent this one.
-            _received(self, link, frame[: min(size, room)], bool(get(self, _RCVMORE)), handle, since)
-        except Exception as failure:
-            patches.failed("a message was not recorded", failure)
-        return size
+def _flags_of_recv(flags: int = 0, *args: Any, **kwargs: Any) -> int:
+    return flags
 
-    return recv_into
+
+def _flags_of_recv_into(*args: Any, flags: int = 0, **kwargs: Any) -> int:
+    return flags
+
+
+def _frame_of_recv(frame: Any, *args: Any, **kwargs: Any) -> Any:
+    return bytes_of(frame)
+
+
+def _frame_of_recv_into(size: int, buffer: Any, *args: Any, nbytes: int = 0, **kwargs: Any) -> Any:
+    """Of a frame that is cut off, too little is seen to know it by: nobody has sent this one."""
+    frame = bytes_of(buffer)
+    return frame[: min(size, nbytes or len(frame))]
 
 
 def _waits(flags: int) -> bool:
