@@ -12,7 +12,7 @@ import pytest
 from . import document, results, running
 from .readers import at, cells_where, derived, farthest, in_column, matches, number, share
 from .results import ROOT, Machine, Result
-from .rows import Bar, Command, Elsewhere, Need, Row, Sum
+from .rows import Bar, Command, Elsewhere, Need, Reader, Row, Sum
 from .running import Asked
 from .table import ROWS
 from .table.topic import Topic
@@ -82,7 +82,7 @@ def test_readers_take_values_out_of_text_tables_and_json() -> None:
 
 
 @pytest.mark.parametrize("read", [number("([0-9]+)"), matches("x", of="y"), in_column("| no", 1), at("a")])
-def test_a_reader_invents_nothing(read: running.Say) -> None:
+def test_a_reader_invents_nothing(read: Reader) -> None:
     with pytest.raises(ValueError):
         read("nothing of it is here")
 
@@ -90,7 +90,7 @@ def test_a_reader_invents_nothing(read: running.Say) -> None:
 def test_a_command_runs_once_for_all_of_its_rows(tmp_path: Path) -> None:
     first = row("first", f"echo x >> {tmp_path}/runs; echo took 1.5 s")
     rows = [first, dataclasses.replace(first, name="second", bar="<= 1")]
-    found = {one.name: of for one, of in running.measure_all(rows, Asked(), str)}
+    found = {one.name: of for one, of in running.measure_all(rows, Asked(), print)}
     assert (tmp_path / "runs").read_text() == "x\n"
     assert [found[name].value for name in ("first", "second")] == [1.5, 1.5]
     assert [document.state(one, found[one.name]) for one in rows] == ["yes", "**no**"]
@@ -98,7 +98,7 @@ def test_a_command_runs_once_for_all_of_its_rows(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_leaves_no_value(tmp_path: Path) -> None:
     rows = [row("fails", "echo took 1 s; echo no such thing >&2; exit 3"), row("says nothing", "echo done")]
-    found = {one.name: of for one, of in running.measure_all(rows, Asked(), str)}
+    found = {one.name: of for one, of in running.measure_all(rows, Asked(), print)}
     assert [of.value for of in found.values()] == [None, None]
     assert "ended with 3: no such thing" in found["fails"].error
     assert document.state(rows[0], found["fails"]) == "failed"

@@ -37,7 +37,7 @@ def right(method: str) -> Reader:
 
     def count(rows: list[dict[str, Any]]) -> float:
         faulty = [row[method] for row in rows if not row["balanced"]]
-        return sum(answer["rank_right"] and answer["line_right"] for answer in faulty)
+        return float(sum(answer["rank_right"] and answer["line_right"] for answer in faulty))
 
     return derived(count)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..readers import cells_where, in_column, number
-from ..rows import Command, Elsewhere, Need, Row
+from ..rows import Command, Elsewhere, Need, Reader, Row
 from .topic import Topic
 
-DOCUMENT = "docs/rl.md"
+DOCUMENT = "docs/appendix/rl.md"
 
 CAUSES = Command(("python tests/benchmarks/rl_causes.py",))
 HOOKS = Command(("python tests/benchmarks/rl_hooks.py",))
@@ -18,6 +18,12 @@ SHARES = "| planted | share | rank-seconds"
 REMEDY = "| remedy | told before"
 VERL_JOB = Elsewhere("measured within one job of verl once; `make verl-test` holds it to wider bounds")
 RLLIB_JOB = Elsewhere("measured in one job of RLlib each; `make rllib-test` holds it to wider bounds")
+
+
+def remedy(place: int) -> Reader:
+    """The error of one remedy, by its row."""
+    return in_column(REMEDY, 7, lambda errors: errors[place])
+
 
 TOPIC = Topic(
     "Reinforcement learning",
@@ -68,7 +74,7 @@ TOPIC = Topic(
                 "%",
                 DOCUMENT,
                 REMEDIES,
-                lambda output, place=place: in_column(REMEDY, 7, lambda cells: cells[place])(output),
+                remedy(place),
             )
             for place, (name, what, most) in enumerate(
                 (
