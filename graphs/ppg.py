@@ -4,7 +4,8 @@
 records (:mod:`~scalana.graphs.readers.processes.rank_selection`), bring them onto one set of columns and one time axis
 (:mod:`~scalana.graphs.readers.columns.gather`, :mod:`~scalana.graphs.readers.columns.clocks`), find the vertices of
 call paths (:mod:`~scalana.graphs.attribution.callpaths`), make calls of events (:mod:`~scalana.graphs.calls.calls`),
-match them (:mod:`~scalana.graphs.dependences.matching`), divide the time between them (:mod:`~scalana.graphs.bursts.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
+match them (:mod:`~scalana.graphs.dependences.matching`), divide the time between them
+(:mod:`~scalana.graphs.bursts.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
 """
 
 from __future__ import annotations
