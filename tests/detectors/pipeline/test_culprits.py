@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,15 @@ def test_links_that_are_all_slow_blame_no_rank_in_particular() -> None:
     found = only(diagnosed(usual(), latency_s=10 * MS))
     assert found.cause == "link" and found.ranks == (0, 1, 2, 3) and found.stages == ()
     assert found.evidence["latency_s"] == pytest.approx(10 * MS)
+
+
+def test_data_that_all_ranks_load_is_found_on_all_and_what_all_do_between_actions_on_none() -> None:
+    rows = rows_of(ONE_F_ONE_B, usual(), "torch-1f1b", steps=3, meet=True, host_s=10 * MS)
+    busy = diagnose(rows, ENGINES["torch-1f1b"])
+    assert busy.attribution.shares["host"] > 0.1 and find_culprits(busy) == []
+    loads = np.where(rows.kind == Kind.F, 10 * MS, 0.0)
+    found = only(diagnose(replace(rows, data_s=loads), ENGINES["torch-1f1b"]))
+    assert (found.cause, found.ranks) == ("data", (0, 1, 2, 3))
 
 
 def test_microbatches_that_are_long_on_all_stages_have_no_culprit() -> None:
