@@ -1,4 +1,4 @@
-"""Classify support tickets with DDP, on the CPU: the program of docs/tutorial.md. Its tickets are random words."""
+"""Classify support tickets with DDP on CPUs: the program of docs/tutorial.md. The tickets are random words."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-WORDS, LABELS, TICKETS, BATCH = 20_000, 8, 1_600, 8
+WORDS, LABELS, TICKETS, BATCH, EPOCHS = 20_000, 8, 1_600, 8, 4
 
 
 def read_tickets() -> list[str]:
-    """All tickets, as an export of the help desk sorts them: the short ones first."""
+    """All tickets, as the export of a help desk sorts them: short ones first."""
     chance = random.Random(0)
     lengths = sorted(int(chance.paretovariate(1.2) * 60) for _ in range(TICKETS))
     return [" ".join(f"w{chance.randrange(WORDS)}" for _ in range(min(length, 4_000))) for length in lengths]
 
 
 def distinct_words(ticket: str, fast: bool) -> list[str]:
-    """The words of a ticket without repetitions, in their order."""
+    """The words of a ticket without repetitions, in order. ``fast`` looks them up in a dictionary, not in a list."""
     if fast:
         return list(dict.fromkeys(ticket.split()))
     seen: list[str] = []
@@ -35,7 +35,7 @@ def distinct_words(ticket: str, fast: bool) -> list[str]:
 
 
 class Tickets(Dataset[tuple[Tensor, int]]):
-    """The part of the tickets that one rank trains on."""
+    """The tickets that one rank trains on."""
 
     def __init__(self, tickets: list[str], fast: bool) -> None:
         self.tickets, self.fast = tickets, fast
@@ -60,7 +60,7 @@ def train(rank: int, ranks: int, fast: bool) -> None:
     model = DistributedDataParallel(network)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     begin = time.perf_counter()
-    for _ in range(2):
+    for _ in range(EPOCHS):
         for codes, labels in loader:
             loss = F.cross_entropy(model(codes), labels)
             optimizer.zero_grad()
@@ -73,7 +73,7 @@ def train(rank: int, ranks: int, fast: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fix", action="store_true", help="look words up in a dictionary")
+    parser.add_argument("--fix", action="store_true", help="with the fix of the tutorial")
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
