@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-WORDS, LABELS, TICKETS, BATCH, EPOCHS = 20_000, 8, 1_600, 8, 4
+WORDS, LABELS, TICKETS, BATCH = 20_000, 8, 1_600, 8
 
 
 def read_tickets() -> list[str]:
@@ -49,7 +49,7 @@ class Tickets(Dataset[tuple[Tensor, int]]):
         return torch.tensor(codes + [WORDS] * (64 - len(codes))), sum(codes) % LABELS
 
 
-def train(rank: int, ranks: int, fast: bool) -> None:
+def train(rank: int, ranks: int, fast: bool, epochs: int) -> None:
     tickets = read_tickets()
     share = len(tickets) // ranks
     loader = DataLoader(Tickets(tickets[rank * share : (rank + 1) * share], fast), batch_size=BATCH, shuffle=True)
@@ -60,7 +60,7 @@ def train(rank: int, ranks: int, fast: bool) -> None:
     model = DistributedDataParallel(network)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     begin = time.perf_counter()
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         for codes, labels in loader:
             loss = F.cross_entropy(model(codes), labels)
             optimizer.zero_grad()
@@ -74,10 +74,11 @@ def train(rank: int, ranks: int, fast: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fix", action="store_true", help="with the fix of the tutorial")
+    parser.add_argument("--epochs", type=int, default=4)
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    train(dist.get_rank(), dist.get_world_size(), args.fix)
+    train(dist.get_rank(), dist.get_world_size(), args.fix, args.epochs)
     dist.destroy_process_group()
 
 
