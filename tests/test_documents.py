@@ -24,9 +24,10 @@ LEADING_WHO = re.compile(r"(?:^|[.:;(|] +|\b(?:for|of|by|and|to) )who ", re.MULT
 """``who`` without a noun that it stands for, as in "who waits is late"."""
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "samples").rglob("*.md")])
 
+FOR_DEVELOPERS = ("architecture.md", "proof.md")
 USER_PAGES = [
     ROOT / "README.md",
-    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "architecture.md"),
+    *sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / n for n in FOR_DEVELOPERS}),
 ]
 
 
