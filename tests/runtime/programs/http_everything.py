@@ -221,7 +221,7 @@ def main() -> None:
     nobody = closed_port()
     fail("nobody", lambda: urllib.request.urlopen(f"http://127.0.0.1:{nobody}/"))
     fail("nobody", lambda: httpx.get(f"http://127.0.0.1:{nobody}/"))
-    time.sleep(SLOW_S)  # what was given up is answered
+    time.sleep(3 * SLOW_S)  # what was given up is answered
 
 
 main()
