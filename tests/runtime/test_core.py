@@ -99,6 +99,33 @@ def test_posts_waits_and_completions(tmp_path: Path) -> None:
     assert record.status == -1
 
 
+def test_what_need_not_be_written_at_once_is_written_without_another_call(tmp_path: Path) -> None:
+    run(
+        """
+        _core.start(RECORD, 0, 1 << 20, flush_s=3600)
+        _core.flush()
+        size = os.path.getsize(RECORD)
+        _core.meta("first", "in an hour")
+        _core.flush(3_600_000_000_000)
+        assert os.path.getsize(RECORD) == size
+        _core.meta("second", "soon")
+        _core.flush(50_000_000)
+        while os.path.getsize(RECORD) == size:
+            time.sleep(0.001)
+        size = os.path.getsize(RECORD)
+        _core.meta("third", "now")
+        _core.flush(1)
+        assert os.path.getsize(RECORD) > size
+        os.kill(os.getpid(), 9)
+        """,
+        tmp_path / "program.rec",
+        expect=-signal.SIGKILL,
+    )
+    record = ProcessRecord.read(tmp_path / "program.rec")
+    assert not record.ended and record.troubles == []
+    assert [record.meta.get(key) for key in ("first", "second", "third")] == ["in an hour", "soon", "now"]
+
+
 def test_totals_are_exact_and_cumulative(tmp_path: Path) -> None:
     record = recorded(
         """
