@@ -1,6 +1,6 @@
 """Spans that a program names in its own record, public as ``scalana.span`` and ``scalana.region``.
 
-The type is one of C (``_core/span_type.c``), so that a span costs less than a microsecond. A program that is never
+The type is one of C (``_core/module/span_type.c``), so that a span costs less than a microsecond. A program that is never
 recorded may run on a Python for which the extension was not built: there a span does nothing.
 """
 
