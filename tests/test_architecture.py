@@ -187,9 +187,18 @@ ROOMS = {
         ("noise",),
         ("facts", "analysis", "reconcile"),
         ("detector",),
-        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "aggregate", "runs"),
+        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "runs"),
         ("registry", "compile_ahead"),
         ("run",),
+    ),
+    "graphs/readers": (("processes",), ("folder",), ("columns",)),
+    "detectors/pipeline": (("model",), ("measured",), ("recognised",), ("diagnosis",), ("plans",), ("detector",)),
+    "frontend/cpp": (
+        ("names", "unit", "cache"),
+        ("binary", "source"),
+        ("evidence",),
+        ("resolve",),
+        ("build",),
     ),
 }
 """Of each folder its rooms, and modules that stand outside of one, from the bottom up: a row may import rows above it
@@ -213,7 +222,8 @@ def graph() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("folder", ROOMS)
 def test_rooms_import_downwards(folder: str) -> None:
-    package = FOLDERS[folder]
+    top, *inside = folder.split("/")
+    package = ".".join([FOLDERS[top], *inside])
     height = {room: level for level, rooms in enumerate(ROOMS[folder]) for room in rooms}
     wrong = []
     for module, imported in graph().items():
@@ -227,6 +237,32 @@ def test_rooms_import_downwards(folder: str) -> None:
                 if below != room and height[below] >= height[room]:
                     wrong.append(f"{module} imports {other}")
     assert not wrong
+
+
+MOST_FILES = 20
+"""Files of a folder, from which it should be several rooms."""
+CROWDED = {"runtime/_core", "runtime/mpi", "scalana/report"}
+"""Folders that are above it."""
+
+
+def test_folders_have_few_files() -> None:
+    count: dict[str, int] = {}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".py", ".c", ".h", ".cpp"} and path.name != "__init__.py":
+                name = str(path.parent.relative_to(ROOT))
+                count[name] = count.get(name, 0) + 1
+    assert {name for name, files in count.items() if files > MOST_FILES} == CROWDED
+
+
+SHARED_NAMES = {"detectors": {"detector", "causes", "account", "advice"}, "graphs": set()}
+"""Names of modules that several rooms of a folder may have."""
+
+
+@pytest.mark.parametrize("folder", SHARED_NAMES)
+def test_names_of_modules_are_unique(folder: str) -> None:
+    names = [path.stem for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py"]
+    assert {name for name in names if names.count(name) > 1} <= SHARED_NAMES[folder]
 
 
 def test_hooks_lead_to_functions() -> None:

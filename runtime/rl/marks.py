@@ -19,8 +19,8 @@ def phase(name: str, role: str | None = None, **attributes: Any) -> span:
     """A part of a step that all processes know: ``with scalana.rl.phase("rollout"): ...``, or a decorator.
 
     Args:
-        name: What it is: ``rollout``, ``reward``, ``log_prob``, ``update`` ... (``docs/rl.md`` has the names that are
-            understood; a phase of another name is kept as it is called).
+        name: What it is: ``rollout``, ``reward``, ``log_prob``, ``update`` ... (``docs/rl-recording.md`` lists
+            them; a phase of another name is kept as it is called).
         role: What the process is in it, where one process is several things: ``trainer``, ``rollout``, ``verifier``.
         attributes: ``tokens``: what this process works on in it, where its trajectories do not tell.
     """

@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 
 import scalana
-from scalana.detectors.aggregate import published
 from scalana.detectors.finding import Finding
 from scalana.detectors.runs.costs import setup_vertices
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.align import align
+from tests.benchmarks import published
 from tests.runtime.mpi.conftest import Mpi
 from tests.samples.planted import SAMPLES, Fault, Sample, header, marked_line, read_sample
 from tests.samples.test_mpi_samples import as_python

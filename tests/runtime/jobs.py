@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import ProcessRecord
 from tests.tools.fork_server import alone, launcher

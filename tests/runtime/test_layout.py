@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import scalana
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record import launchers, layout
 from scalana.runtime.record.format import LANE_SLOT, SPAN_TYPE

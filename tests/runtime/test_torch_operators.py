@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.calibration.measure import measure
-from scalana.graphs.readers.operators import OperatorCounts, operator_kind, read_operators
+from scalana.graphs.readers.folder.operators import OperatorCounts, operator_kind, read_operators
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of
 from scalana.runtime.torch import native
 from scalana.runtime.torch.module_tree import Known

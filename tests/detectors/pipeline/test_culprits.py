@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.culprits import Culprit, find_culprits
-from scalana.detectors.pipeline.diagnosis import Diagnosis, Layers, diagnose
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.step_waits import LINK, usual_step, waits_of_step
+from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose
+from scalana.detectors.pipeline.measured.layers import Layers
+from scalana.detectors.pipeline.measured.step_waits import LINK, usual_step, waits_of_step
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 
 MS = 1e-3
@@ -70,6 +73,15 @@ def test_links_that_are_all_slow_blame_no_rank_in_particular() -> None:
     found = only(diagnosed(usual(), latency_s=10 * MS))
     assert found.cause == "link" and found.ranks == (0, 1, 2, 3) and found.stages == ()
     assert found.evidence["latency_s"] == pytest.approx(10 * MS)
+
+
+def test_data_that_all_ranks_load_is_found_on_all_and_what_all_do_between_actions_on_none() -> None:
+    rows = rows_of(ONE_F_ONE_B, usual(), "torch-1f1b", steps=3, meet=True, host_s=10 * MS)
+    busy = diagnose(rows, ENGINES["torch-1f1b"])
+    assert busy.attribution.shares["host"] > 0.1 and find_culprits(busy) == []
+    loads = np.where(rows.kind == Kind.F, 10 * MS, 0.0)
+    found = only(diagnose(replace(rows, data_s=loads), ENGINES["torch-1f1b"]))
+    assert (found.cause, found.ranks) == ("data", (0, 1, 2, 3))
 
 
 def test_microbatches_that_are_long_on_all_stages_have_no_culprit() -> None:
