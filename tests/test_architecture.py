@@ -241,7 +241,7 @@ def test_rooms_import_downwards(folder: str) -> None:
 
 MOST_FILES = 20
 """Files of a folder, from which it should be several rooms."""
-CROWDED = {"runtime/_core", "runtime/mpi", "scalana/report"}
+CROWDED = {"runtime/mpi", "scalana/report"}
 """Folders that are above it."""
 
 
