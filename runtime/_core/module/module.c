@@ -122,12 +122,18 @@ static PyObject *core_stop(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *core_flush(PyObject *module, PyObject *unused)
+static PyObject *core_flush(PyObject *module, PyObject *args)
 {
-    (void)module, (void)unused;
-    Py_BEGIN_ALLOW_THREADS;
-    recorder_flush();
-    Py_END_ALLOW_THREADS;
+    unsigned long long after_ns = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "|K:flush", &after_ns)) {
+        return NULL;
+    }
+    if (!sampler_flush_later(after_ns)) {
+        Py_BEGIN_ALLOW_THREADS;
+        recorder_flush();
+        Py_END_ALLOW_THREADS;
+    }
     Py_RETURN_NONE;
 }
 
@@ -408,7 +414,8 @@ static PyMethodDef methods[] = {
     {"start", (PyCFunction)(void (*)(void))core_start, METH_VARARGS | METH_KEYWORDS,
      "start(path, rate_hz, budget_bytes, flush_s=1.0, native=True): begin to record into the new file path."},
     {"stop", core_stop, METH_VARARGS, "stop(status=-1): write what is pending and end the record."},
-    {"flush", core_flush, METH_NOARGS, "flush(): write what is pending."},
+    {"flush", core_flush, METH_VARARGS,
+     "flush(after_ns=0, /): write what is pending, at once or as soon as that was done last so long ago."},
     {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},

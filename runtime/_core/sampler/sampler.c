@@ -38,6 +38,7 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake_flusher;
 static bool flush_wanted;
+static uint64_t flush_due_ns, flushed_ns; /* when the next flush is due, 0 for none of its own; when the latest began */
 
 static pthread_t sampler_thread, flusher_thread;
 static atomic_bool started, stopping;
@@ -55,6 +56,34 @@ static void ask_for_flush(void)
     pthread_mutex_unlock(&wake_lock);
 }
 
+/* wake_lock is held: before the flush that follows, no other need be made. */
+static void begin_flush(uint64_t now)
+{
+    flush_wanted = false;
+    flush_due_ns = 0;
+    flushed_ns = now;
+}
+
+bool sampler_flush_later(uint64_t after_ns)
+{
+    uint64_t now = clock_wall_ns();
+    pthread_mutex_lock(&wake_lock);
+    bool later = now < flushed_ns + after_ns && atomic_load(&started);
+    if (!later) {
+        begin_flush(now);
+    } else if (flush_due_ns == 0 || flush_due_ns > flushed_ns + after_ns) {
+        flush_due_ns = flushed_ns + after_ns;
+        pthread_cond_signal(&wake_flusher);
+    }
+    pthread_mutex_unlock(&wake_lock);
+    return later;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / UINT64_C(1000000000)), (long)(ns % UINT64_C(1000000000))};
+}
+
 /* Writes to disk on a thread of its own, so that a slow disk does not blind the sampler. */
 static void *flusher_main(void *unused)
 {
@@ -63,11 +92,15 @@ static void *flusher_main(void *unused)
     prctl(PR_SET_NAME, "scalana-write");
     pthread_mutex_lock(&wake_lock);
     while (!atomic_load(&stopping)) {
-        if (flush_wanted) {
-            flush_wanted = false;
+        uint64_t now = clock_wall_ns();
+        if (flush_wanted || (flush_due_ns != 0 && now >= flush_due_ns)) {
+            begin_flush(now);
             pthread_mutex_unlock(&wake_lock);
             recorder_flush();
             pthread_mutex_lock(&wake_lock);
+        } else if (flush_due_ns != 0) {
+            struct timespec due = time_of(flush_due_ns);
+            pthread_cond_timedwait(&wake_flusher, &wake_lock, &due);
         } else {
             pthread_cond_wait(&wake_flusher, &wake_lock);
         }
@@ -78,7 +111,7 @@ static void *flusher_main(void *unused)
 
 static void sleep_until(uint64_t time_ns)
 {
-    struct timespec t = {(time_t)(time_ns / UINT64_C(1000000000)), (long)(time_ns % UINT64_C(1000000000))};
+    struct timespec t = time_of(time_ns);
     while (!atomic_load(&stopping) && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
     }
 }
@@ -178,7 +211,7 @@ static void after_fork(void)
     pthread_mutex_init(&table_lock, NULL);
     pthread_mutex_init(&wake_lock, NULL);
     sampling = NULL;
-    flush_wanted = false;
+    begin_flush(0);
     atomic_store(&started, false);
     atomic_store(&stopping, false);
     memory_after_fork();
@@ -224,8 +257,12 @@ int sampler_start(double rate_hz, double flush_s, bool python)
     sample_python = python && rate_hz > 0;
     sampler_set_rate(rate_hz);
     flush_ns = (uint64_t)(flush_s * 1e9);
-    pthread_cond_init(&wake_flusher, NULL);
-    flush_wanted = false;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake_flusher, &attributes);
+    pthread_condattr_destroy(&attributes);
+    begin_flush(0);
     atomic_store(&stopping, false);
     int error = create_thread(&flusher_thread, flusher_main);
     if (error == 0) {
