@@ -8,13 +8,13 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.compiled import CompiledLine
-from scalana.detectors.when.modules import ModuleTimes
+from scalana.detectors.when.compiled_lines import CompiledLine
+from scalana.detectors.when.module_times import ModuleTimes
+from scalana.detectors.when.module_work import ModuleWork
 from scalana.detectors.when.regions import RegionTime
 from scalana.detectors.when.roofline import Roofline
-from scalana.detectors.when.slow import SlowStep
+from scalana.detectors.when.slow_steps import SlowStep
 from scalana.detectors.when.steady import Steady
-from scalana.detectors.when.work import ModuleWork
 from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
 

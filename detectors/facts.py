@@ -17,8 +17,8 @@ from scalana.detectors.delays.wait_states import (
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
-from scalana.detectors.when.marks import steps_of
-from scalana.detectors.when.modules import ModuleTimes, module_times
+from scalana.detectors.when.module_times import ModuleTimes, module_times
+from scalana.detectors.when.step_marks import steps_of
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.actions import Pipeline, find_pipelines

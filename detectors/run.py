@@ -13,17 +13,17 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
-from scalana.detectors.when.compared import tell_work
-from scalana.detectors.when.compiled import compiled_lines, tell_compiled, warnings_of
+from scalana.detectors.when.compiled_lines import compiled_lines, tell_compiled, warnings_of
 from scalana.detectors.when.compiling import tell_compiling
-from scalana.detectors.when.modules import tell_modules
-from scalana.detectors.when.over_steps import tell_series
+from scalana.detectors.when.module_comparison import tell_work
+from scalana.detectors.when.module_times import tell_modules
+from scalana.detectors.when.module_work import module_work
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.servers import tell_servers
-from scalana.detectors.when.slow import slow_steps
+from scalana.detectors.when.slow_steps import slow_steps
 from scalana.detectors.when.steady import steady_state
+from scalana.detectors.when.step_costs import tell_series
 from scalana.detectors.when.told import tell_loading, tell_regions, tell_steps
-from scalana.detectors.when.work import module_work
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo

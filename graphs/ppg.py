@@ -1,10 +1,10 @@
 """The Program Performance Graph: the structure of a program, once, and what every rank did in it.
 
 :func:`build_ppg` goes from a run folder to a :class:`PPG` in steps that each have their module: choose the ranks'
-records (:mod:`~scalana.graphs.readers.rank_selection`), bring them onto one set of columns and one time axis
-(:mod:`~scalana.graphs.readers.gather`, :mod:`~scalana.graphs.readers.clocks`), find the vertices of call paths
-(:mod:`~scalana.graphs.attribution.callpaths`), make calls of events (:mod:`~scalana.graphs.calls.calls`), match them
-(:mod:`~scalana.graphs.dependences.matching`, :mod:`~scalana.graphs.dependences`), divide the time between them
+records (:mod:`~scalana.graphs.readers.processes.rank_selection`), bring them onto one set of columns and one time axis
+(:mod:`~scalana.graphs.readers.columns.gather`, :mod:`~scalana.graphs.readers.columns.clocks`), find the vertices of
+call paths (:mod:`~scalana.graphs.attribution.callpaths`), make calls of events (:mod:`~scalana.graphs.calls.calls`),
+match them (:mod:`~scalana.graphs.dependences.matching`), divide the time between them
 (:mod:`~scalana.graphs.bursts.own_work`), and add up (:mod:`~scalana.graphs.metrics`).
 """
 
@@ -27,7 +27,7 @@ from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
-from scalana.graphs.bursts.held_up import HeldUp, add_held_up
+from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
@@ -41,18 +41,18 @@ from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
-from scalana.graphs.readers.gather import Gathered, gather
-from scalana.graphs.readers.models import RecordedModels, read_models
-from scalana.graphs.readers.native_frames import Symbols, no_symbols, resolve_native
-from scalana.graphs.readers.rank_selection import RankRecords, choose_records
-from scalana.graphs.readers.reading import read_records
+from scalana.graphs.readers.columns.gather import Gathered, gather
+from scalana.graphs.readers.folder.models import RecordedModels, read_models
+from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
+from scalana.graphs.readers.folder.reading import read_records
+from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
-from scalana.graphs.spans.placing import add_spans, place_spans
+from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.spans.span_places import add_spans, place_spans
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import CODE, ROW, Activities, Calls, Locations, OwnWork, Timeline, Unwritten
 from scalana.runtime.record.format import SPAN_TYPE, SPAN_TYPES
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.folder.run_folder import RunFolder
 
 _NS = 1e-9
 _REGIONS = tuple(SPAN_TYPE[name] for name in ("region", "step", "phase"))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
-from scalana.graphs.readers.gather import Communicator, Gathered
-from scalana.graphs.readers.launches import process_of
-from scalana.graphs.readers.main_thread import is_called
-from scalana.graphs.readers.process_names import ProcessNames
-from scalana.graphs.readers.rank_selection import RankRecords
-from scalana.graphs.readers.worlds import World
+from scalana.graphs.readers.columns.gather import Communicator, Gathered
+from scalana.graphs.readers.processes.launches import process_of
+from scalana.graphs.readers.processes.main_thread import is_called
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.readers.processes.rank_selection import RankRecords
+from scalana.graphs.readers.processes.worlds import World
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.graphs.readers.call_tree import CallTree
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.columns.call_tree import CallTree
+    from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.runtime.record.format import ProcessRecord
 
 _OF_MESSAGES, _OF_SERVED = ([BY_NAME[name].code for name in names] for names in (("put", "get"), ("take", "reply")))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
     from scalana.detectors.pipeline.plans.proposal import Proposal
-    from scalana.frontend.cpp.symbols import NativeFrame
+    from scalana.frontend.cpp.binary.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
 
 
@@ -145,7 +145,7 @@ def analyze(
     from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.frontend.build import structure_of_run
     from scalana.graphs.ppg import build_ppg, read_here
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.runtime.record.format import RecordError
 
     changed: list[str] = []
@@ -176,8 +176,8 @@ def analyze(
 def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
     """The analysis of some steps alone."""
     from scalana import detectors
-    from scalana.detectors.when.marks import steps_of
-    from scalana.detectors.when.part import StepError, part_of
+    from scalana.detectors.when.step_marks import steps_of
+    from scalana.detectors.when.step_range import StepError, part_of
 
     try:
         part, steps = part_of(ppg, steps_of(ppg), *window)
@@ -247,10 +247,10 @@ def _symbols(
 ) -> Mapping[int, Sequence[NativeFrame]]:
     """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now: it is
     added to ``changed`` then, if it is not the system's, MPI's or ours."""
-    from scalana.frontend.cpp import debug_files
-    from scalana.frontend.cpp.elf import BinaryError
-    from scalana.frontend.cpp.frames import frames_at
-    from scalana.graphs.readers.native_frames import is_foreign
+    from scalana.frontend.cpp.binary import debug_files
+    from scalana.frontend.cpp.binary.elf import BinaryError
+    from scalana.frontend.cpp.binary.frames import frames_at
+    from scalana.graphs.readers.folder.native_frames import is_foreign
 
     if build_id and debug_files.build_id(path) != build_id:
         if os.path.isabs(path) and not is_foreign(path):  # not the kernel's own ([vdso])

@@ -16,10 +16,10 @@ from scalana.errors import ClusterError
 from scalana.version import __version__
 
 if TYPE_CHECKING:
-    from scalana.graphs.readers.gather import Gathered
-    from scalana.graphs.readers.native_frames import Frames, Symbols
-    from scalana.graphs.readers.rank_selection import RankRecords
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.columns.gather import Gathered
+    from scalana.graphs.readers.folder.native_frames import Frames, Symbols
+    from scalana.graphs.readers.folder.run_folder import RunFolder
+    from scalana.graphs.readers.processes.rank_selection import RankRecords
 
 CONNECT_S = 10.0
 """How long to wait for a scheduler to answer, and for its first worker."""
@@ -71,11 +71,11 @@ class Cluster:
             ClusterError: a worker cannot run this version of scalana, or does not see the folder.
             RecordError: not one record can be read.
         """
-        from scalana.graphs.readers import blocks
-        from scalana.graphs.readers.gather import on_one_axis
-        from scalana.graphs.readers.native_frames import source_frames
-        from scalana.graphs.readers.rank_selection import choose_records
-        from scalana.graphs.readers.run_folder import in_order
+        from scalana.graphs.readers.columns import blocks
+        from scalana.graphs.readers.columns.gather import on_one_axis
+        from scalana.graphs.readers.folder.native_frames import source_frames
+        from scalana.graphs.readers.folder.run_folder import in_order
+        from scalana.graphs.readers.processes.rank_selection import choose_records
         from scalana.runtime.record.format import RecordError
 
         done("reading records")
@@ -133,14 +133,14 @@ class Cluster:
 
 def _worker_version() -> str:
     """What a worker says of itself."""
-    from scalana.graphs.readers import blocks  # noqa: F401  what it will need
+    from scalana.graphs.readers.columns import blocks  # noqa: F401  what it will need
 
     return __version__
 
 
 def _plain(frames: Frames) -> Frames:
     """Frames without classes that workers may not be able to import."""
-    from scalana.graphs.readers.native_frames import PlainFrame
+    from scalana.graphs.readers.folder.native_frames import PlainFrame
 
     return {
         module: {

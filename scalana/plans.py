@@ -65,7 +65,7 @@ def profile_of_run(folder: str, number: int = 1) -> LayerProfile:
     Raises:
         CommandError: where no pipeline was recorded, or its replay is not to be trusted.
     """
-    from scalana.detectors.pipeline.diagnosis import what_is_no_layer
+    from scalana.detectors.pipeline.diagnosis.diagnose import what_is_no_layer
     from scalana.detectors.pipeline.plans.from_run import profile_of
 
     pipeline = pipeline_of(folder, number)
@@ -138,8 +138,8 @@ def write_proposal(proposal: Proposal, folder: str) -> list[str]:
 
 def contents(proposal: Proposal) -> Iterator[tuple[str, str]]:
     """Names and contents of the files of a plan."""
+    from scalana.detectors.pipeline.model.torch_csv import write_torch_csv
     from scalana.detectors.pipeline.plans.document import ORDER, to_json
-    from scalana.detectors.pipeline.torch_csv import write_torch_csv
 
     yield "plan.json", json.dumps(to_json(proposal), indent=1, allow_nan=False) + "\n"
     yield ORDER, write_torch_csv(proposal.plan.program)
@@ -157,7 +157,7 @@ def read_written(path: str, engine: str = "torch") -> Written:
     Raises:
         CommandError: where there is none.
     """
-    from scalana.detectors.pipeline.actions import OrderError
+    from scalana.detectors.pipeline.model.actions import OrderError
     from scalana.detectors.pipeline.plans.document import means_in, read_means, read_plan
     from scalana.detectors.pipeline.plans.profile import ProfileError
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from scalana.detectors.detector import Outcome
 from scalana.detectors.device.account import account
-from scalana.detectors.device.detect import GAP, LATE, SKEW, detect, short
 from scalana.detectors.device.lanes import Devices, devices_of
+from scalana.detectors.device.late_devices import GAP, LATE, SKEW, detect, short
 from scalana.detectors.device.waits import meetings_of, members_of
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
@@ -17,7 +17,7 @@ from scalana.graphs.arrays.types import FloatArray
 
 
 class DeviceWaits:
-    """See :mod:`scalana.detectors.device.detect`."""
+    """See :mod:`scalana.detectors.device.late_devices`."""
 
     kinds = (BY_NAME[LATE], BY_NAME[GAP], BY_NAME[SKEW])
     needs = frozenset({Need.DEVICE})

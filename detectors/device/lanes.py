@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.device.doings import Doings, Kinds, doings_of, marked_spans
+from scalana.detectors.device.activities import Doings, Kinds, doings_of, marked_spans
 from scalana.detectors.device.ends import Marks, end_together
 from scalana.detectors.device.marked import Marked, in_order, work_of
 from scalana.detectors.device.stretches import Stretches, clipped, without_overlap
 from scalana.detectors.device.weights import stood_for
 from scalana.detectors.device.windows import all_windows
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.device_waits import waits_at, waits_by_name
 from scalana.graphs.spans.host import HostActivity
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 

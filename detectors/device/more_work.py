@@ -9,7 +9,7 @@ import numpy as np
 
 from scalana.detectors.device.backtrack import Cause, Costs
 from scalana.detectors.device.lanes import Devices
-from scalana.detectors.device.slow import SAME
+from scalana.detectors.device.slow_device import SAME
 from scalana.detectors.when.reasons import Reason
 
 _MOST = 0.5

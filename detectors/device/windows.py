@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from scalana.detectors.device.doings import Doings, marked_spans
+from scalana.detectors.device.activities import Doings, marked_spans
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 
 
 def all_windows(doings: Doings, spans: Spans) -> tuple[dict[int, FloatArray], dict[int, list[list[int]]]]:

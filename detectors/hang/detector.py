@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
-from scalana.detectors.hang.detect import KIND, detect
+from scalana.detectors.hang.hangs import KIND, detect
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Told
 
 
 class Hangs:
-    """See :mod:`scalana.detectors.hang.detect`."""
+    """See :mod:`scalana.detectors.hang.hangs`."""
 
     kinds = (BY_NAME[KIND],)
     needs = frozenset({Need.OPEN_CALLS})

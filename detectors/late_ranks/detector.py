@@ -5,15 +5,15 @@ from __future__ import annotations
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.late_ranks.detect import HALF, Waiting, detect_halves
 from scalana.detectors.late_ranks.interference import name_interference
+from scalana.detectors.late_ranks.late_ranks import HALF, Waiting, detect_halves
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
-from scalana.detectors.when.modules import is_half_of, tell_modules
+from scalana.detectors.when.module_times import is_half_of, tell_modules
 
 
 class LateRanks:
-    """See :mod:`scalana.detectors.late_ranks.detect`."""
+    """See :mod:`scalana.detectors.late_ranks.late_ranks`."""
 
     kinds = tuple(
         BY_NAME[name]

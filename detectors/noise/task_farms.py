@@ -18,7 +18,7 @@ from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME, MESSAGES
 

@@ -9,21 +9,21 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.pipeline.actions import Kind, OrderError
-from scalana.detectors.pipeline.culprits import Culprit, find_culprits
-from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose, what_is_no_layer
-from scalana.detectors.pipeline.hand_written import read_hand_written
-from scalana.detectors.pipeline.lowering import ENGINES, Engine, torch_engine
-from scalana.detectors.pipeline.measured import ActionRows
-from scalana.detectors.pipeline.on_devices import extents as device_extents
-from scalana.detectors.pipeline.on_devices import hosts_only, with_devices
-from scalana.detectors.pipeline.places import Places
+from scalana.detectors.pipeline.diagnosis.culprit_findings import Telling
+from scalana.detectors.pipeline.diagnosis.culprit_places import Places
+from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, what_is_no_layer
+from scalana.detectors.pipeline.diagnosis.replicas import MOST, find_awaited
+from scalana.detectors.pipeline.measured.on_devices import extents as device_extents
+from scalana.detectors.pipeline.measured.on_devices import hosts_only, with_devices
+from scalana.detectors.pipeline.measured.recorded import FORWARDS, Recorded, read_pipeline
+from scalana.detectors.pipeline.measured.replayable import ActionRows
+from scalana.detectors.pipeline.model.actions import Kind, OrderError
+from scalana.detectors.pipeline.model.lowering import ENGINES, Engine, torch_engine
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
-from scalana.detectors.pipeline.recorded import FORWARDS, Recorded, read_pipeline
-from scalana.detectors.pipeline.replicas import MOST, find_awaited
-from scalana.detectors.pipeline.streams import fill_and_drain
-from scalana.detectors.pipeline.tell import Telling
+from scalana.detectors.pipeline.recognised.hand_written import read_hand_written
+from scalana.detectors.pipeline.recognised.streams import fill_and_drain
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.dependences.progress import of_mpi

@@ -14,11 +14,11 @@ from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import SLOW, Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find
 from scalana.detectors.rl.loop import Loop, find_loop
+from scalana.detectors.rl.loop_predictions import Replayer, predict
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import picture_of
-from scalana.detectors.rl.whatif import Replayer, predict
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 
 SECTION = "rl"
 """Of the report."""

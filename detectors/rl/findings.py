@@ -13,10 +13,10 @@ from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
 from scalana.detectors.rl.charges import Charges
 from scalana.detectors.rl.decode import SLOW, Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
+from scalana.detectors.rl.loop_predictions import Replayer
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
-from scalana.detectors.rl.places import place_of
-from scalana.detectors.rl.whatif import Replayer
+from scalana.detectors.rl.work_lines import place_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.runtime.operations import BY_CODE

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.handling import handled, place_of
-from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import Doing, doing_of
 from scalana.detectors.rl.requests import made_by, serving, that_serve
+from scalana.detectors.rl.steps_in_part import part_of_loop
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
 
 DOINGS = len(Doing)

@@ -9,7 +9,7 @@ from scalana.detectors.rl.causes import CAUSES, Split
 from scalana.detectors.rl.charges import Charges
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import TEXT, Doing
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 
 SHORTEST = 1e-3
 """Part of a step below which nothing is drawn."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from scalana.detectors.reconcile import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 
 
 def that_serve(spans: Spans) -> IntArray:

@@ -7,11 +7,11 @@ from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
-from scalana.detectors.slow_workers.detect import KIND, detect
+from scalana.detectors.slow_workers.slow_workers import KIND, detect
 
 
 class SlowWorkers:
-    """See :mod:`scalana.detectors.slow_workers.detect`."""
+    """See :mod:`scalana.detectors.slow_workers.slow_workers`."""
 
     kinds = (BY_NAME[KIND],)
     needs = frozenset({Need.CALLS})

@@ -8,7 +8,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.when.work import ModuleWork
+from scalana.detectors.when.module_work import ModuleWork
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of, is_communication, product_type
 

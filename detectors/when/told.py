@@ -10,11 +10,11 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.when.burst_work import BurstWork
-from scalana.detectors.when.over_steps import CostByStep, tell_trend
 from scalana.detectors.when.regions import RegionTime
+from scalana.detectors.when.step_costs import CostByStep, tell_trend
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges

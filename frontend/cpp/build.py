@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalana.frontend.cpp import clang, flags, mpi_header
+from scalana.frontend.cpp.binary.debug_files import debug_file
+from scalana.frontend.cpp.binary.elf import Binary, BinaryError, is_elf
+from scalana.frontend.cpp.binary.skeleton import skeleton
 from scalana.frontend.cpp.cache import Cache, key_of
-from scalana.frontend.cpp.debug_files import debug_file
-from scalana.frontend.cpp.elf import Binary, BinaryError, is_elf
 from scalana.frontend.cpp.evidence import compilations_of, units_with
-from scalana.frontend.cpp.pool import run
 from scalana.frontend.cpp.resolve import Program
-from scalana.frontend.cpp.skeleton import skeleton
+from scalana.frontend.cpp.source import clang, flags, mpi_header
+from scalana.frontend.cpp.source.pool import run
 from scalana.frontend.cpp.unit import FORMAT, Unit, decode
 from scalana.frontend.front_end import UNSPECIFIED, Options, files_below
 from scalana.frontend.linker import Linker

@@ -2,7 +2,7 @@
 
 The compiler's flags are there as far as they matter for the code (with GCC); ``-I`` and ``-D`` are not. Folders of
 headers follow from where the included files are: in the line tables, or on disk beside the sources. Macros follow from
-the lines that have code, see :mod:`scalana.frontend.cpp.macros`.
+the lines that have code, see :mod:`scalana.frontend.cpp.source.macros`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from scalana.frontend.cpp.elf import Binary, CompileUnit
-from scalana.frontend.cpp.flags import HEADERS, Compilation, understood
-from scalana.frontend.cpp.macros import conditions, includes, macros
+from scalana.frontend.cpp.binary.elf import Binary, CompileUnit
+from scalana.frontend.cpp.source.flags import HEADERS, Compilation, understood
+from scalana.frontend.cpp.source.macros import conditions, includes, macros
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++/")
 MOST_FILES = 20_000
@@ -80,7 +80,7 @@ class Disk:
         # Most headers belong to many units.
         self._includes = cache(includes)
         self.conditions = cache(conditions)
-        """:func:`~scalana.frontend.cpp.macros.conditions`, remembered."""
+        """:func:`~scalana.frontend.cpp.source.macros.conditions`, remembered."""
         self._found: dict[tuple[str, str], str | None] = {}
         self._by_name: dict[str, dict[str, None]] = {}
         folders: dict[str, None] = {}

@@ -21,7 +21,7 @@ from scalana.frontend.models.source_operators import operators_by_line
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.models import Frame, Kernel, Node, module_path
+from scalana.graphs.readers.folder.models import Frame, Kernel, Node, module_path
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind

@@ -16,7 +16,7 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_ns, to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.timeline import Calls, Instances
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record.format import STATE_RUNNING

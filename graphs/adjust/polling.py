@@ -19,8 +19,8 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located, bursts_of, outside_communication, samples_of
-from scalana.graphs.readers.call_tree import CallTree
-from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.columns.call_tree import CallTree
+from scalana.graphs.readers.columns.gather import Gathered
 from scalana.graphs.samples.between import stretches_of
 from scalana.graphs.samples.in_bursts import InGaps
 from scalana.graphs.structure.psg import PSG, VertexKind

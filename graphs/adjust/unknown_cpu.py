@@ -11,8 +11,8 @@ from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Samples
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.records import Samples
 
 
 def without_cpu(data: Gathered) -> BoolArray:

@@ -14,8 +14,8 @@ import numpy as np
 
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.attribution.callpaths import FrameRef
-from scalana.graphs.readers.call_tree import CallTree
-from scalana.graphs.readers.models import Frame, Kernel
+from scalana.graphs.readers.columns.call_tree import CallTree
+from scalana.graphs.readers.folder.models import Frame, Kernel
 from scalana.graphs.structure.source_tree import FileStructure, FunctionStructure, holds
 
 _BETWEEN = "<torch.compile>"

@@ -12,11 +12,11 @@ import numpy as np
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.attribution.compiled import unfold
-from scalana.graphs.attribution.library_parts import split_library_calls
+from scalana.graphs.attribution.library_calls_split import split_library_calls
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.call_tree import CallTree
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.models import RecordedModels
+from scalana.graphs.readers.columns.call_tree import CallTree
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.models import RecordedModels
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.structure.source_tree import FileStructure
 from scalana.runtime.record.format import NO_LINE_TABLE, Code, ProcessRecord

@@ -14,7 +14,7 @@ from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.bursts.own_work import Catalogue
 from scalana.graphs.calls.bursts import Bursts
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.timeline import Activities, OwnWork
 
 LONG_PERIODS = 20

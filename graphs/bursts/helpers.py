@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.samples.between import Stretches, active
 from scalana.graphs.samples.in_bursts import InGaps
 from scalana.runtime.record.format import STATE_RUNNING

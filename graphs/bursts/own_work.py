@@ -23,13 +23,13 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths, unequal
-from scalana.graphs.bursts.held_up import HeldUp, add_held_up
+from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
 from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_burst
 from scalana.graphs.calls.bursts import Bursts
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.samples.between import RESTING, stretches_of
 from scalana.graphs.samples.in_bursts import InGaps
 from scalana.graphs.timeline import ROW, Activities, OwnWork

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.operations import BY_NAME, TAKING
 from scalana.runtime.record.format import EVENT_BLOCKING, EVENT_COMPLETION, EVENT_LEVEL_SHIFT, EVENT_POST
 

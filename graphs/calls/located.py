@@ -16,8 +16,8 @@ from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.calls import WAIT, Spans, build_spans, select
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Events, Samples, Threads
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.records import Events, Samples, Threads
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.operations import BY_NAME, GIVING, TAKING
 from scalana.runtime.record.format import STATE_RUNNING

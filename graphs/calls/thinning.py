@@ -18,8 +18,8 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.parts import UnwrittenTime
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.record_columns import UnwrittenTime
 from scalana.graphs.timeline import Calls, Instances, Timeline
 
 

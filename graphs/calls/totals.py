@@ -12,8 +12,8 @@ from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import call_vertices
 from scalana.graphs.calls.located import Located
 from scalana.graphs.metrics import add_to
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.records import Events
 
 
 def stood_for(events: Events, located: list[Located]) -> IntArray:

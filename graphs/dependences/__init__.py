@@ -7,7 +7,7 @@ wait for it. The wait states are those of Hermanns et al., "Understanding the fo
 with one-sided communication" (EuroMPI 2013).
 """
 
-from scalana.graphs.dependences.find import add_progress, add_signals
+from scalana.graphs.dependences.find_dependences import add_progress, add_signals
 from scalana.graphs.dependences.rows import SIGNALLING
 
 __all__ = ["SIGNALLING", "add_progress", "add_signals"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.record.format import EVENT_WITHDRAWN
 
 Ints = npt.NDArray[Any]

@@ -20,7 +20,7 @@ from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.cancelled import withdrawals, without_withdrawn
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.timeline import CODE, Instances
 from scalana.runtime.operations import OPERATIONS, Waits
 from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_LEVEL_SHIFT, EVENT_NUMBERED

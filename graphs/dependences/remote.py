@@ -6,7 +6,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.dependences.rows import Signals
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.operations import BY_NAME, GIVING, IN_VAIN, TAKING
 
 SUBMIT, TAKE, REPLY, RESULT, GET = (BY_NAME[name].code for name in ("submit", "take", "reply", "result", "get"))

@@ -18,7 +18,7 @@ from scalana.graphs.dependences.rows import (
     expand,
     signals_of,
 )
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.timeline import ROW, Calls
 
 PROGRESS_S = 1e-4

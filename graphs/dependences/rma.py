@@ -24,7 +24,7 @@ from scalana.graphs.dependences.rows import (
     expand,
     signals_of,
 )
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.timeline import Calls
 
 _EXCLUSIVE = 2

@@ -13,8 +13,8 @@ import numpy as np
 
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.readers.gather import Gathered
-from scalana.graphs.readers.records import Events
+from scalana.graphs.readers.columns.gather import Gathered
+from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.operations import BY_NAME, GIVING
 
 _RESULT, _SUBMIT = (BY_NAME[name].code for name in ("result", "submit"))

@@ -11,7 +11,7 @@ from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import call_vertices
 from scalana.graphs.dependences.matching import Matching
-from scalana.graphs.readers.gather import Gathered
+from scalana.graphs.readers.columns.gather import Gathered
 from scalana.runtime.operations import BY_NAME
 
 _NS = 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.records import Samples
+from scalana.graphs.readers.folder.records import Samples
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_DISK, STATE_IPC, STATE_LOCK, STATE_RUNNING, STATE_UNKNOWN
 
 RESTING = np.isin(np.arange(6), (STATE_ASLEEP, STATE_LOCK, STATE_IPC, STATE_DISK))

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.calls.bursts import Bursts
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.samples.between import Rates, Stretches
 
 _NS = 1e-9

@@ -9,8 +9,8 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_seconds, widened
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.models import Kernel
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.models import Kernel
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.samples.between import stretches_of
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.layer_costs import LayerCosts, TimedLayers, layer_costs, timed_layers
 from scalana.graphs.spans.nearest import latest, matching
 from scalana.graphs.spans.pipeline_runs import Placed, RunTable, containing, place_in_runs
+from scalana.graphs.spans.span_columns import Spans
 
 KINDS = ("F", "B", "I", "W")
 """Forward; whole backward; gradients of the input, of the weights. Their places here are the codes of actions."""

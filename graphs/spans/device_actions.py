@@ -9,8 +9,8 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import KINDS, Actions
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import latest, numbered_keys
+from scalana.graphs.spans.span_columns import Spans
 
 _SLACK_NS = 1_000_000
 """How far a mark may lie outside of the host's action that it was recorded in: clocks are read one after the other."""

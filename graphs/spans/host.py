@@ -9,7 +9,7 @@ import numpy as np
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 
 
 def _none() -> IntArray:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import numbered_keys
 from scalana.graphs.spans.pipeline_runs import RunTable, containing
+from scalana.graphs.spans.span_columns import Spans
 
 _ACTIONS = ("F", "B", "I", "W")
 

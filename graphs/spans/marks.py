@@ -6,8 +6,8 @@ import numpy as np
 
 from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.readers.records import Threads
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.readers.folder.records import Threads
+from scalana.graphs.spans.span_columns import Spans
 
 SOURCES = ("user", "trainer", "optimizer", "schedule")
 """What marks steps, the most telling first."""

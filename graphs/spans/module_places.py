@@ -9,8 +9,8 @@ import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 Forwards = Mapping[tuple[str, str, str], Place]

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside of a backward, of a checkpoint."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from scalana.graphs.readers.operators import OperatorKind, Tensor
+from scalana.graphs.readers.folder.operators import OperatorKind, Tensor
 
 Tensors = Sequence[Tensor | None]
 _READ_AT = frozenset("embedding index index_select gather take _embedding_bag".split())

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
-from scalana.graphs.spans.columns import Spans
 from scalana.graphs.spans.nearest import latest, numbered_keys
+from scalana.graphs.spans.span_columns import Spans
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ class Steps:
     """Steps that all ranks make, numbered alike. Those of a rank follow each other and do not overlap."""
 
     source: str
-    """Where they are from, see :data:`~scalana.graphs.steps.find.SOURCES`."""
+    """Where they are from, see :data:`~scalana.graphs.steps.find_steps.SOURCES`."""
     number: IntArray
     """Ascending ``[steps]``."""
     start_s: FloatArray

@@ -69,7 +69,7 @@ def _of_run(folder: str) -> tuple[list[Setting], list[str]]:
     """The settings of the ranks of a run, each once, and the types in which their modules make products."""
     from scalana.calibration.ceilings import settings_of
     from scalana.graphs.ppg import build_ppg
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.graphs.spans.operator_costs import product_type
     from scalana.runtime.record.format import RecordError
 

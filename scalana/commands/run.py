@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from scalana import console, launch, supervise
+from scalana import console
 from scalana.errors import CommandError, UsageError
+from scalana.job import launch, supervise
 from scalana.runtime.record import layout
 from scalana.version import __version__
 
@@ -131,8 +132,8 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: 
     """Why there are no records; empty if there are some."""
     if layout.record_files(folder):
         return ""
-    from scalana import nothing_recorded
-    from scalana.graphs.readers.run_folder import RunFolder
+    from scalana.graphs.readers.folder.run_folder import RunFolder
+    from scalana.job import nothing_recorded
 
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import Kind, kind_of
 from scalana.detectors.late_ranks.advice import NOTHING
-from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 
 if TYPE_CHECKING:

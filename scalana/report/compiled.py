@@ -15,7 +15,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
-    from scalana.detectors.when.compiled import CompiledLine
+    from scalana.detectors.when.compiled_lines import CompiledLine
     from scalana.graphs.arrays.types import FloatArray
 
 MOST_LINES = 10

@@ -1,4 +1,4 @@
-"""An analysis as plain data: the JSON report, before it is written (``docs/report.md``)."""
+"""An analysis as plain data: the JSON report, before it is written (``docs/json.md``)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding, Hop
     from scalana.detectors.when.regions import RegionTime
-    from scalana.detectors.when.slow import SlowStep
-    from scalana.graphs.readers.process_names import ProcessNames
+    from scalana.detectors.when.slow_steps import SlowStep
+    from scalana.graphs.readers.processes.process_names import ProcessNames
     from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"

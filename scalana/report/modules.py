@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalana.detectors.when.modules import LARGER, ModuleTimes
+from scalana.detectors.when.module_times import LARGER, ModuleTimes
 from scalana.graphs.spans.modules import DIRECTIONS
 from scalana.report import names, roofline
 from scalana.report.paint import Paint, clip, rule, wrap

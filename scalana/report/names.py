@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.processes.process_names import ProcessNames
 
 
 def relative(file: str, cwd: str) -> str:

@@ -13,9 +13,9 @@ from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
-    from scalana.detectors.pipeline.attribution import StageLoad
     from scalana.detectors.pipeline.detector import Pipeline
-    from scalana.graphs.readers.process_names import ProcessNames
+    from scalana.detectors.pipeline.diagnosis.attribution import StageLoad
+    from scalana.graphs.readers.processes.process_names import ProcessNames
     from scalana.graphs.run_info import RunInfo
 
 _MOST_STAGES = 16
@@ -223,7 +223,7 @@ def _layers(pipeline: Pipeline, stage: StageLoad) -> str:
 
 def _changes(pipeline: Pipeline, width: int, paint: Paint) -> list[str]:
     """What changes would bring, in the engine's own words."""
-    from scalana.detectors.pipeline.flags import in_words_of
+    from scalana.detectors.pipeline.diagnosis.engine_flags import in_words_of
 
     diagnosis = pipeline.diagnosis
     now_s = diagnosis.attribution.step_s

@@ -11,7 +11,7 @@ from scalana.report.pipeline_svg import Box, Picture, Wait
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.pipeline.detector import Pipeline
-    from scalana.graphs.readers.process_names import ProcessNames
+    from scalana.graphs.readers.processes.process_names import ProcessNames
 
 SECTION = "pipeline"
 _SHOWN = 0.0005
@@ -28,8 +28,8 @@ def timeline(analysis: Analysis) -> str | None:
 
 def picture_of(pipeline: Pipeline, more: int = 0, processes: ProcessNames = UNNAMED) -> Picture:
     """The step of median length. ``more`` is how many pipelines there are besides."""
-    from scalana.detectors.pipeline.actions import Kind
-    from scalana.detectors.pipeline.step_waits import LINK, usual_step, waits_of_step
+    from scalana.detectors.pipeline.measured.step_waits import LINK, usual_step, waits_of_step
+    from scalana.detectors.pipeline.model.actions import Kind
 
     recorded, diagnosis = pipeline.recorded, pipeline.diagnosis
     measured, found = diagnosis.measured, diagnosis.attribution

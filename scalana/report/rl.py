@@ -15,7 +15,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.rl.account import RLAccount, Slow
-    from scalana.graphs.readers.process_names import ProcessNames
+    from scalana.graphs.readers.processes.process_names import ProcessNames
 
 _MOST_STEPS = 6
 """Listed one by one: the longest."""

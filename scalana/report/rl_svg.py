@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from scalana.detectors.rl.account import Bar, StepPicture
-from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 from scalana.report.claims import UNNAMED
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.module_work import WAYS, ModuleWork
 from scalana.detectors.when.reasons import Reason
 from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, Roofline
-from scalana.detectors.when.work import WAYS, ModuleWork
 from scalana.graphs.spans.operator_costs import flops_of
 from scalana.report import names
 from scalana.report.paint import Paint, rule, wrap
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
     from scalana.graphs.arrays.types import FloatArray
-    from scalana.graphs.readers.operators import OperatorKind
+    from scalana.graphs.readers.folder.operators import OperatorKind
     from scalana.graphs.spans.modules import Module
 
 MOST_PLACES = 4

@@ -13,7 +13,7 @@ from scalana.report.paint import wrap
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
     from scalana.detectors.finding import Finding
-    from scalana.detectors.when.slow import SlowStep
+    from scalana.detectors.when.slow_steps import SlowStep
 
 _MOST_SLOW = 3
 """Slow steps that are named in the text."""

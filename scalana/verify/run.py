@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind, spread_costs
-from scalana.detectors.pipeline.lowering import ENGINES, lower, variant
+from scalana.detectors.pipeline.model.actions import Kind, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES, lower, variant
+from scalana.detectors.pipeline.model.schedules import BY_NAME
+from scalana.detectors.pipeline.model.simulate import Setting, replay
+from scalana.detectors.pipeline.model.torch_csv import write_torch_csv
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.document import Written, stages_of
 from scalana.detectors.pipeline.plans.means import present_plan, settings_of
 from scalana.detectors.pipeline.plans.plan import make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.simulate import Setting, replay
-from scalana.detectors.pipeline.torch_csv import write_torch_csv
 from scalana.errors import CommandError
 
 
@@ -37,7 +37,7 @@ class Runner:
     """What has to be installed."""
     install: str
     model: str
-    """In :data:`~scalana.detectors.pipeline.lowering.ENGINES`: by which its steps are predicted."""
+    """In :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`: by which its steps are predicted."""
     settings: str = ""
     """The name of the file with the engine's settings."""
     action_s: float = 0.02

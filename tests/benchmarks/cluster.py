@@ -19,8 +19,8 @@ from distributed import Client, LocalCluster
 import scalana
 from scalana.cluster import Cluster
 from scalana.graphs.ppg import read_here
-from scalana.graphs.readers import blocks
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.columns import blocks
+from scalana.graphs.readers.folder.run_folder import RunFolder
 
 
 def cpu_s() -> float:

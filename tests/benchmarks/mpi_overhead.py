@@ -35,7 +35,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scalana.launch import environment, mpi_environment  # noqa: E402
+from scalana.job.launch import environment, mpi_environment  # noqa: E402
 from tests.benchmarks.program_overhead import WINDOWS, Options, measure, show  # noqa: E402
 from tests.benchmarks.ratios import interval  # noqa: E402
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scalana.graphs.attribution.places import Places  # noqa: E402
 from scalana.graphs.bursts.own_work import own_work  # noqa: E402
 from scalana.graphs.calls.bursts import Bursts  # noqa: E402
-from scalana.graphs.readers.records import Samples, Threads  # noqa: E402
+from scalana.graphs.readers.folder.records import Samples, Threads  # noqa: E402
 
 
 def synthetic(ranks: int, seconds: float, rate_hz: float, calls: int, paths: int = 400, helpers: int = 2):

@@ -31,15 +31,15 @@ from engine_job import parse  # noqa: E402
 
 import scalana  # noqa: E402
 from scalana.detectors.facts import Facts  # noqa: E402
-from scalana.detectors.pipeline.actions import Kind  # noqa: E402
-from scalana.detectors.pipeline.attribution import shapley  # noqa: E402
-from scalana.detectors.pipeline.culprits import find_culprits  # noqa: E402
 from scalana.detectors.pipeline.detector import engine_of, read_all  # noqa: E402
-from scalana.detectors.pipeline.diagnosis import Diagnosis, diagnose, planning_model  # noqa: E402
-from scalana.detectors.pipeline.lowering import ENGINES, Code, Operations, lower  # noqa: E402
-from scalana.detectors.pipeline.schedules import BY_NAME  # noqa: E402
-from scalana.detectors.pipeline.simulate import Links, Setting, replay  # noqa: E402
-from scalana.detectors.pipeline.whatif import Planner  # noqa: E402
+from scalana.detectors.pipeline.diagnosis.attribution import shapley  # noqa: E402
+from scalana.detectors.pipeline.diagnosis.culprits import find_culprits  # noqa: E402
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, planning_model  # noqa: E402
+from scalana.detectors.pipeline.diagnosis.predictions import Planner  # noqa: E402
+from scalana.detectors.pipeline.model.actions import Kind  # noqa: E402
+from scalana.detectors.pipeline.model.lowering import ENGINES, Code, Operations, lower  # noqa: E402
+from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
+from scalana.detectors.pipeline.model.simulate import Links, Setting, replay  # noqa: E402
 from scalana.graphs.arrays.types import FloatArray  # noqa: E402
 
 CAUSES = ("imbalance", "straggler", "link", "host", "data")

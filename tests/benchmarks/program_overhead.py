@@ -37,7 +37,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scalana.launch import environment, mpi_environment  # noqa: E402
+from scalana.job.launch import environment, mpi_environment  # noqa: E402
 from scalana.runtime.mpi import build  # noqa: E402
 
 TURNS = Path(__file__).with_name("mpi_turns.c")

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import scalana  # noqa: E402
+from scalana.detectors.when.module_work import WAYS  # noqa: E402
 from scalana.detectors.when.roofline import Roofline  # noqa: E402
-from scalana.detectors.when.work import WAYS  # noqa: E402
 from scalana.report import roofline  # noqa: E402
 from scalana.report.paint import Paint  # noqa: E402
 

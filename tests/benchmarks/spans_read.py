@@ -12,10 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.graphs.readers.gather import gather  # noqa: E402
-from scalana.graphs.readers.rank_selection import choose_records  # noqa: E402
-from scalana.graphs.readers.reading import read_records  # noqa: E402
-from scalana.graphs.readers.run_folder import RunFolder  # noqa: E402
+from scalana.graphs.readers.columns.gather import gather  # noqa: E402
+from scalana.graphs.readers.folder.reading import read_records  # noqa: E402
+from scalana.graphs.readers.folder.run_folder import RunFolder  # noqa: E402
+from scalana.graphs.readers.processes.rank_selection import choose_records  # noqa: E402
 from tests.tools.generate_run import write_run  # noqa: E402
 from tests.tools.job_model import Model  # noqa: E402
 

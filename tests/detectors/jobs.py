@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors import analyze
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import Waiting, detect
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.metrics import timeline_metrics

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scalana.graphs.ppg import PPG, build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_BLOCKING, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
 from scalana.runtime.record.layout import write_info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.readers.records import Events, Samples
+from scalana.graphs.readers.folder.records import Events, Samples
 from scalana.runtime.operations import BY_NAME
 
 MS = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.spans.host import host_activity
 from scalana.runtime.record.format import STATE_RUNNING
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.operators import operator_kind, read_operators
+from scalana.graphs.readers.folder.operators import operator_kind, read_operators
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of, product_type
 
 

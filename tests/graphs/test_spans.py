@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.graphs.readers import blocks
-from scalana.graphs.readers.gather import collect
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.columns import blocks
+from scalana.graphs.readers.columns.gather import collect
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import LANE_SLOT, LANE_STREAM, SPAN_TYPE, ProcessRecord
 from tests.graphs.runs import MS, build, make_ranks
@@ -95,7 +95,7 @@ def test_spans_that_were_left_out_count_by_their_sums(tmp_path: Path) -> None:
 
 
 def test_an_unknown_type_is_an_error() -> None:
-    from scalana.graphs.spans.columns import Spans
+    from scalana.graphs.spans.span_columns import Spans
 
     with pytest.raises(KeyError):
         Spans().rows("nonsense")

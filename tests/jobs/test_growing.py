@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.detectors.when.over_steps import GROWS
+from scalana.detectors.when.step_costs import GROWS
 from scalana.detectors.when.trend import line
 from tests.needs import torch_or_skip
 from tests.runtime import jobs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import scalana
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record import launchers, layout
 from scalana.runtime.record.format import LANE_SLOT, SPAN_TYPE
@@ -20,7 +20,7 @@ MS = 1_000_000
 
 
 def test_c_has_the_same_names() -> None:
-    header = (ROOT / "runtime" / "_core" / "run_layout.h").read_text()
+    header = (ROOT / "runtime" / "_core" / "record" / "run_layout.h").read_text()
     found = dict(re.findall(r"#define (\w+) (.+)", header))
     assert {name: text.strip('"') for name, text in found.items() if text.startswith('"')} == {
         "RUN_VARIABLE": layout.RUN_VARIABLE,

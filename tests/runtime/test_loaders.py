@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from tests.needs import torch_or_skip
 
 from . import jobs

@@ -72,7 +72,7 @@ def test_variants_of_names() -> None:
 
 def prototypes() -> dict[str, list[str]]:
     """Types of the parameters of the functions that the MPI in use declares; empty where there is none."""
-    from scalana.frontend.cpp.flags import mpi_includes
+    from scalana.frontend.cpp.source.flags import mpi_includes
 
     found: dict[str, list[str]] = {}
     for folder in mpi_includes():

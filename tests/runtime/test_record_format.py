@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime import _core
 from scalana.runtime.record import format as record_format
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPES, ProcessRecord, RecordError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.rank_selection import choose_records
+from scalana.graphs.readers.processes.rank_selection import choose_records
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import build as torch_build
 from tests.needs import torch_or_skip

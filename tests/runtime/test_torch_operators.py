@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.calibration.measure import measure
-from scalana.graphs.readers.operators import OperatorCounts, operator_kind, read_operators
+from scalana.graphs.readers.folder.operators import OperatorCounts, operator_kind, read_operators
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of
 from scalana.runtime.torch import native
 from scalana.runtime.torch.module_tree import Known
@@ -20,7 +20,7 @@ torch_or_skip()
 torch = Later("torch")
 
 MOST_LIST = 8
-"""Tensors of a list that are told one by one: ``most_list`` of torch_operators.cpp."""
+"""Tensors of a list that are told one by one: ``most_list`` of _core/torch/operators.cpp."""
 
 PROGRAM = """
 import torch

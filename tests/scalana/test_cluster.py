@@ -17,9 +17,9 @@ import pytest
 
 import scalana
 from scalana.errors import ClusterError
-from scalana.graphs.readers import blocks
-from scalana.graphs.readers.gather import Collected, collect
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.columns import blocks
+from scalana.graphs.readers.columns.gather import Collected, collect
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from tests.needs import Later
 from tests.scalana.recorded import write_run
 from tests.tools.generate_run import write_run as write_model

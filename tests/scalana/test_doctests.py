@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from scalana.graphs.readers import process_names
+from scalana.graphs.readers.processes import process_names
 from scalana.report import names, paint
 
 

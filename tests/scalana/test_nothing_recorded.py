@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scalana.nothing_recorded import explain
+from scalana.job.nothing_recorded import explain
 
 
 def script(path: Path, first: str) -> str:

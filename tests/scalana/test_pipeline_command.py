@@ -12,14 +12,15 @@ import pytest
 
 from scalana import plans
 from scalana.cli import main
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.diagnosis import Layers, diagnose
-from scalana.detectors.pipeline.lowering import ENGINES
+from scalana.detectors.pipeline.diagnosis.diagnose import diagnose
+from scalana.detectors.pipeline.measured.layers import Layers
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME
+from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv
 from scalana.detectors.pipeline.plans.from_run import profile_of
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.plan import make_plan
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.torch_csv import parse_torch_csv
 from scalana.verify.run import RUNNERS
 from tests.detectors.pipeline.examples import rows_of, uniform
 

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.culprits import find_culprits
 from scalana.detectors.pipeline.detector import Pipeline
-from scalana.detectors.pipeline.diagnosis import diagnose
-from scalana.detectors.pipeline.flags import in_words_of
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.measured import Between
-from scalana.detectors.pipeline.recorded import Recorded
-from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.pipeline.diagnosis.culprits import find_culprits
+from scalana.detectors.pipeline.diagnosis.diagnose import diagnose
+from scalana.detectors.pipeline.diagnosis.engine_flags import in_words_of
+from scalana.detectors.pipeline.measured.recorded import Recorded
+from scalana.detectors.pipeline.measured.replayable import Between
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.graphs.run_info import RunInfo
 from scalana.report import names, pipeline_svg, pipeline_text, pipeline_timeline
 from scalana.report.html import accounts

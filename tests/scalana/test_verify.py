@@ -12,7 +12,7 @@ import pytest
 
 from scalana import plans
 from scalana.cli import main
-from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.plans.document import Written
 from scalana.detectors.pipeline.plans.profile_file import read_document
 from scalana.detectors.pipeline.plans.proposal import Asked, propose

@@ -14,12 +14,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana import api  # noqa: E402
-from scalana.detectors.pipeline.attribution import attribute  # noqa: E402
-from scalana.detectors.pipeline.lowering import ENGINES  # noqa: E402
-from scalana.detectors.pipeline.measured import read_rows  # noqa: E402
+from scalana.detectors.pipeline.diagnosis.attribution import attribute  # noqa: E402
+from scalana.detectors.pipeline.measured.replayable import read_rows  # noqa: E402
+from scalana.detectors.pipeline.model.lowering import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
 from scalana.detectors.pipeline.plans.assignment import StageCosts  # noqa: E402
 from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule  # noqa: E402
-from scalana.detectors.pipeline.schedules import BY_NAME  # noqa: E402
 from tests.detectors.pipeline.examples import rows_of, uniform  # noqa: E402
 from tests.tools.generate_run import write_run  # noqa: E402
 from tests.tools.job_model import Model  # noqa: E402

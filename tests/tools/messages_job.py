@@ -236,7 +236,7 @@ class Pipe:
     def in_the_order_of(self, name: str) -> None:
         """Two stages a rank in a V, in the order of a published schedule, with whole backwards: forwards and backwards
         have tags, as a neighbour asks for them in another order than they are sent."""
-        from scalana.detectors.pipeline.schedules import BY_NAME, W
+        from scalana.detectors.pipeline.model.schedules import BY_NAME, W
 
         ranks, kept = len(self.ranks), []
         for action in BY_NAME[name].orders(ranks, self.options.nmb, 2)[self.stage]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalana.graphs.readers.run_folder import RunFolder  # noqa: E402
+from scalana.graphs.readers.folder.run_folder import RunFolder  # noqa: E402
 from scalana.runtime.operations import BY_NAME  # noqa: E402
 from scalana.runtime.record import layout  # noqa: E402
 from scalana.runtime.record.format import (  # noqa: E402

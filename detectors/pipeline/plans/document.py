@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Program
+from scalana.detectors.pipeline.model.actions import Program
+from scalana.detectors.pipeline.model.schedules import BY_NAME
+from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.means import Means
 from scalana.detectors.pipeline.plans.plan import Plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
 from scalana.detectors.pipeline.plans.profile_file import read_document, to_document
 from scalana.detectors.pipeline.plans.proposal import Proposal
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.torch_csv import parse_torch_csv
 
 SCHEMA = "scalana.plan/1"
 ORDER = "plan.csv"
@@ -87,7 +87,8 @@ class Written:
     profile: LayerProfile
     plan: Plan
     engine: str
-    """By which it is carried out: a name in :data:`~scalana.detectors.pipeline.lowering.ENGINES`, or `torchtitan`."""
+    """By which it is carried out: a name in :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`, or
+    `torchtitan`."""
     settings: tuple[str, ...] = ()
     """What its engine is told, lines of a file."""
 

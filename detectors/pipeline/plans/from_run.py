@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.diagnosis import Diagnosis, planning_model
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, planning_model
+from scalana.detectors.pipeline.diagnosis.predictions import split_backward
+from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.profile import LayerProfile, Now
-from scalana.detectors.pipeline.whatif import split_backward
 from scalana.graphs.arrays.types import FloatArray
 
 _OUTSIDE = ("embed", "wte", "wpe", "tok_", "lm_head", "head", "output", "unembed")

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.diagnosis import Diagnosis
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
+from scalana.detectors.pipeline.diagnosis.predictions import Prediction
+from scalana.detectors.pipeline.model.simulate import Deadlock
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.from_run import profile_of
 from scalana.detectors.pipeline.plans.plan import make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
 from scalana.detectors.pipeline.plans.proposal import Asked, Proposal, propose
 from scalana.detectors.pipeline.plans.search import Effort
-from scalana.detectors.pipeline.simulate import Deadlock
-from scalana.detectors.pipeline.whatif import Prediction
 
 EFFORT = Effort(actions=4e6)
 """A fraction of a second: `scalana pipeline plan` looks longer."""

@@ -13,7 +13,7 @@ from enum import IntEnum
 import numba
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind, Program
+from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.plans.assignment import StageCosts
 from scalana.graphs.arrays.types import FloatArray, IntArray
 

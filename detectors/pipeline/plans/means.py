@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import OrderError
-from scalana.detectors.pipeline.flags import megatron_layout
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.partition import descend, smallest_maximum
+from scalana.detectors.pipeline.diagnosis.engine_flags import megatron_layout
+from scalana.detectors.pipeline.model.actions import OrderError
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.partition import descend, smallest_maximum
+from scalana.detectors.pipeline.model.schedules import BY_NAME, stage_placement
+from scalana.detectors.pipeline.model.simulate import Deadlock
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.plan import Plan, evaluator, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, blocks_of, join_ends, uniform_cut
 from scalana.detectors.pipeline.plans.search import Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads, seeds
-from scalana.detectors.pipeline.schedules import BY_NAME, stage_placement
-from scalana.detectors.pipeline.simulate import Deadlock
 from scalana.graphs.arrays.types import IntArray
 
 TRIES = 400

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind, Program, peak_activations, spread_costs
-from scalana.detectors.pipeline.lowering import Engine, Operations, lower, variant
+from scalana.detectors.pipeline.model.actions import Kind, Program, peak_activations, spread_costs
+from scalana.detectors.pipeline.model.lowering import Engine, Operations, lower, variant
+from scalana.detectors.pipeline.model.simulate import Links, Setting, Timeline, replay
 from scalana.detectors.pipeline.plans.assignment import StageCosts, Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.profile import LayerProfile
-from scalana.detectors.pipeline.simulate import Links, Setting, Timeline, replay
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.partition import even_cut
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.pipeline.model.partition import even_cut
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -20,7 +20,7 @@ class Now:
     """How the job runs today, where that is known."""
 
     engine: str
-    """A name in :data:`~scalana.detectors.pipeline.lowering.ENGINES`."""
+    """A name in :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`."""
     schedule: str
     """As people call it, "" for an order of its own."""
     step_s: float
@@ -37,8 +37,8 @@ class LayerProfile:
 
     names: tuple[str, ...]
     seconds: FloatArray
-    """By :class:`~scalana.detectors.pipeline.actions.Kind` and layer: F, whole backward, I, W ``[4, layers]``. What
-    splitting a backward costs is I + W - B."""
+    """By :class:`~scalana.detectors.pipeline.model.actions.Kind` and layer: F, whole backward, I, W ``[4, layers]``.
+    What splitting a backward costs is I + W - B."""
     activation: FloatArray
     """What one microbatch keeps from its forward to its backward, bytes or just 1 ``[layers]``."""
     output: FloatArray

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.plans.profile import LayerProfile, Now, ProfileError
 from scalana.graphs.arrays.types import FloatArray
 

@@ -17,14 +17,14 @@ from math import log
 
 import numpy as np
 
-from scalana.detectors.pipeline.lowering import ENGINES, Engine
+from scalana.detectors.pipeline.model.lowering import ENGINES, Engine
+from scalana.detectors.pipeline.model.simulate import Deadlock
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.list_schedule import Listing, Policy, Split, Tie, Turn, list_schedule
 from scalana.detectors.pipeline.plans.moves import change_policy, change_stages
 from scalana.detectors.pipeline.plans.plan import Plan, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
 from scalana.detectors.pipeline.plans.seeds import even_loads, heavy_alone, largest_first, seeds
-from scalana.detectors.pipeline.simulate import Deadlock
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from scalana.detectors.pipeline.partition import smallest_maximum
+from scalana.detectors.pipeline.model.partition import smallest_maximum
+from scalana.detectors.pipeline.model.schedules import stage_placement
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, uniform_cut
-from scalana.detectors.pipeline.schedules import stage_placement
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 CHUNKS = (1, 2, 3, 4, 6, 8)

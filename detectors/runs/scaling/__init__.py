@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scalana.detectors.runs.scaling.detect import JobPrediction, Scaling, ScalingError, Size, detect
+from scalana.detectors.runs.scaling.detector import JobPrediction, Scaling, ScalingError, Size, detect
 
 __all__ = ["JobPrediction", "Scaling", "ScalingError", "Size", "detect"]

@@ -13,7 +13,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays import classes as grouping
 from scalana.graphs.arrays.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 

@@ -10,7 +10,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.contexts import ALONE, same_work
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import Waiting, detect
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import Place

@@ -7,7 +7,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.forks import StartedThreads
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import Waiting, detect
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.whatif.replay import prepare
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate

@@ -8,7 +8,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.join_waits import join_waits
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks import detect as late_ranks
+from scalana.detectors.late_ranks import late_ranks as late_ranks
 from scalana.detectors.whatif.joins import shortened
 from scalana.detectors.whatif.replay import Change, prepare
 from tests.detectors.examples import work

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.hang import detect as hangs
+from scalana.detectors.hang import hangs as hangs
 from scalana.graphs.dependences.unmatched import OpenCall
-from scalana.graphs.readers.gather import Communicator
+from scalana.graphs.readers.columns.gather import Communicator
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import VertexKind
 from scalana.graphs.timeline import OwnWork

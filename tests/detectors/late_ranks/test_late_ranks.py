@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks import detect as late_ranks
+from scalana.detectors.late_ranks import late_ranks as late_ranks
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import VertexKind
 from scalana.report.claims import claim

@@ -14,8 +14,8 @@ from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.finding import Finding
-from scalana.detectors.late_ranks.detect import Waiting, detect
 from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.contention import (
     CoreContention,
     calls_without_core_s,

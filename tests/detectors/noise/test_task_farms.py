@@ -9,13 +9,13 @@ import pytest
 
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import Waiting, detect
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
-from scalana.detectors.slow_workers import detect as slow_workers
+from scalana.detectors.slow_workers import slow_workers as slow_workers
 from scalana.detectors.whatif.replay import prepare
-from scalana.graphs.readers.process_names import ProcessNames
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from tests.detectors.jobs import analyse, structure
 from tests.detectors.simulator import sampled, simulate
 

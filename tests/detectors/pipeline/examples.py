@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Program, spread_costs
-from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
-from scalana.detectors.pipeline.measured import ActionRows
-from scalana.detectors.pipeline.simulate import Links, Setting, replay
+from scalana.detectors.pipeline.measured.replayable import ActionRows
+from scalana.detectors.pipeline.model.actions import Program, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.simulate import Links, Setting, replay
 from scalana.graphs.arrays.types import FloatArray
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalana.detectors.pipeline.actions import Action, Kind
+from scalana.detectors.pipeline.model.actions import Action, Kind
 
 Key = tuple[str, int, int]
 """A message: direction, sending stage, microbatch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scalana.detectors.pipeline.actions import Action, Kind, Program
+from scalana.detectors.pipeline.model.actions import Action, Kind, Program
 
 Rule = Callable[[Action], tuple]
 """Which of several actions that can begin at the same time does: the least."""

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.pipeline import measured as measured_module
-from scalana.detectors.pipeline.actions import OrderError
-from scalana.detectors.pipeline.attribution import SHARES, Attribution, attribute, shapley
-from scalana.detectors.pipeline.causes import Cause, Switches
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.measured import ActionRows, Between, read_rows
-from scalana.detectors.pipeline.schedules import BY_NAME, recognise
-from scalana.detectors.pipeline.simulate import replay
+from scalana.detectors.pipeline.diagnosis.attribution import SHARES, Attribution, attribute, shapley
+from scalana.detectors.pipeline.diagnosis.causes import Cause, Switches
+from scalana.detectors.pipeline.measured import replayable as measured_module
+from scalana.detectors.pipeline.measured.replayable import ActionRows, Between, read_rows
+from scalana.detectors.pipeline.model.actions import OrderError
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
+from scalana.detectors.pipeline.model.simulate import replay
 from tests.detectors.pipeline.examples import rows_of, uniform
 
 MS = 1e-3

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.culprits import Culprit, find_culprits
-from scalana.detectors.pipeline.diagnosis import Diagnosis, Layers, diagnose
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.step_waits import LINK, usual_step, waits_of_step
+from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
+from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose
+from scalana.detectors.pipeline.measured.layers import Layers
+from scalana.detectors.pipeline.measured.step_waits import LINK, usual_step, waits_of_step
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 
 MS = 1e-3

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.attribution import SHARES
-from scalana.detectors.pipeline.diagnosis import Layers, diagnose, scale_layers
-from scalana.detectors.pipeline.lowering import ENGINES, torch_engine, variant
-from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.pipeline.diagnosis.attribution import SHARES
+from scalana.detectors.pipeline.diagnosis.diagnose import diagnose, scale_layers
+from scalana.detectors.pipeline.measured.layers import Layers
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.pipeline.model.lowering import ENGINES, torch_engine, variant
+from scalana.detectors.pipeline.model.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.truth import read_truth
 from tests.needs import torch_or_skip

@@ -15,17 +15,17 @@ import pytest
 import scalana
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.pipeline.actions import Action
-from scalana.detectors.pipeline.attribution import attribute
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.measured import read_rows
-from scalana.detectors.pipeline.schedules import BY_NAME, stage_placement
+from scalana.detectors.pipeline.diagnosis.attribution import attribute
+from scalana.detectors.pipeline.measured.replayable import read_rows
+from scalana.detectors.pipeline.model.actions import Action
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import BY_NAME, stage_placement
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.gather import Communicator
-from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.readers.columns.gather import Communicator
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.window import window
 from scalana.runtime.record.format import SPAN_TYPE
 from tests.attempts import attempts

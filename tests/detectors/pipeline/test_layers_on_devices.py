@@ -13,7 +13,7 @@ from statistics import median
 import pytest
 
 import scalana
-from scalana.detectors.pipeline.actions import Kind
+from scalana.detectors.pipeline.model.actions import Kind
 from tests.needs import torch_or_skip
 from tests.runtime.jobs import PROGRAMS, ROOT, environment
 from tests.scalana.command import command

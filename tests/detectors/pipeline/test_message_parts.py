@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.hand_written import recognised
-from scalana.detectors.pipeline.message_parts import whole
-from scalana.detectors.pipeline.messages import Known
-from scalana.detectors.pipeline.recorded_messages import Messages, groups
+from scalana.detectors.pipeline.recognised.hand_written import recognised
+from scalana.detectors.pipeline.recognised.message_groups import whole
+from scalana.detectors.pipeline.recognised.messages import Known
+from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups
 from tests.detectors.pipeline.test_hand_written import program
 from tests.detectors.simulator import simulate
 

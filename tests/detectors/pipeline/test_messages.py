@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Action, Kind, Program, spread_costs
-from scalana.detectors.pipeline.attribution import attribute
-from scalana.detectors.pipeline.chains import MessageRows, occurrence
-from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
-from scalana.detectors.pipeline.measured import read_rows
-from scalana.detectors.pipeline.messages import Known, recognise_messages
-from scalana.detectors.pipeline.schedules import BY_NAME, recognise
-from scalana.detectors.pipeline.simulate import Setting, replay
+from scalana.detectors.pipeline.diagnosis.attribution import attribute
+from scalana.detectors.pipeline.measured.replayable import read_rows
+from scalana.detectors.pipeline.model.actions import Action, Kind, Program, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
+from scalana.detectors.pipeline.model.simulate import Setting, replay
+from scalana.detectors.pipeline.recognised.chains import MessageRows, occurrence
+from scalana.detectors.pipeline.recognised.messages import Known, recognise_messages
 from tests.detectors.pipeline.examples import uniform
 from tests.detectors.pipeline.own_orders import RULES, own_order
 

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.pipeline.actions import Kind, peak_activations, spread_costs
-from scalana.detectors.pipeline.lowering import ENGINES
+from scalana.detectors.pipeline.model.actions import Kind, peak_activations, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.schedules import stage_placement
+from scalana.detectors.pipeline.model.simulate import simulate
+from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv
 from scalana.detectors.pipeline.plans import front, means, walls
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.bounds import lower_bound
@@ -32,9 +35,6 @@ from scalana.detectors.pipeline.plans.profile_file import read_document, to_docu
 from scalana.detectors.pipeline.plans.proposal import Asked, propose
 from scalana.detectors.pipeline.plans.search import BASIC, Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads
-from scalana.detectors.pipeline.schedules import stage_placement
-from scalana.detectors.pipeline.simulate import simulate
-from scalana.detectors.pipeline.torch_csv import parse_torch_csv, write_torch_csv
 
 IDEAL = ENGINES["ideal"]
 SMALL = Effort(actions=8e5)

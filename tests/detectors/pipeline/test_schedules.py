@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind, OrderError, Program, peak_activations, spread_costs
-from scalana.detectors.pipeline.lowering import ENGINES, Code, lower
-from scalana.detectors.pipeline.schedules import BY_NAME, SCHEDULES, recognise, stage_placement
-from scalana.detectors.pipeline.simulate import simulate
-from scalana.detectors.pipeline.torch_csv import parse_torch_csv, write_torch_csv
+from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program, peak_activations, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.schedules import BY_NAME, SCHEDULES, recognise, stage_placement
+from scalana.detectors.pipeline.model.simulate import simulate
+from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv
 from tests.detectors.pipeline.examples import uniform
 
 SIZES = [(2, 4), (2, 8), (4, 8), (4, 12), (4, 16), (8, 16), (8, 32)]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.pipeline.actions import Action, Kind, Program, spread_costs
-from scalana.detectors.pipeline.lowering import ENGINES, lower
-from scalana.detectors.pipeline.roots import find_roots
-from scalana.detectors.pipeline.schedules import BY_NAME, SCHEDULES
-from scalana.detectors.pipeline.simulate import Deadlock, Links, Setting, replay, simulate
+from scalana.detectors.pipeline.diagnosis.roots import find_roots
+from scalana.detectors.pipeline.model.actions import Action, Kind, Program, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES, lower
+from scalana.detectors.pipeline.model.schedules import BY_NAME, SCHEDULES
+from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay, simulate
 from tests.detectors.pipeline import oracle
 from tests.detectors.pipeline.examples import uniform
 from tests.detectors.pipeline.test_schedules import torch_schedule

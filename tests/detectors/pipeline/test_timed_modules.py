@@ -9,11 +9,11 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.measured import ActionRows
-from scalana.detectors.pipeline.timed_modules import find_layers
-from scalana.graphs.readers.spans import Lanes, SpanTable
-from scalana.graphs.spans.columns import Spans
+from scalana.detectors.pipeline.measured.replayable import ActionRows
+from scalana.detectors.pipeline.measured.timed_modules import find_layers
+from scalana.detectors.pipeline.model.actions import Kind
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
+from scalana.graphs.spans.span_columns import Spans
 from scalana.runtime.record.format import ATTRIBUTE_NUMBER, ATTRIBUTE_TEXT, SPAN_TYPE
 
 Call = tuple[int, str, str, str, float, float]

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalana.detectors.pipeline.actions import Kind, OrderError, peak_activations, spread_costs
-from scalana.detectors.pipeline.causes import Switches
-from scalana.detectors.pipeline.lowering import ENGINES
-from scalana.detectors.pipeline.measured import read_rows
-from scalana.detectors.pipeline.partition import descend, even_cut, every_cut, smallest_maximum, stage_costs
-from scalana.detectors.pipeline.schedules import BY_NAME
-from scalana.detectors.pipeline.simulate import simulate
-from scalana.detectors.pipeline.whatif import (
+from scalana.detectors.pipeline.diagnosis.causes import Switches
+from scalana.detectors.pipeline.diagnosis.predictions import (
     Model,
     Planner,
     avoidable_by_schedule,
@@ -25,6 +19,12 @@ from scalana.detectors.pipeline.whatif import (
     split_backward,
     without_causes,
 )
+from scalana.detectors.pipeline.measured.replayable import read_rows
+from scalana.detectors.pipeline.model.actions import Kind, OrderError, peak_activations, spread_costs
+from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.partition import descend, even_cut, every_cut, smallest_maximum, stage_costs
+from scalana.detectors.pipeline.model.schedules import BY_NAME
+from scalana.detectors.pipeline.model.simulate import simulate
 from tests.detectors.pipeline.examples import rows_of, uniform
 
 MS = 1e-3

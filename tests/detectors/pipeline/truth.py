@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scalana.detectors.pipeline.actions import Kind
-from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
+from scalana.detectors.pipeline.model.actions import Kind
 
 
 def read_truth(path: Path) -> tuple[ActionRows, Between]:

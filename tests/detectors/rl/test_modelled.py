@@ -13,7 +13,7 @@ import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
-from scalana.detectors.when.over_steps import GROWS
+from scalana.detectors.when.step_costs import GROWS
 from scalana.report.rl import slower
 from scalana.report.steps import trend
 from scalana.runtime.record.format import SPAN_TYPE

@@ -14,10 +14,10 @@ from scalana.detectors.rl.account import Bar, Prediction, RLAccount, StepPicture
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
 from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
-from scalana.detectors.rl.part import part_of_loop
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.detectors.rl.remedies import expected
 from scalana.detectors.rl.requests import made_by, serving, that_serve
+from scalana.detectors.rl.steps_in_part import part_of_loop
 from scalana.report import rl
 from scalana.report.rl_svg import svg
 

@@ -10,7 +10,7 @@ import pytest
 
 from scalana import api
 from scalana.detectors.rl.account import TRUSTED, RLAccount
-from scalana.detectors.rl.whatif import Replayer
+from scalana.detectors.rl.loop_predictions import Replayer
 from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools import call_run

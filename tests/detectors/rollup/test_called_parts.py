@@ -11,7 +11,7 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.late_ranks.detect import Waiting, detect
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import Candidate, CodeLocation, _join_called, code_locations_of_lines
 from scalana.detectors.whatif.replay import prepare

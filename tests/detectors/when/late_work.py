@@ -10,7 +10,7 @@ from scalana.detectors.finding import Finding
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 

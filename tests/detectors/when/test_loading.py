@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.readers.spans import Lanes, SpanTable
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
+from scalana.graphs.spans.span_columns import Spans
 from scalana.report.finding_text import loading
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.when import late_work

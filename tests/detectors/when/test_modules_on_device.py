@@ -12,7 +12,7 @@ import pytest
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
 from scalana.detectors.run import analyze
-from scalana.detectors.when.modules import tell_modules
+from scalana.detectors.when.module_times import tell_modules
 from scalana.detectors.when.roofline import Ceilings, roofline
 from scalana.report import document, modules, text
 from scalana.runtime.chosen_steps import is_chosen

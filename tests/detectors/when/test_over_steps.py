@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.over_steps import GROWS
+from scalana.detectors.when.step_costs import GROWS
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.compared import tell_work
+from scalana.detectors.when.module_comparison import tell_work
+from scalana.detectors.when.module_work import ModuleWork, with_inside
 from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
-from scalana.detectors.when.work import ModuleWork, with_inside
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.readers.operators import operator_kind
+from scalana.graphs.readers.folder.operators import operator_kind
 from scalana.graphs.spans.modules import Module
 from scalana.report.roofline import compared, gains, reached
 

@@ -7,15 +7,15 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.when.marks import steps_of
-from scalana.detectors.when.part import StepError, part_of
 from scalana.detectors.when.regions import Named, region_times
 from scalana.detectors.when.steady import steady_state
+from scalana.detectors.when.step_marks import steps_of
+from scalana.detectors.when.step_range import StepError, part_of
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.spans import Lanes, SpanTable
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.record.format import SPAN_TYPE

@@ -10,7 +10,7 @@ import pytest
 from scalana.frontend.build import build_psg
 from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache
-from scalana.frontend.cpp.clang import ClangMissing, bindings
+from scalana.frontend.cpp.source.clang import ClangMissing, bindings
 from scalana.frontend.front_end import Options
 from scalana.graphs.structure.psg import PSG
 from tests.frontend.outline import write

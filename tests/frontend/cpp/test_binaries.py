@@ -10,13 +10,14 @@ import pytest
 
 from scalana.frontend.build import structure_of_run
 from scalana.frontend.cpp import build as cpp_build
-from scalana.frontend.cpp import elf, worker
+from scalana.frontend.cpp.binary import elf
+from scalana.frontend.cpp.binary.debug_files import debug_file
+from scalana.frontend.cpp.binary.elf import Binary, BinaryError
+from scalana.frontend.cpp.binary.skeleton import skeleton
+from scalana.frontend.cpp.binary.symbols import Symbols
 from scalana.frontend.cpp.build import Cpp, plan
 from scalana.frontend.cpp.cache import Cache
-from scalana.frontend.cpp.debug_files import debug_file
-from scalana.frontend.cpp.elf import Binary, BinaryError
-from scalana.frontend.cpp.skeleton import skeleton
-from scalana.frontend.cpp.symbols import Symbols
+from scalana.frontend.cpp.source import worker
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.frontend.cpp.programs import build, needs_libclang

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp import flags
 from scalana.frontend.cpp.build import Cpp, plan
+from scalana.frontend.cpp.source import flags
 from tests.frontend.cpp.programs import build, needs_libclang
 from tests.frontend.outline import outline, write
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp.elf import Binary
-from scalana.frontend.cpp.skeleton import skeleton
-from scalana.frontend.cpp.symbols import Symbols
+from scalana.frontend.cpp.binary.elf import Binary
+from scalana.frontend.cpp.binary.skeleton import skeleton
+from scalana.frontend.cpp.binary.symbols import Symbols
 from scalana.runtime.operations import BY_NAME, mpi_call_of_fortran
 from tests.frontend.cpp.programs import build
 from tests.frontend.cpp.test_symbols import addresses

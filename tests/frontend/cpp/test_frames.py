@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from scalana.frontend.cpp import frames
+from scalana.frontend.cpp.binary import frames
+from scalana.frontend.cpp.binary.elf import Binary, BinaryError
+from scalana.frontend.cpp.binary.frames import frames_at
+from scalana.frontend.cpp.binary.line_table import sequences
+from scalana.frontend.cpp.binary.symbols import Symbols
 from scalana.frontend.cpp.cache import Cache
-from scalana.frontend.cpp.elf import Binary, BinaryError
-from scalana.frontend.cpp.frames import frames_at
-from scalana.frontend.cpp.line_table import sequences
-from scalana.frontend.cpp.symbols import Symbols
 from tests.frontend.cpp.test_symbols import COMPILER, SOURCE, addresses, compiled
 
 pytest.importorskip("elftools", reason="pyelftools is not installed")

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from scalana.frontend.cpp.macros import conditions, includes, macros
-from scalana.frontend.cpp.pragmas import omp_pragmas
+from scalana.frontend.cpp.source.macros import conditions, includes, macros
+from scalana.frontend.cpp.source.pragmas import omp_pragmas
 
 
 def infer(source: str) -> dict[str, str]:

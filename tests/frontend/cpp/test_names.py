@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.frontend.cpp import demangling
+from scalana.frontend.cpp.binary import demangling
 from scalana.frontend.cpp.names import bare_name, plain_name
 
 

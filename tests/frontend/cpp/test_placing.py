@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scalana.frontend.build import build_psg
+from scalana.frontend.cpp.binary.symbols import NativeFrame, Symbols, symbols_of
 from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache
-from scalana.frontend.cpp.symbols import NativeFrame, Symbols, symbols_of
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.runtime.record.format import NO_LINE_TABLE, packed, position

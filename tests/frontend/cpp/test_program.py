@@ -329,7 +329,7 @@ def test_what_a_buffer_was_computed_by(tmp_path: Path) -> None:
 
 def test_without_mpi_its_standard_names_do(tmp_path: Path) -> None:
     write(tmp_path, {"main.cpp": MPI + "int main() { MPI_Alltoall(0, 0, MPI_INT, 0, 0, MPI_INT, W); }\n"})
-    from scalana.frontend.cpp import flags
+    from scalana.frontend.cpp.source import flags
 
     psg = build([tmp_path / "main.cpp"])
     assert [vertex.operation for vertex in psg.walk() if vertex.operation] == [BY_NAME["alltoall"].code]

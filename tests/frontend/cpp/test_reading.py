@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from scalana.frontend.build import build_psg
-from scalana.frontend.cpp import pool, worker
 from scalana.frontend.cpp.build import Cpp
 from scalana.frontend.cpp.cache import Cache, key_of
-from scalana.frontend.cpp.flags import Compilation, command_line
+from scalana.frontend.cpp.source import pool, worker
+from scalana.frontend.cpp.source.flags import Compilation, command_line
 from scalana.frontend.cpp.unit import decode, encode
 from scalana.frontend.front_end import Options
 from scalana.graphs.structure.psg import PSG

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.frontend.cpp.elf import BinaryError
-from scalana.frontend.cpp.symbols import NativeFrame, Symbols, symbols_of
+from scalana.frontend.cpp.binary.elf import BinaryError
+from scalana.frontend.cpp.binary.symbols import NativeFrame, Symbols, symbols_of
 
 pytest.importorskip("elftools", reason="pyelftools is not installed")
 COMPILER = shutil.which("g++") or shutil.which("clang++")

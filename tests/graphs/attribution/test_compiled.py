@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.detectors.run import analyze
-from scalana.detectors.when.compiled import tell_compiled
+from scalana.detectors.when.compiled_lines import tell_compiled
 from scalana.frontend.models.recorded import add_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind

@@ -9,7 +9,7 @@ from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths
 from scalana.graphs.bursts.own_work import own_work
 from scalana.graphs.calls.bursts import Bursts
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 
 MS = 1_000_000

@@ -11,7 +11,7 @@ from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.own_work import own_work
 from scalana.graphs.bursts.work_rows import Rows, exact_cpu
 from scalana.graphs.calls.bursts import Bursts
-from scalana.graphs.readers.records import Samples, Threads
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.samples.between import active_s
 from scalana.runtime.record.format import (
     STATE_ASLEEP,

@@ -10,7 +10,7 @@ import pytest
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_COMPLETION, EVENT_POST, THREAD_MAIN, THREAD_NATIVE
 from scalana.runtime.record.writer import RecordWriter

@@ -11,7 +11,7 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.graphs.dependences import add_progress, add_signals, returns
 from scalana.graphs.dependences.matching import match
 from scalana.graphs.dependences.progress import collective_progress
-from scalana.graphs.readers.gather import Communicator
+from scalana.graphs.readers.columns.gather import Communicator
 from scalana.graphs.timeline import Activities, Calls, Locations, OwnWork, Timeline
 from scalana.runtime.operations import BY_NAME
 from tests.graphs.tables import make_events

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.graphs.readers.rank_selection import RankRecords, choose_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
 from scalana.runtime.record.format import EVENT_POST
 from tests.graphs.runs import Rank
 

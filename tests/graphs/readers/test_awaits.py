@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.record.format import SPAN_TYPE, STATE_ASLEEP, STATE_RUNNING
 from scalana.runtime.record.run_writer import RunWriter
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalana.graphs.readers.call_tree import CallTree
+from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.runtime.record.format import ProcessRecord
 from scalana.runtime.record.writer import RecordWriter
 

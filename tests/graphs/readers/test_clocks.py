@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalana import api
-from scalana.graphs.readers.clocks import estimate_clocks
+from scalana.graphs.readers.columns.clocks import estimate_clocks
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools.call_run import Process

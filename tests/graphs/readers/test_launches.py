@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.rank_selection import choose_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.rank_selection import choose_records
 from scalana.runtime.record.format import RecordError
 from tests.graphs.runs import Rank, build, by_name
 

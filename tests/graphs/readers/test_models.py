@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scalana.graphs.readers.models import is_made, module_path, operators_in_name, read_models
+from scalana.graphs.readers.folder.models import is_made, module_path, operators_in_name, read_models
 from scalana.runtime.record.layout import models_file
 
 

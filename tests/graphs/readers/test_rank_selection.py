@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from scalana.graphs.readers.rank_selection import choose_records
+from scalana.graphs.readers.processes.rank_selection import choose_records
 
 
 def process(pid: int, ppid: int, rank: int | None = None) -> Any:

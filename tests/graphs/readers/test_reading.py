@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.graphs.readers import run_folder
-from scalana.graphs.readers.gather import gather
-from scalana.graphs.readers.rank_selection import choose_records
-from scalana.graphs.readers.reading import Rows, Shelves, as_one, put, read_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.columns.gather import gather
+from scalana.graphs.readers.folder import run_folder
+from scalana.graphs.readers.folder.reading import Rows, Shelves, as_one, put, read_records
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.rank_selection import choose_records
 from scalana.runtime.record import format as record_format
 from scalana.runtime.record.codes import Code, Codes
 from scalana.runtime.record.format import EventColumns, SampleColumns

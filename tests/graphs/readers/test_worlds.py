@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from scalana import api
-from scalana.graphs.readers import blocks
-from scalana.graphs.readers.gather import gather, on_one_axis
-from scalana.graphs.readers.main_thread import main_thread
-from scalana.graphs.readers.process_names import ProcessNames
-from scalana.graphs.readers.rank_selection import RankRecords, choose_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.columns import blocks
+from scalana.graphs.readers.columns.gather import gather, on_one_axis
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.main_thread import main_thread
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
 from scalana.runtime.record.run_writer import RunWriter
 from tests.graphs.runs import Rank, build
 from tests.tools import call_run

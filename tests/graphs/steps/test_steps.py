@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.steps.find import SOURCES, find_steps
+from scalana.graphs.steps.find_steps import SOURCES, find_steps
 from scalana.graphs.steps.marked import Marks
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps, with_warm_up

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.native_frames import is_foreign
+from scalana.graphs.readers.folder.native_frames import is_foreign
 from scalana.runtime.mpi import build, generate, slots
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import EVENT_WITHDRAWN
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi, under_one_mpi

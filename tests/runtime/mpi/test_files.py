@@ -8,7 +8,7 @@ import pytest
 
 import scalana
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi

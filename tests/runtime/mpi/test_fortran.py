@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import PROGRAMS, Mpi

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.rank_selection import choose_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.rank_selection import choose_records
 from scalana.runtime.record.format import ProcessRecord
 
 from .conftest import Mpi

@@ -12,7 +12,7 @@ import pytest
 
 import scalana
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE, mpi_call
 from scalana.runtime.record.format import EVENT_COMPLETION, ProcessRecord
 

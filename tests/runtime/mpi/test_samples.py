@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
 

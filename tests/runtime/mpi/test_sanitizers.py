@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.mpi import build
 from scalana.runtime.mpi.prepare import prepare
 

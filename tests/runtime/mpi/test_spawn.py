@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scalana.graphs.readers.rank_selection import choose_records
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.rank_selection import choose_records
 
 from .conftest import Mpi
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from scalana.graphs.ppg import build_ppg
-from scalana.graphs.readers.run_folder import RunFolder
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 
 from .conftest import Mpi

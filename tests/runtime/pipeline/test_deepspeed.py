@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalana.detectors.pipeline.schedules import BY_NAME
+from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.runtime import session
 from scalana.runtime.pipeline import deepspeed
 from tests.attempts import attempts

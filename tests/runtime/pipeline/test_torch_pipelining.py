@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from scalana.graphs.spans.actions import KINDS, Actions, Pipeline, find_pipelines
-from scalana.graphs.spans.columns import Spans
+from scalana.graphs.spans.span_columns import Spans
 from tests.graphs.runs import build
 from tests.needs import torch_or_skip
 from tests.runtime import jobs

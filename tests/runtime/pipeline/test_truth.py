@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.facts import Facts, Need
-from scalana.detectors.pipeline.measured import ActionRows, Between
+from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.graphs.spans.actions import Actions, ScheduleRuns
 from tests.detectors.pipeline.truth import read_truth
 from tests.graphs.runs import build

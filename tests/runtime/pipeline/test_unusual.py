@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scalana.detectors.when.marks import steps_of
+from scalana.detectors.when.step_marks import steps_of
 from scalana.graphs.spans.actions import find_pipelines
 from scalana.runtime import session
 from scalana.runtime.pipeline import torch_pipelining

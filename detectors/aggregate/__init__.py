@@ -1,1 +1,0 @@
-"""Detectors on sums per vertex and rank alone: ScalAna as published."""

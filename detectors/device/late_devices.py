@@ -1,0 +1,409 @@
+"""Findings of what made ranks wait on their devices: late kernels, slow devices, gaps, initial skew."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
+from scalana.detectors.device.lanes import Devices
+from scalana.detectors.device.more_work import difference
+from scalana.detectors.device.slow_device import slow_devices
+from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.finding import Finding, Hop, Series
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.rollup.callers import callers
+from scalana.detectors.when.reasons import Reason
+from scalana.graphs.spans.module_places import Forwards
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE
+
+LATE, GAP, SKEW = "device-late", "launch-gap", "initial-skew"
+WORTH = 0.01
+"""Part of the device-seconds that a finding must cost."""
+WORTH_MARKED = 0.03
+"""The same where what a device did is only known from mark to mark."""
+_BRANCH = 0.25
+"""Part of what is lost that a child of a vertex must have to be followed; and of what the worst rank costs at a place,
+that another must cost there to be named with it."""
+_KEPT = 0.7
+"""Part of what is lost at a vertex and below it that must lie in the children that are followed."""
+_SHORT_GAP_S = 200e-6
+"""Gaps that are mostly shorter are those of a host that launches too slowly."""
+HOST_CAUSES = (
+    (
+        "the data loader",
+        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
+        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
+    ),
+    (
+        "synchronisation with the device",
+        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
+        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
+    ),
+    (
+        "copies that wait",
+        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
+        "Copy from pinned memory without blocking, and ahead of time.",
+    ),
+    (
+        "allocation on the device",
+        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
+        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
+    ),
+)
+"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
+that fits."""
+LAUNCH_BOUND = "short kernels that it launches too slowly"
+ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
+ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
+OTHER_CAUSE = "its own work"
+
+
+@dataclass(slots=True)
+class _Group:
+    """Causes that are told together."""
+
+    kind: str
+    rank: int
+    vertex: int
+    causes: list[Cause]
+
+
+def detect(
+    devices: Devices,
+    timeline: Timeline,
+    psg: PSG,
+    members: dict[int, dict[int, Member]],
+    meetings: dict[int, Meeting],
+    forwards: Forwards,
+) -> list[Finding]:
+    """One finding for each place and kind of cause, with all ranks that have it.
+
+    Args:
+        devices: what devices and hosts did.
+        timeline: of the run.
+        psg: the program.
+        members: the parts that ranks have in every operation, by instance and rank.
+        meetings: those in which anybody waited, by instance.
+        forwards: where modules of the program stand.
+    """
+    costs = Backtracking(devices, timeline, members, meetings).run()
+    slow = slow_devices(devices)
+    total_s = sum(device.stood_for_s for device in devices.of_rank.values())
+    waited_s = sum(meeting.exposed_s * devices.weight[meeting.instance] for meeting in meetings.values())
+    groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
+    for group in _groups(costs, devices, psg, slow):
+        groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
+    own = _own(forwards, psg)
+    findings = []
+    for (kind, _, is_slow), told in groups.items():
+        told, lost = _that_count(told, costs)
+        lost_s, vertex = sum(lost), told[int(np.argmax(lost))].vertex
+        if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
+            continue
+        factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
+        at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
+        finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
+        if kind == LATE and not is_slow:
+            _in_module(finding, told, costs, devices, own)
+        if BY_NAME[kind].predicts:
+            finding.saving_s = _saving_s(told, costs, meetings, devices)
+        finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
+        finding.advice = _advice(finding)
+        finding.series = _series(told, costs, devices) if kind != SKEW else None
+        finding.path = _path(told, costs, meetings, timeline, psg, finding)
+        findings.append(finding)
+    return findings
+
+
+def _that_count(told: list[_Group], costs: Costs) -> tuple[list[_Group], list[float]]:
+    """Groups of one place with what each costs, but for ranks that have little of it beside the one with most."""
+    of_rank: dict[int, float] = defaultdict(float)
+    lost = [sum(costs.lost_s[cause] for cause in group.causes) for group in told]
+    for group, seconds in zip(told, lost, strict=True):
+        of_rank[group.rank] += seconds
+    least = _BRANCH * max(of_rank.values())
+    kept = [(group, seconds) for group, seconds in zip(told, lost, strict=True) if of_rank[group.rank] >= least]
+    return [group for group, _ in kept], [seconds for _, seconds in kept]
+
+
+def _own(forwards: Forwards, psg: PSG) -> Forwards:
+    """Those that stand in files of the program, or of libraries that are taken apart as it is."""
+    files = {vertex.place.file for vertex in psg.vertices}
+    return {module: place for module, place in forwards.items() if place.file in files}
+
+
+def _place_of(vertex: int, psg: PSG) -> Hashable:
+    """What is one place to a reader: a line of a function, wherever that is called."""
+    place = psg[vertex].place if vertex > 0 else None
+    return vertex if place is None else (place.file, place.line, place.name)
+
+
+def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting], devices: Devices) -> float:
+    """By how much earlier operations would go on without some causes on all of their ranks."""
+    ranks = {group.rank for group in told}
+    shares: dict[int, float] = defaultdict(float)
+    for group in told:
+        for cause in group.causes:
+            for instance, share in costs.shares[cause].items():
+                shares[instance] += share
+    saved = {instance: meetings[instance].saved_s(ranks) * devices.weight[instance] for instance in shares}
+    return float(sum(share * saved[instance] for instance, share in shares.items()))
+
+
+def _series(told: list[_Group], costs: Costs, devices: Devices) -> Series | None:
+    """What causes cost in every step that devices were looked at in; None where steps are not known."""
+    known = np.array(sorted(devices.stands_for), np.int64)
+    number = known if len(known) else np.unique(devices.step[devices.step >= 0])
+    cost_s = np.zeros(len(number))
+    for instance, seconds in (one for group in told for cause in group.causes for one in costs.lost_in[cause].items()):
+        row = int(np.searchsorted(number, devices.step[instance]))
+        if row < len(number) and number[row] == devices.step[instance]:
+            cost_s[row] += seconds / devices.weight[instance]
+    stands_for = np.array([devices.stands_for.get(one, 1.0) for one in number.tolist()])
+    return Series("waiting", number, cost_s, stands_for) if len(number) else None
+
+
+def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
+    """The vertex of the call that ranks came late to most, where what they did instead has no place."""
+    number: dict[int, int] = defaultdict(int)
+    for instance in (instance for group in told for cause in group.causes for instance in costs.shares[cause]):
+        number[int(timeline.calls.vertex[timeline.instances.members[timeline.instances.first[instance]]])] += 1
+    return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
+
+
+def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
+    """Causes by what is told of them: of one rank and kind, those below one vertex."""
+    of_kind: dict[tuple[str, int], list[Cause]] = defaultdict(list)
+    kinds = {Why.KERNELS: LATE, Why.GAP: GAP, Why.UNKNOWN: GAP, Why.SKEW: SKEW}
+    for cause in costs.lost_s:
+        why, rank, what = cause
+        of_kind[kinds[why], rank].append(cause)
+    found = []
+    for (kind, rank), causes in of_kind.items():
+        if kind == SKEW or (kind == LATE and rank in slow):
+            found.append(_Group(kind, rank, -1, causes))
+            continue
+        placed: dict[int, list[Cause]] = defaultdict(list)
+        for cause in causes:
+            placed[int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
+        lost = {vertex: sum(costs.lost_s[cause] for cause in some) for vertex, some in placed.items()}
+        if -1 in placed:
+            found.append(_Group(kind, rank, -1, placed.pop(-1)))
+            del lost[-1]
+        for vertex in _places(lost, psg):
+            below = [v for v in placed if _is_below(psg, v, vertex)]
+            found.append(_Group(kind, rank, vertex, [cause for v in below for cause in placed.pop(v)]))
+        rest = [cause for some in placed.values() for cause in some]
+        if rest:
+            found.append(_Group(kind, rank, 0, rest))
+    return found
+
+
+def _places(lost: Mapping[int, float], psg: PSG) -> list[int]:
+    """Vertices to name: down from the root, as long as few children have most of what is lost."""
+    below: dict[int, float] = defaultdict(float)
+    children: dict[int, set[int]] = defaultdict(set)
+    for vertex, seconds in lost.items():
+        at = vertex
+        while at >= 0:
+            below[at] += seconds
+            above = psg[at].parent
+            if above >= 0:
+                children[above].add(at)
+            at = above
+    whole, places, open_ = sum(lost.values()), [], [0]
+    while open_:
+        vertex = open_.pop()
+        some = [child for child in children[vertex] if below[child] >= _BRANCH * whole]
+        if some and sum(below[child] for child in some) >= _KEPT * below[vertex]:
+            open_ += some
+        elif below[vertex] > 0.0:
+            places.append(vertex)
+    return places
+
+
+def _is_below(psg: PSG, vertex: int, above: int) -> bool:
+    while vertex >= 0 and vertex != above:
+        vertex = psg[vertex].parent
+    return vertex == above
+
+
+def _finding(
+    kind: str, vertex: int, told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
+) -> Finding:
+    here = psg[max(vertex, 0)]
+    place = here.place
+    named = vertex > 0
+    finding = Finding(
+        kind,
+        vertex if named else -1,
+        place.file if named else "",
+        place.line if named else 0,
+        place.end_line if named else 0,
+        (psg.function_of(vertex) or place.name) if named else "",
+        here.kind.value,
+        sorted({group.rank for group in told}),
+        float(lost_s),
+        float(lost_s / waited_s) if waited_s > 0.0 else 0.0,
+        0.0,
+    )
+    if named:
+        finding.evidence["callers"] = callers(vertex, psg)
+    return finding
+
+
+def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> None:
+    """Name the ``forward`` of the module in which most is lost, if it is among those of the program's ``own``: it is
+    nearer to the cause than the line that calls the model."""
+    lost: dict[tuple[str, str, str] | None, float] = defaultdict(float)
+    for cause in (cause for group in told for cause in group.causes):
+        lost[devices.kinds.module(cause[2]) if cause[2] >= 0 else None] += costs.lost_s[cause]
+    module = max(lost, key=lambda one: lost[one])
+    if module is None or lost[module] < _KEPT * sum(lost.values()):
+        return
+    finding.evidence["module"], finding.evidence["module_class"] = module[1], module[2]
+    place = next((own[around] for around in _around(module, own)), None)
+    if place is not None:
+        finding.file, finding.line, finding.end_line = place.file, place.line, place.end_line
+        finding.function = f"{place.name.rpartition('.')[2]}.forward"
+
+
+def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, str, str]]:
+    """The module itself and those around it, from the innermost, as far as they are the program's own."""
+    root, name, _ = module
+    while True:
+        yield from (one for one in own if one[0] == root and one[1] == name)
+        if not name:
+            return
+        name = name.rpartition(".")[0]
+
+
+def _evidence(
+    kind: str,
+    told: list[_Group],
+    costs: Costs,
+    devices: Devices,
+    meetings: dict[int, Meeting],
+    slow: Mapping[int, float],
+) -> dict[str, object]:
+    """What speaks for a finding."""
+    causes = [cause for group in told for cause in group.causes]
+    ranks = len({group.rank for group in told})
+    did = [(devices.weight_of(cause[1], did.number), did) for cause in causes for did in costs.did[cause].values()]
+    found: dict[str, object] = {
+        "seconds_here": sum(weight * one.here_s for weight, one in did) / ranks,
+        "seconds_others": sum(weight * one.others_s for weight, one in did) / ranks,
+        "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
+    }
+    if kind == SKEW:
+        # Of steps that were marked each begins anew; else later operations only have what is left of the first one's.
+        met = {i: part for cause in causes for i, part in costs.shares[cause].items()}
+        first = min(met, key=lambda i: meetings[i].awaited.start_s)
+        those = met if devices.marked else [first]
+        late = [(_late_s(meetings[i]), _late_s(meetings[i]) * met[i]) for i in those]
+        whole = sum(weight for _, weight in late)
+        late_s = sum(seconds * weight for seconds, weight in late) / whole if whole > 0.0 else 0.0
+        found = {"late_s": late_s, "operations": found["operations"]}
+    if devices.marked:
+        found["marked_steps"], found["steps"] = len(devices.stands_for), round(sum(devices.stands_for.values()))
+    if kind == SKEW:
+        return found
+    most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
+    names = list(dict.fromkeys(short(devices.kinds.text(cause[2])) for cause in most if cause[2] >= 0))
+    if kind == LATE:
+        found["kernels"] = names[:3]
+        found["kernel"] = names[0] if names else ""
+        if slow:
+            found["slowdown"] = max(slow.values())
+            found["slower"] = f"{max(slow.values()):.2f} times"
+        elif different := difference(causes, costs, devices):
+            found["different"], found["work"] = different.reason.name.lower(), different.text
+        return found
+    found["host"] = names[:3]
+    if names:
+        found["doing"] = names[0]
+        found["cause"] = _host_cause(told, most, costs, devices, meetings)
+    return found
+
+
+def _late_s(meeting: Meeting) -> float:
+    """By how much a rank that waited came before the last, on average."""
+    return sum(seconds for _, seconds, _ in meeting.waiting) / len(meeting.waiting)
+
+
+def short(name: str) -> str:
+    """The name of a kernel without its result, parameters and arguments of templates."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
+
+
+def _advice(finding: Finding) -> str:
+    """What to do about a finding."""
+    if finding.evidence.get("slowdown"):
+        return ADVICE_SLOW
+    if different := finding.evidence.get("different"):
+        return Reason[str(different).upper()].value
+    cause = finding.evidence.get("cause")
+    if cause == LAUNCH_BOUND:
+        return ADVICE_LAUNCH_BOUND
+    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
+
+
+def _host_cause(
+    told: list[_Group], causes: list[Cause], costs: Costs, devices: Devices, meetings: dict[int, Meeting]
+) -> str:
+    """What a host does instead of launching, in words."""
+    lost: dict[str, float] = defaultdict(float)
+    for cause in causes:
+        if cause[2] >= 0:
+            text = devices.kinds.text(cause[2])
+            word = next((word for word, names, _ in HOST_CAUSES if names.search(text)), "")
+            lost[word] += costs.lost_s[cause]
+    word = max(lost, key=lambda word: lost[word])
+    if word:
+        return word
+    lengths = []
+    for group in told:
+        work = devices.of_rank[group.rank].work
+        for instance in sorted({i for cause in group.causes for i in costs.shares[cause]})[:50]:
+            end = meetings[instance].awaited.start_s
+            before = devices.of_rank[group.rank].communication
+            at = int(np.searchsorted(before.end_s, end)) - 1
+            begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s(end)
+            lengths.append(gaps_within(work, min(begin, end), end))
+    gaps = np.concatenate(lengths) if lengths else np.zeros(0)
+    weighted = float((gaps**2).sum() / gaps.sum()) if gaps.sum() > 0.0 else 0.0
+    return LAUNCH_BOUND if 0.0 < weighted < _SHORT_GAP_S else OTHER_CAUSE
+
+
+def _path(
+    told: list[_Group], costs: Costs, meetings: dict[int, Meeting], timeline: Timeline, psg: PSG, finding: Finding
+) -> list[Hop]:
+    """From the rank that waits most for it to the rank that is late."""
+    instances = {instance for group in told for cause in group.causes for instance in costs.shares[cause]}
+    waited: dict[tuple[int, int], float] = defaultdict(float)
+    for instance in instances:
+        for member, _, exposed in meetings[instance].waiting:
+            waited[member.rank, instance] += exposed
+    hops = []
+    if waited:
+        rank, instance = max(waited, key=lambda key: waited[key])
+        first = timeline.instances.first
+        calls = timeline.instances.members[int(first[instance]) : int(first[instance + 1])].astype(np.int64)
+        ranks = timeline.locations.rank[timeline.calls.location[calls]]
+        call = int(calls[int(np.argmax(ranks == rank))])
+        vertex = int(timeline.calls.vertex[call])
+        place, operation = psg[vertex].place, BY_CODE[int(timeline.calls.operation[call])].name
+        function = psg.function_of(vertex)
+        several = len({rank for rank, _ in waited})
+        hops.append(Hop(rank, place.file, place.line, function, "comm", operation, finding.lost_s, several))
+    last = finding.ranks[0]
+    hops.append(Hop(last, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0))
+    return hops

@@ -1,0 +1,226 @@
+"""Hangs: calls that never returned, and what the rank that did not come was doing instead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalana.detectors.finding import Finding, Hop
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
+
+if TYPE_CHECKING:
+    from scalana.graphs.dependences.unmatched import OpenCall
+    from scalana.graphs.run_info import RunInfo
+
+KIND = "hang"
+_OF_TWO = (Waits.SENDER, Waits.RECEIVER, Waits.NAMED)
+SHORTEST_S = 1.0
+"""An open call that lasted less is how a job ends that is stopped, not a hang."""
+
+SAME_S = 1e-6
+"""Difference below which two times are one."""
+
+Left = dict[tuple[int, int], dict[int, float]]
+"""By communicator and operation, the ranks whose call of it ended without all others, and when."""
+
+
+def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
+    """Return one finding for each rank that others were still waiting for when their records stopped."""
+    waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S and not _all_came(call, timeline)]
+    by_rank = {call.rank: call for call in waiting}
+    left = _left(timeline, waiting) if waiting else {}
+    awaited: dict[int, list[OpenCall]] = defaultdict(list)
+    for call in waiting:
+        for rank in _absent(call, waiting, left, run):
+            last = _last_awaited(rank, by_rank, waiting, left, run)
+            awaited[min(_circle(last, by_rank), default=last)].append(call)
+    asking = {rank for rank in awaited if rank not in by_rank and _asks(_last_place(rank, timeline, by_rank)[0], psg)}
+    if len(asking) < len(awaited):  # who asks for something waits for one of the others
+        for rank in asking:
+            del awaited[rank]
+    total = sum(call.seconds for call in waiting)
+    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run.names) for rank, calls in awaited.items()]
+    return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
+
+
+def _all_came(call: OpenCall, timeline: Timeline) -> bool:
+    """Whether all came in the end to what an open call is of: the record of one rank stopped before, as that of a rank
+    may that has come to the end of MPI long before the others."""
+    calls, instances = timeline.calls, timeline.instances
+    same = np.abs(calls.enter_s - call.since_s) <= SAME_S
+    same &= (timeline.locations.rank[calls.location] == call.rank) & (calls.operation == call.operation)
+    posts = calls.posts[same]
+    return bool(len(posts)) and bool((np.append(instances.complete, False)[posts]).all())
+
+
+def _asks(vertex: int, psg: PSG) -> bool:
+    """Whether a place lies in a loop whose only communication is to ask whether something has come."""
+    loop = psg.enclosing(vertex, VertexKind.LOOP) if 0 <= vertex < len(psg) else -1
+    operations = {v.operation for v in psg.walk(loop) if v.kind is VertexKind.COMM} if loop >= 0 else set()
+    return operations == {BY_NAME["test"].code}
+
+
+def _without_circles(findings: list[Finding]) -> list[Finding]:
+    """Of ranks that wait for each other (they disagree on what comes next), keep those that most wait for."""
+    kept: list[Finding] = []
+    blamed: set[int] = set()
+    for finding in findings:
+        waiting = finding.evidence["waiting_ranks"]
+        if not (isinstance(waiting, list) and blamed.issuperset(waiting)):
+            kept.append(finding)
+            blamed.update(finding.ranks)
+    return kept
+
+
+def _left(timeline: Timeline, waiting: list[OpenCall]) -> Left:
+    """When ranks left operations that not all came to: their calls failed. Those that wait to the end did not leave."""
+    calls, instances = timeline.calls, timeline.instances
+    open_ = {(call.rank, call.operation): call.since_s for call in waiting}
+    left: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    incomplete = ~instances.complete & (instances.communicator >= 0)
+    for call in np.flatnonzero((calls.posts >= 0) & np.append(incomplete, False)[calls.posts]).tolist():
+        instance, rank = calls.posts[call], int(timeline.locations.rank[calls.location[call]])
+        since_s = open_.get((rank, int(calls.operation[call])), np.inf)
+        if calls.enter_s[call] < since_s - SAME_S:
+            operation = int(instances.communicator[instance]), int(instances.operation[instance])
+            left[operation][rank] = float(calls.exit_s[call])
+    return left
+
+
+def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -> list[int]:
+    """Ranks that an open call waits for: those of its communicator that are not in it, nor were, or its partner."""
+    operation = BY_CODE[call.operation]
+    partner = _partner(call)
+    if partner >= 0 or (call.peer >= 0 and operation.name in ("broadcast", "scatter")):
+        return [call.peer] if call.peer != call.rank else []
+    if call.communicator < 0 or operation.name in ("win_lock", "win_unlock", "win_flush"):
+        return []
+    key = (call.communicator, call.seq, call.operation)
+    there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}
+    failed = left.get((call.communicator, call.operation), {})
+    there |= {rank for rank, exit_s in failed.items() if exit_s > call.since_s}
+    return [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
+
+
+def _partner(call: OpenCall) -> int:
+    """The one rank that an open call of a message or of a window waits for; -1 where it is of another kind."""
+    operation = BY_CODE[call.operation]
+    return call.peer if operation.waits in _OF_TWO or operation.name == "send" else -1
+
+
+def _circle(rank: int, by_rank: dict[int, OpenCall]) -> list[int]:
+    """Ranks to which a rank leads, each of which waits for the next alone, and the last for the first; [] if none."""
+    seen: list[int] = []
+    while rank in by_rank and rank not in seen:
+        seen.append(rank)
+        rank = _partner(by_rank[rank])
+    return seen[seen.index(rank) :] if rank in seen else []
+
+
+def _last_awaited(rank: int, by_rank: dict[int, OpenCall], waiting: list[OpenCall], left: Left, run: RunInfo) -> int:
+    """Follow ranks that wait themselves to one that does not; where they wait in a circle, the rank to begin with."""
+    seen = [rank]
+    while seen[-1] in by_rank:
+        following = [r for r in _absent(by_rank[seen[-1]], waiting, left, run) if r not in seen]
+        if not following:
+            return rank
+        seen.append(following[0])
+    return seen[-1]
+
+
+def _finding(
+    rank: int,
+    calls: list[OpenCall],
+    total_s: float,
+    timeline: Timeline,
+    psg: PSG,
+    by_rank: dict[int, OpenCall],
+    names: ProcessNames,
+) -> Finding | None:
+    calls = list({id(call): call for call in calls}.values())
+    vertex, line, seconds = _last_place(rank, timeline, by_rank)
+    known = 0 <= vertex < len(psg)
+    place = psg[vertex if known else 0].place
+    line, end_line = (line, line) if line > 0 else (place.line, place.end_line)
+    lost = sum(call.seconds for call in calls)
+    longest = max(calls, key=lambda call: call.seconds)
+    operation = BY_CODE[longest.operation].name
+    root = Hop(rank, place.file, line, psg.function_of(vertex) if known else "", psg[vertex].kind.value, "", 0.0)
+    symptom_place = psg[longest.vertex].place
+    symptom = Hop(
+        longest.rank,
+        symptom_place.file,
+        symptom_place.line,
+        psg.function_of(longest.vertex),
+        psg[longest.vertex].kind.value,
+        operation,
+        lost,
+        len({call.rank for call in calls}),
+    )
+    evidence: dict[str, object] = {
+        "waiting_ranks": sorted({call.rank for call in calls}),
+        "operation": operation,
+        "sequence": longest.seq,
+        "seconds_here": seconds,
+    }
+    if rank in by_rank:
+        evidence["also_in"] = BY_CODE[by_rank[rank].operation].name
+    circle = _circle(rank, by_rank)
+    if circle:
+        evidence["circle"] = circle
+    return Finding(
+        kind=KIND,
+        vertex=vertex if known else -1,
+        file=place.file,
+        line=line,
+        end_line=end_line,
+        function=root.function,
+        vertex_kind=root.vertex_kind,
+        ranks=sorted(circle) or [rank],
+        lost_s=lost,
+        lost_share=lost / max(total_s, 1e-300),
+        saving_s=longest.seconds,
+        path=[symptom, root],
+        evidence=evidence,
+        advice=_advice(rank, operation, by_rank, circle, _asks(vertex, psg), names),
+    )
+
+
+def _advice(
+    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
+) -> str:
+    who = names.one(rank)
+    if circle:
+        following = zip(circle, [*circle[1:], circle[0]], strict=True)
+        if names.several:
+            pairs = ", ".join(f"{names.one(waiting)} for {names.one(awaited)}" for waiting, awaited in following)
+        else:
+            pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
+        return f"A deadlock: {pairs}. One of them must do what is waited for before it waits itself."
+    if rank in by_rank:
+        other = BY_CODE[by_rank[rank].operation].name
+        return f"Ranks disagree on what comes next: {operation} here, {other} on {who}."
+    if asks:
+        return f"{who[0].upper()}{who[1:]} never came to this {operation}: it asked for something that did not come."
+    return f"{who[0].upper()}{who[1:]} never came to this {operation}: look at what it was doing, or whether it ended."
+
+
+def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:
+    """Vertex, line and seconds of what a rank did last: most of its time after its last call, or the call itself."""
+    if rank in by_rank:
+        return by_rank[rank].vertex, -1, by_rank[rank].seconds
+    locations = np.nonzero((timeline.locations.rank == rank) & timeline.locations.is_main)[0]
+    if not len(locations):
+        return -1, -1, 0.0
+    burst = len(timeline.calls) + int(locations[0])
+    rows = np.nonzero(timeline.own.burst == burst)[0]
+    if not len(rows):
+        return -1, -1, 0.0
+    seconds = np.bincount(timeline.own.activity[rows], weights=timeline.own.seconds[rows])
+    activity = int(np.argmax(seconds))
+    return int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity]), float(seconds[activity])

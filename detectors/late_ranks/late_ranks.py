@@ -1,0 +1,391 @@
+"""The main detector: who made everybody wait, in which line, and what mending it would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.served import all_recorded_s
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.late_ranks.advice import advise
+from scalana.detectors.late_ranks.calls import Measured, measure
+from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
+from scalana.detectors.late_ranks.lines import is_made_up_for
+from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
+from scalana.detectors.late_ranks.pools import describe_pool
+from scalana.detectors.late_ranks.similar_ranks import with_alike
+from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
+from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, sync_intervals_of
+from scalana.detectors.noise.roles import is_ordinary, takes_its_share
+from scalana.detectors.noise.significance import DEAD_BAND, Significance, significance
+from scalana.detectors.noise.task_farms import TaskFarm
+from scalana.detectors.rollup.alone import join_done_alone
+from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
+from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.whatif.call_pools import CallPool
+from scalana.detectors.whatif.changes import IntervalExcess, change_of
+from scalana.detectors.whatif.joins import with_join_waits
+from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.shards import each
+from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_CODE, Waits
+
+MOST_FINDINGS = 10
+"""Findings reported; what remains is in the blame table."""
+WORTH = 0.01
+"""Part of all recorded rank-seconds below which waiting is not worth a finding."""
+HALF = 0.5
+"""Part of what is worth a finding that one half of a cause must cost: the forward or the backward of a module, of which
+the other half is told."""
+WORTH_MOVING = 0.03
+"""The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
+WORTH_DRIFTING = 0.1
+"""The same for what ranks are late with for a part of the run: others may use their cores for as long."""
+WORTH_ONCE = 0.05
+"""The same for what happened too rarely for its noise to be known."""
+
+LONG = 0.05
+"""Part of the run that a place takes a rank which is worth to be told where only that rank goes to it."""
+
+APART = 2.0
+"""So many times the middle four fifths of the other ranks' starts a rank must start after them, to be late by itself:
+five standard deviations, of normal ones."""
+START_S = 0.2
+"""A rank that starts later than the others by less was started later, on cores that others keep busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What candidates are judged by."""
+
+    timeline: Timeline
+    psg: PSG
+    table: BlameTable
+    replay: Replay
+    total_s: float
+    """All waiting, in rank-seconds."""
+    recorded_s: float
+    """Of all locations together."""
+    sampled: bool
+    """Whether anybody looked at what ranks did between their calls."""
+    pools: Sequence[CallPool]
+    part: float = 1.0
+    """Of what is worth a finding, that candidates must cost."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """A candidate that is worth a finding, if mending it brings enough."""
+
+    candidate: Candidate
+    finding: Finding
+    excess: IntervalExcess | None
+    once: bool
+    """Whether it happened too rarely for its noise to be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is known of the waiting of a run."""
+
+    states: WaitStates
+    table: BlameTable
+    replay: Replay
+    farms: Sequence[TaskFarm]
+    pools: Sequence[CallPool] = ()
+
+
+def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
+    """Return the root causes of waiting, most expensive first."""
+    return detect_halves(timeline, psg, waiting)[0]
+
+
+def detect_halves(
+    timeline: Timeline, psg: PSG, waiting: Waiting, wanted: bool = False
+) -> tuple[list[Finding], list[Finding]]:
+    """The same, and those that cost too little by themselves, but may be one half of a cause, where they are
+    ``wanted``: to be told only where the other half is."""
+    table, replay = waiting.table, waiting.replay
+    total = float(waiting.states.all_s(timeline).sum())
+    recorded = all_recorded_s(timeline)
+    if total <= 0.0 or recorded <= 0.0:
+        return [], []
+    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
+    candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
+    large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
+    small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
+    half = [candidate for candidate in small if wanted and candidate.lost_s >= HALF * WORTH * recorded]
+    half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
+    judged = _judged(large + half, run)
+    late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
+    halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)], table, timeline, psg)
+    contention = CoreContention.of(timeline)
+
+    def told(measured: list[Measured], run: _Run) -> list[Finding]:
+        cases = [
+            case
+            for candidate, excess in sorted(measured, key=lambda measured: -measured[0].lost_s)
+            if not takes_its_share(candidate, excess, table, timeline, psg, waiting.farms)
+            and (case := _case(candidate, excess, judged, contention, run)) is not None
+        ]
+        return _told(cases, run) if cases else []
+
+    return told(late, run), told(halves, replace(run, part=HALF))
+
+
+def _judged(large: list[Candidate], run: _Run) -> Significance:
+    """What stands above noise of the wait groups that some candidates have a share in."""
+    hit = np.zeros(len(run.table.shares.group), dtype=bool)
+    for candidate in large:
+        hit |= shares_of(candidate, run.table)
+    return significance(run.table, run.timeline, run.replay, run.table.shares.group[hit])
+
+
+def _late(large: list[Candidate], small: list[Candidate], judged: Significance, run: _Run) -> list[Measured]:
+    """The candidates that are late by themselves, and what of the others lies in tasks that are far larger
+    than their like (with ``small`` ones beside these)."""
+    table, timeline, psg = run.table, run.timeline, run.psg
+    tasks = UnevenTasks.of(table, timeline, WORTH * run.recorded_s)
+    loud = [_stands_out(candidate, judged, run) for candidate in large]
+    late: list[Measured] = []
+    others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
+    for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
+        in_turn = _signal(candidate, table, judged.steady) < STEADY
+        if excess is not None and (
+            (in_turn and tasks.excess(candidate, table, timeline) is not None)
+            or is_ordinary(candidate, excess, table, timeline, psg)
+            or is_made_up_for(candidate, excess, table, timeline, psg)
+        ):
+            others.append(candidate)
+        else:
+            late.append((candidate, excess))
+    return late + list[Measured](tasks.causes(others, small, table, timeline, psg, run.replay))
+
+
+def _case(
+    candidate: Candidate, excess: IntervalExcess | None, judged: Significance, contention: CoreContention, run: _Run
+) -> _Case | None:
+    """A candidate that costs enough, for how sure one can be of it; None for any other."""
+    table, timeline = run.table, run.timeline
+    finding = _finding(candidate, excess, run)
+    steady = _signal(candidate, table, judged.steady)
+    drifts = steady < STEADY <= _signal(candidate, table, judged.drifting)
+    programs = 1.0
+    if excess is not None:
+        # Who is late on average does more over the run, too; who is late in turn need not.
+        in_turn = steady < STEADY or len(candidate.ranks) == timeline.ranks
+        more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
+        programs = contention.programs_part(excess, more)
+    finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
+    if drifts:
+        finding.evidence["drifts"] = True
+    finding.kind = _kind(candidate, finding, programs, run)
+    if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, table, judged):
+        return None
+    if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
+        return None
+    return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
+
+
+def _told(cases: list[_Case], run: _Run) -> list[Finding]:
+    """The findings that are left when it is known what mending each would bring, complete."""
+    table, timeline, psg = run.table, run.timeline, run.psg
+    changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
+    measured_end, ends = run.replay.run_ends_s(with_join_waits(changes, timeline, run.replay))
+    ends = _mended_together(cases, changes, measured_end, ends, run)
+    findings: list[Finding] = []
+    for case, end in zip(cases, ends, strict=True):
+        candidate, finding = case.candidate, case.finding
+        finding.saving_s = max(0.0, measured_end - end)
+        little = finding.saving_s < run.part * WORTH * measured_end and not _is_long_alone(
+            finding, measured_end, timeline
+        )
+        if little and candidate.lost_s < WORTH_ONCE * run.recorded_s:
+            continue
+        _name_hidden(finding, candidate, findings, run)
+        if little and case.once and _is_import(candidate, psg):
+            continue  # ranks that start one after the other, each with the same modules
+        finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
+        if case.excess is not None:
+            finding.evidence["sync_intervals"] = sync_intervals_of(candidate, table, timeline, case.excess)
+        pool = describe_pool(candidate, finding.saving_s, table, timeline, run.pools)
+        if pool is not None:
+            finding.evidence["pool"] = pool
+        finding.advice = advise(finding)
+        findings.append(finding)
+        if len(findings) == MOST_FINDINGS:
+            break
+    return findings
+
+
+def _mended_together(
+    cases: list[_Case], changes: list[Change], measured_end: float, ends: list[float], run: _Run
+) -> list[float]:
+    """When the run ends with each case mended: where that brings little, with ranks that take as long at its place,
+    which are ranks of the case then."""
+    together = [
+        (number, *found)
+        for number, (case, change, end) in enumerate(zip(cases, changes, ends, strict=True))
+        if measured_end - end < _hidden_s(case.candidate, run)
+        and not (case.once and _is_import(case.candidate, run.psg))  # all import, one after the other
+        and (found := with_alike(case.candidate, change, run.table, run.timeline, run.psg)) is not None
+    ]
+    if not together:
+        return ends
+    both = with_join_waits([change for _, _, change in together], run.timeline, run.replay)
+    result = list(ends)
+    for (number, joined, _), end in zip(together, run.replay.run_ends_s(both)[1], strict=True):
+        case = cases[number]
+        if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH * measured_end):
+            case.candidate, case.finding.ranks, result[number] = joined, joined.ranks, end
+            case.finding.evidence |= describe(joined, run.table, run.timeline, run.psg, case.excess)
+            programs = case.finding.evidence["programs_share"]
+            case.finding.kind = _kind(joined, case.finding, float(str(programs)), run)
+    return result
+
+
+def _hidden_s(candidate: Candidate, run: _Run) -> float:
+    """Seconds that a candidate saves at least, if nothing is hidden behind it."""
+    return HIDDEN * candidate.lost_s / max(run.timeline.ranks - len(candidate.ranks), 1)
+
+
+def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
+    """Whether a place that only one rank goes to, and steadily, takes it a part of the run that is worth to be told
+    even if other ranks would be waiting for something else instead. A thread beside others may but look again and again
+    whether these have something for it to do."""
+    here, steady = finding.evidence.get("seconds_here"), finding.evidence["steady_share"]
+    if not isinstance(here, float) or not isinstance(steady, float):
+        return False
+    if len(finding.ranks) != 1 or np.count_nonzero(timeline.locations.rank == finding.ranks[0]) > 1:
+        return False
+    return alone(finding) and steady >= STEADY and here > LONG * run_s
+
+
+def _is_import(candidate: Candidate, psg: PSG) -> bool:
+    """Whether a candidate is the import of a module."""
+    vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
+    return 0 <= vertex < len(psg) and psg[vertex].kind is VertexKind.CALL and psg[vertex].place.name == "import"
+
+
+def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
+    """Whether what is late from before its record starts later than the others by far more than those lie apart:
+    a launcher starts ranks one after the other, the later the fewer cores they have."""
+    if candidate.code_location.kind != TargetKind.CARRIED_IN:
+        return True
+    locations = timeline.locations
+    late, main = np.isin(locations.rank, candidate.ranks), locations.is_main
+    if late.all():
+        return True
+    first, usual, last = np.quantile(locations.start_s[~late & main], (0.1, 0.5, 0.9))
+    return bool(locations.start_s[late & main].max(initial=-np.inf) - usual > max(APART * (last - first), START_S))
+
+
+def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:
+    """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
+    neither at the same line nor one of those that are told before it."""
+    psg = run.psg
+    if finding.saving_s >= _hidden_s(candidate, run):
+        return
+    behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
+    if behind is None:
+        return
+    place = psg[max(behind.code_location.vertex, 0)].place
+    line, _ = behind.code_location.lines(place)
+    if any((told.file, told.line) == (place.file, line) for told in (finding, *larger)):
+        return
+    finding.evidence["behind"] = {
+        "file": place.file,
+        "line": line,
+        "function": psg.function_of(max(behind.code_location.vertex, 0)),
+        "ranks": behind.ranks,
+        "lost_s": behind.lost_s,
+    }
+
+
+def finding_root(finding: Finding) -> Hop:
+    """The last hop of a finding's path: the place itself, on its first rank."""
+    rank = finding.ranks[0] if finding.ranks else -1
+    return Hop(rank, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)
+
+
+def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Significance) -> float:
+    """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
+    if candidate.code_location.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
+        return WORTH_ONCE  # these vary by themselves and name no line
+    if _signal(candidate, table, judged.repeated) < 0.5:
+        return WORTH_ONCE
+    if finding.evidence.get("drifts") and _signal(candidate, table, judged.part) < 0.5:
+        return WORTH_DRIFTING
+    one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
+    return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
+
+
+def _stands_out(candidate: Candidate, judged: Significance, run: _Run) -> bool:
+    """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
+    if _signal(candidate, run.table, judged.part) >= 0.5:
+        return True
+    if candidate.lost_s < WORTH_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.timeline.ranks:
+        return False  # where it is always the same few ranks, they are late on average over the run as well
+    return _signal(candidate, run.table, judged.drifting) >= STEADY
+
+
+def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
+    """Mean over the candidate's seconds of a part that is known by wait group."""
+    shares = table.shares
+    hit = shares_of(candidate, table)
+    group = shares.group[hit]
+    seconds = table.flow_s[group] * shares.share[hit]
+    return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
+
+
+def _finding(candidate: Candidate, excess: IntervalExcess | None, run: _Run) -> Finding:
+    finding = finding_at(candidate.code_location, candidate.ranks, candidate.lost_s, run.psg)
+    finding.lost_share = candidate.lost_s / run.total_s
+    finding.entries = candidate.entries
+    finding.evidence = describe(candidate, run.table, run.timeline, run.psg, excess)
+    return finding
+
+
+def _kind(candidate: Candidate, finding: Finding, programs: float, run: _Run) -> str:
+    kind = candidate.code_location.kind
+    if kind == TargetKind.CARRIED_IN:
+        return "carried-in"
+    if kind == TargetKind.UNRESOLVED:
+        return "unresolved"
+    if not run.sampled and kind != TargetKind.TRANSFER:
+        finding.evidence["unsampled"] = True
+        return "unresolved"
+    if kind == TargetKind.TRANSFER:
+        return "slow-transfer"
+    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
+    if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
+        if programs < 0.5 and not computes_more(candidate, run.table, run.timeline, run.psg):
+            return "waiting-for-core"
+    evidence = finding.evidence
+    here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
+    by_itself = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
+    if by_itself and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, run)):
+        return "serial"
+    return "late-ranks"
+
+
+def _is_root(candidate: Candidate, run: _Run) -> bool:
+    """Whether most of what waited did so in rooted operations, for their root."""
+    table, timeline = run.table, run.timeline
+    shares, groups = table.shares, table.groups
+    targets = np.unique(table.target[candidate.entries])
+    hit = np.zeros(len(groups.group_wait_s) + 1, dtype=bool)  # the last for no group
+    hit[shares.group[np.isin(shares.target, targets)]] = True
+    rows = np.flatnonzero(hit[groups.wait_group])
+    operation = timeline.instances.operation[table.intervals.instance_of(rows)]
+    rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
+    return len(rows) > 0 and float(np.isin(operation, rooted).mean()) > 0.5

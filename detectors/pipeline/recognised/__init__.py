@@ -1,0 +1,1 @@
+"""Pipelines written by hand: recognised by the messages between their ranks."""

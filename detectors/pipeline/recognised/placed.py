@@ -1,0 +1,329 @@
+"""A pipeline written by hand whose forwards and backwards share the way between two ranks: several stages a rank, on
+two ranks or in a V.
+
+There a message does not show by where it comes from what it is: from the first rank to the second go forwards of some
+stages and gradients of others. But every rank works off one list: forwards in rounds of so many microbatches through
+its stages, backwards in the same rounds the other way, so many forwards ahead and then in turns. What is not known is
+where the stages stand, how large the rounds are and how far each rank is ahead. A guess of these says of every message
+what it is, once where it is sent and once where it comes: a guess counts if both ends agree, and nothing is sent before
+what its rank needs for it, and for all before it, has come. Of several that count, actions of a kind and stage take
+most nearly the same time in the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+
+from scalana.detectors.pipeline.measured.replayable import ActionRows
+from scalana.detectors.pipeline.model.actions import Action, Kind, OrderError
+from scalana.detectors.pipeline.model.schedules import SCHEDULES, stage_placement
+from scalana.detectors.pipeline.recognised.between_messages import Events
+from scalana.detectors.pipeline.recognised.chains import occurrence
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+
+MOST_CHUNKS = 4
+"""Stages a rank that are looked for where there are two ranks."""
+MOST_WAYS = 8
+"""Ways to be ahead that are looked at for the same stages and rounds, the tightest first."""
+EVEN = 0.1
+"""How much actions of a kind and stage usually differ: where they do not differ more, nothing else is looked for."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A pipeline of several stages a rank."""
+
+    step: IntArray
+    """Of every microbatch ``[microbatches]``."""
+    events: Events
+    """Its messages, by chunk and microbatch."""
+    stages: IntArray
+    """The stages of every place ``[places, chunks]``."""
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """Where stages stand, and the rounds in which microbatches go through them, of one step."""
+
+    stages: IntArray
+    """``[places, chunks]``"""
+    microbatches: int
+    round: int
+
+    @cached_property
+    def forwards(self) -> tuple[IntArray, IntArray]:
+        """Chunk and microbatch of each forward of a rank, in order ``[forwards]`` each."""
+        chunks = self.stages.shape[1]
+        rounds = np.arange(self.microbatches).reshape(-1, 1, self.round).repeat(chunks, axis=1)
+        chunk = np.broadcast_to(np.arange(chunks)[:, None], rounds.shape)
+        return chunk.reshape(-1), rounds.reshape(-1)
+
+    def actions(self, ahead: int) -> tuple[BoolArray, IntArray, IntArray]:
+        """Whether it is a backward, chunk and microbatch of what a rank does, in order ``[actions]``."""
+        chunk, number = self.forwards
+        size = len(chunk)
+        every = np.arange(size)
+        # Forwards ahead, then a forward and a backward in turns, then the backwards that are left.
+        forward, back = 2 * every - np.minimum(every, ahead), np.minimum(2 * every + 1 + ahead, size + every)
+        order = np.argsort(np.concatenate((forward, back)), kind="stable")
+        backward = np.repeat([False, True], size)[order]
+        last = self.stages.shape[1] - 1
+        return backward, np.concatenate((chunk, last - chunk))[order], np.concatenate((number, number))[order]
+
+    def hands(self, place: int, ahead: int) -> _Hands:
+        """What a rank does, with whom it shares it."""
+        return _Hands.of(self.stages, place, *self.actions(ahead))
+
+
+@dataclass(frozen=True)
+class _Hands:
+    """The actions of a rank in a step, in order ``[actions]`` all."""
+
+    backward: BoolArray
+    chunk: IntArray
+    number: IntArray
+    source: IntArray
+    """From where its input comes: -1 for the place before, 1 for the one after, 0 for no message."""
+    target: IntArray
+    """Where what it makes goes to."""
+    stage: IntArray
+    next_stage: IntArray
+
+    @classmethod
+    def of(cls, stages: IntArray, place: int, backward: BoolArray, chunk: IntArray, number: IntArray) -> _Hands:
+        """Those of a place, by the stages of every place ``[places, chunks]``."""
+        place_of = np.empty(stages.size, np.int64)
+        place_of[stages] = np.arange(len(stages))[:, None]
+        stage, last = stages[place][chunk], stages.size - 1
+        before, after = np.where(backward, stage + 1, stage - 1), np.where(backward, stage - 1, stage + 1)
+        near = [np.where((s < 0) | (s > last), place, place_of[np.clip(s, 0, last)]) - place for s in (before, after)]
+        return cls(backward, chunk, number, near[0], near[1], stage, after)
+
+    def messages(self) -> IntArray:
+        """How many there are of each key ``[keys]``."""
+        found = np.zeros(_KEYS, np.int64)
+        for sends, near in ((True, self.target), (False, self.source)):
+            np.add.at(found, _key(np.full(len(near), sends), near)[near != 0], 1)
+        return found
+
+    def sent(self, way: int) -> list[tuple[bool, int, int]]:
+        """What goes to a neighbour, by whether it is a backward, its next stage and its microbatch."""
+        return self._told(self.target == way, self.next_stage)
+
+    def came(self, way: int) -> list[tuple[bool, int, int]]:
+        """What comes from a neighbour."""
+        return self._told(self.source == way, self.stage)
+
+    def _told(self, mine: BoolArray, stage: IntArray) -> list[tuple[bool, int, int]]:
+        return list(zip(*(column[mine].tolist() for column in (self.backward, stage, self.number)), strict=True))
+
+
+def read_standard(events: Events, places: int) -> Iterator[Placed]:
+    """The pipelines in a V that messages along a line may be, in the very order of a standard schedule.
+
+    What a rank does in it without a message (the other half of a backward) is no part of that.
+    """
+    for schedule in SCHEDULES:
+        if schedule.placement != "v":
+            continue
+        stages = stages_in(schedule.placement, places, schedule.chunks)
+        for steps in possible_steps(events):
+            microbatches = _microbatches(events, stages, steps)
+            try:
+                orders = schedule.orders(places, microbatches, schedule.chunks) if microbatches else []
+            except OrderError:
+                continue
+            hands = [_hands_of(order, stages, place) for place, order in enumerate(orders)]
+            sides = [_Side.of(events, place) for place in range(len(orders))]
+            if hands and all(side.steps(one) == steps for side, one in zip(sides, hands, strict=True)):
+                for told in _labelled(events, sides, hands, stages, steps):
+                    yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
+
+
+def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
+    """What a rank does in an order, but for what needs no message and makes none."""
+    kept = [action for action in order if action.kind is not Kind.W]
+    chunk_of = {int(stage): chunk for chunk, stage in enumerate(stages[place])}
+    backward = np.array([action.kind is not Kind.F for action in kept])
+    chunk = np.array([chunk_of[action.stage] for action in kept])
+    return _Hands.of(stages, place, backward, chunk, np.array([action.microbatch for action in kept]))
+
+
+def read_placed(events: Events, places: int) -> Iterator[Placed]:
+    """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
+    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
+        stages = stages_in(shape, places, chunks)
+        for steps in possible_steps(events):
+            yield from _with_stages(events, stages, steps)
+
+
+def stages_in(shape: str, places: int, chunks: int) -> IntArray:
+    """The stages of every place ``[places, chunks]``."""
+    placement = np.array(stage_placement(shape, places, chunks))
+    return np.stack([np.flatnonzero(placement == place) for place in range(places)])
+
+
+def _microbatches(events: Events, stages: IntArray, steps: int) -> int:
+    """How many a step has with such stages; 0 where that cannot be."""
+    sends = int((events.is_send & (events.place == 0)).sum())
+    each = steps * int((_Guess(stages, 1, 1).hands(0, 1).target != 0).sum())
+    return 0 if sends % each or sends // each < 2 else sends // each
+
+
+def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Placed]:
+    """Those with such stages and so many steps."""
+    microbatches = _microbatches(events, stages, steps)
+    for size in (size for size in range(1, microbatches + 1) if microbatches % size == 0):
+        guess = _Guess(stages, microbatches, size)
+        able = [
+            [guess.hands(place, ahead) for ahead in range(1, len(guess.forwards[0]) + 1)]
+            for place in range(len(stages))
+        ]
+        for told in _told(events, stages, able, steps):
+            yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
+
+
+def possible_steps(events: Events) -> list[int]:
+    """How many steps there may be, two at least: the most that are alike, and half of them. In a step all that the
+    first rank has sent may come back more than once, at the end it has."""
+    is_send = events.is_send[events.place == 0]
+    under_way = np.cumsum(np.where(is_send, 1, -1))
+    ends = np.flatnonzero(under_way == 0)
+    if not len(ends) or ends[-1] != len(is_send) - 1 or int(under_way.min()) < 0 or int(under_way.max()) < 2:
+        return []
+    sizes = np.diff(ends, prepend=-1)
+    parts = [part for part in range(1, len(sizes) // 2 + 1) if len(sizes) % part == 0]
+    alike = [part for part in parts if (sizes.reshape(-1, part) == sizes[:part]).all()]
+    most = len(sizes) // alike[0] if alike else 0
+    return [steps for steps in (most, most // 2) if steps > 1 and most % steps == 0]
+
+
+def _told(events: Events, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Events]:
+    """Events by their stages and microbatches, in each way that can be, of those that each rank is ``able`` to."""
+    sides = [_Side.of(events, place) for place in range(len(stages))]
+    if any(side.steps(tried[0]) != steps for side, tried in zip(sides, able, strict=True)):
+        return
+    # The first step says how far each rank may be ahead; all the others have to be like it.
+    fits = []
+    for side, tried in zip(sides, able, strict=True):
+        loose = [side.looseness(hands, 1) for hands in tried]
+        fits.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
+    for chosen in islice(_agreeing(fits), MOST_WAYS):
+        yield from _labelled(events, sides, chosen, stages, steps)
+
+
+def _labelled(
+    events: Events, sides: list[_Side], hands: Sequence[_Hands], stages: IntArray, steps: int
+) -> Iterator[Events]:
+    """Events by their stages and microbatches, if each rank does this: none where something is sent before what is
+    needed has come, where the ends of a message disagree, or where other sizes come back."""
+    if any(side.looseness(one, steps) < 0 for side, one in zip(sides, hands, strict=True)):
+        return
+    number, chunk, target = (np.zeros(len(events.place), np.int64) for _ in range(3))
+    backward = np.zeros(len(events.place), bool)
+    for side, one in zip(sides, hands, strict=True):
+        step, at = np.divmod(side.actions(one, steps), len(one.stage))
+        backward[side.row], chunk[side.row] = one.backward[at], one.chunk[at]
+        number[side.row] = step * (len(one.stage) // (2 * stages.shape[1])) + one.number[at]
+        target[side.row] = np.where(side.events.is_send, one.next_stage[at], one.stage[at])
+    told = replace(events, backward=backward, number=number, chunk=chunk)
+    said = np.stack((backward, target, number))
+    sent, came = (said[:, ends][:, np.argsort(events.message[ends])] for ends in (events.is_send, ~events.is_send))
+    if np.array_equal(sent, came) and comes_back(told, stages):
+        yield told
+
+
+def comes_back(events: Events, stages: IntArray) -> bool:
+    """Whether each gradient is as large as what it is of."""
+    sends = events.take(events.is_send)
+    edge = stages[sends.place, sends.chunk] - sends.backward
+    size = np.zeros((2, stages.size, int(sends.number.max()) + 1), np.int64)
+    size[sends.backward.astype(int), edge, sends.number] = sends.bytes
+    return bool((size[0] == size[1]).all())
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The messages of one rank, in order of time ``[messages]`` all."""
+
+    row: IntArray
+    """Which events they are."""
+    events: Events
+    key: IntArray
+    """What goes where: by sending or receiving, and the neighbour."""
+    number: IntArray
+    """How many before have the same key."""
+
+    @classmethod
+    def of(cls, events: Events, place: int) -> _Side:
+        """Those of a place."""
+        row = np.flatnonzero(events.place == place)
+        mine = events.take(events.place == place)
+        key = _key(mine.is_send, np.where(mine.backward != mine.is_send, 1, -1))
+        return cls(row, mine, key, occurrence(key))
+
+    def steps(self, hands: _Hands) -> int:
+        """How many steps of such actions these messages are; 0 where they are none."""
+        wanted, found = hands.messages(), np.bincount(self.key, minlength=_KEYS)
+        steps = int(found.max() // wanted.max())
+        return steps if (found == steps * wanted).all() else 0
+
+    def actions(self, hands: _Hands, steps: int) -> IntArray:
+        """The action that each message is for or from, counted through the first steps; -1 after them."""
+        found = np.full(len(self.row), -1, np.int64)
+        for sends, near in ((True, hands.target), (False, hands.source)):
+            for way in (-1, 1):
+                actions = np.flatnonzero(near == way)
+                mine = (self.key == _key(np.array(sends), np.array(way))) & (self.number < steps * len(actions))
+                step, at = np.divmod(self.number[mine], max(len(actions), 1))
+                found[mine] = step * len(near) + actions[at]
+        return found
+
+    def looseness(self, hands: _Hands, steps: int) -> int:
+        """How many actions wait for their input before one ahead of them has sent what it made; -1 if something is
+        sent before what it, or one ahead of it, needs has come."""
+        action, sends = self.actions(hands, steps), self.events.is_send
+        asked, came, sent, made = (np.full(steps * len(hands.stage), value) for value in (np.inf, -np.inf) * 2)
+        arrives, leaves = ~sends & (action >= 0), sends & (action >= 0)
+        asked[action[arrives]], came[action[arrives]] = self.events.begin_s[arrives], self.events.end_s[arrives]
+        sent[action[leaves]] = made[action[leaves]] = self.events.begin_s[leaves]
+        if (np.maximum.accumulate(came) > sent).any():
+            return -1
+        return int((np.maximum.accumulate(made)[:-1] > asked[1:]).sum())
+
+
+_KEYS = 4
+
+
+def _key(is_send: BoolArray, way: IntArray) -> IntArray:
+    """A number for the side and the neighbour of messages ``[messages]``."""
+    return np.asarray(is_send * 2 + (way > 0), np.int64)
+
+
+def _agreeing(able: list[list[_Hands]], chosen: tuple[_Hands, ...] = ()) -> Iterator[tuple[_Hands, ...]]:
+    """What each rank does, of what it may do, so that neighbours agree on what goes between them."""
+    if len(chosen) == len(able):
+        yield chosen
+        return
+    for one in able[len(chosen)]:
+        if not chosen or (chosen[-1].sent(1) == one.came(-1) and one.sent(-1) == chosen[-1].came(1)):
+            yield from _agreeing(able, (*chosen, one))
+
+
+def unevenness(rows: ActionRows) -> float:
+    """How much the actions of a kind and stage differ in length: the median over these of the mean deviation from the
+    median, as a part of that."""
+    length = rows.end_s - rows.begin_s
+    parts: list[FloatArray] = []
+    for stage in range(int(rows.stage.max()) + 1):
+        for kind in (Kind.F, Kind.B):
+            mine = length[(rows.stage == stage) & (rows.kind == kind)]
+            if len(mine):
+                middle = np.median(mine)
+                parts.append(np.abs(mine - middle).mean() / max(middle, 1e-9))
+    return float(np.median(parts)) if parts else np.inf

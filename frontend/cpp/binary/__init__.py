@@ -1,0 +1,1 @@
+"""Binaries: symbols, lines and calls from ELF files and their debug information."""

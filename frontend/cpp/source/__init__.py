@@ -1,0 +1,1 @@
+"""C and C++ sources, read by libclang: nothing is compiled or run."""

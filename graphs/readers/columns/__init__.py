@@ -1,0 +1,1 @@
+"""The records of all processes, as one set of columns on one time axis."""

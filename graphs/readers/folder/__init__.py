@@ -1,0 +1,1 @@
+"""A run folder and its records, one process at a time."""

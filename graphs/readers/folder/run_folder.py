@@ -1,0 +1,133 @@
+"""A run folder, for reading: what was run, and the records of its processes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from scalana.graphs.readers.folder.awaits import place_rests
+from scalana.runtime.record import layout
+from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
+
+PutAway = Callable[[int, list[ProcessRecord]], list[ProcessRecord]]
+"""Takes records that were read together, and which of these stretches of the run they are. Called once for each,
+whatever happens, by several threads at once that take the stretches in order."""
+_AT_ONCE = 64
+"""Records that one thread reads before the next."""
+
+
+class RunFolder:
+    """A run folder, for reading.
+
+    Args:
+        path: the folder.
+        launch: which launch to analyse, from 1 on, where the job started its ranks several times; None for the longest.
+
+    Raises:
+        RecordError: there is no such folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], launch: int | None = None) -> None:
+        self.path = Path(path)
+        self.launch = launch
+        if not self.path.is_dir():
+            raise RecordError(f"{self.path}: no such run folder")
+        self.troubles: list[str] = []
+        """Files that could not be used, with the reason, after :meth:`processes`."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Contents of ``run.json``; empty where it is missing.
+
+        Raises:
+            RecordError: it is there, but is not a JSON object.
+        """
+        file = Path(layout.info_file(self.path))
+        try:
+            info = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise RecordError(f"{file}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise RecordError(f"{file}: not a JSON object: {error}") from error
+        if not isinstance(info, dict):
+            raise RecordError(f"{file}: not a JSON object")
+        return info
+
+    def record_files(self) -> list[Path]:
+        """Record files, by name."""
+        return [Path(file) for file in layout.record_files(self.path)]
+
+    def notes(self) -> list[str]:
+        """What processes left behind that could not open a record, each note once."""
+        notes: dict[str, None] = {}
+        for file in map(Path, layout.note_files(self.path)):
+            try:
+                text = file.read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            lines = [line for line in text.splitlines() if line.strip()]
+            notes.update(dict.fromkeys(lines or ["a record could not be written, nor why: the disk may be full"]))
+        return list(notes)
+
+    def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
+        """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.
+
+        Raises:
+            RecordError: not one could be read.
+        """
+        # So many small objects would set off collections over and over, and none of them is garbage.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            records = list(self._read_all(put_away))
+        finally:
+            if collects:
+                gc.enable()
+        if not records:
+            if len(self.troubles) < 2:
+                raise RecordError(self.troubles[0] if self.troubles else f"{self.path}: no records in it")
+            count = len(self.troubles)
+            raise RecordError(f"{self.path}: not one of its {count} records can be read; the first: {self.troubles[0]}")
+        return in_order(records)
+
+    def _read_all(self, put_away: PutAway | None) -> Iterator[ProcessRecord]:
+        from concurrent.futures import ThreadPoolExecutor  # most users of this module read nothing
+
+        self.troubles = []
+        shared = Shared()
+        # Mostly the order of the ranks: processes of a host are started one after the other.
+        files = sorted(self.record_files(), key=lambda file: _with_numbers(file.name))
+
+        def read(number: int) -> tuple[list[ProcessRecord], list[str]]:
+            records, troubles = [], []
+            try:
+                for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
+                    try:
+                        records.append(place_rests(ProcessRecord.read(file, shared)))
+                    except RecordError as error:
+                        troubles.append(str(error))
+            finally:
+                records = put_away(number, records) if put_away else records
+            return records, troubles
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for records, troubles in pool.map(read, range(-(-len(files) // _AT_ONCE))):
+                yield from records
+                self.troubles += troubles
+
+
+def _with_numbers(name: str) -> list[tuple[int, str]]:
+    """A name for sorting, its numbers by their values."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:
+    """Records of ranks first, by rank, and then by the name of their file."""
+    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))

@@ -1,0 +1,258 @@
+"""Run folder -> ranks: which process' record stands for which rank, and which are its helpers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from scalana.graphs.readers.processes.askers import let_askers_take_part
+from scalana.graphs.readers.processes.launches import (
+    Launch,
+    communicates,
+    launch_to_analyse,
+    launches_of,
+    parent_of,
+    process_of,
+    told,
+    without_wrappers,
+)
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.readers.processes.worlds import (
+    World,
+    last,
+    merged,
+    names_of,
+    order_made,
+    role_of,
+    together,
+    worlds_of,
+)
+from scalana.runtime.record import layout
+from scalana.runtime.record.format import ProcessRecord
+
+_FORKED_NS = 1_000_000_000
+"""A record that stops sooner after its begin may be that of a process that has become another program."""
+
+
+@dataclass(slots=True)
+class RankRecord:
+    """One rank: the process that communicates, and the processes that it started."""
+
+    rank: int
+    """Number of the process in the run; the rank in its world where there is one world."""
+    record: ProcessRecord
+    children: list[ProcessRecord] = field(default_factory=list)
+    first: int = 0
+    """Number of the process of rank 0 in its world."""
+
+
+@dataclass(slots=True)
+class RankRecords:
+    """The processes of a run, sorted out."""
+
+    ranks: list[RankRecord]
+    """By rank, each rank once; ranks without a record are left out."""
+    world_size: int
+    """Ranks that the job had, in all its worlds, as far as any record or rank number tells."""
+    missing: list[int]
+    """Ranks below ``world_size`` without a record."""
+    launchers: list[str]
+    """Command lines of processes that started the others and are not analysed."""
+    warnings: list[str]
+    several: bool = False
+    """Whether the job started its ranks several times, of which these are one."""
+    worlds: list[World] = field(default_factory=list)
+    names: ProcessNames = field(default_factory=ProcessNames)
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Processes by what they say of themselves."""
+
+    with_rank: list[ProcessRecord]
+    members: list[ProcessRecord]
+    """Without a rank, but with a role of their own."""
+    launchers: list[ProcessRecord]
+    others: list[ProcessRecord]
+
+
+def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) -> RankRecords:
+    """Sort the processes of a run into ranks, their children, and launchers.
+
+    Of a job that starts its ranks several times, one launch is taken: the ``wanted`` one (from 1 on), else the longest
+    (see :mod:`scalana.graphs.readers.processes.launches`), with all worlds of ranks that ran beside each other
+    (:mod:`scalana.graphs.readers.processes.worlds`). A rank that several processes of it wrote for (restarts) is
+    represented by the last of them that communicated. If no process has a rank or a role, the job is a plain program:
+    its first process is rank 0.
+
+    Raises:
+        RecordError: there are not as many launches.
+    """
+    warnings: list[str] = []
+    records = list(records)
+    let_askers_take_part(records)
+    by_kind = _sorted(records)
+    members, launchers, others = by_kind.members, by_kind.launchers, by_kind.others
+    side_by_side = together(launches_of(by_kind.with_rank))
+    launches = [merged(some) for some in side_by_side]
+    number = launch_to_analyse(launches, wanted)
+    if len(launches) > 1:
+        warnings.append(told(launches, number, wanted is not None))
+        launchers, others = _without_other_launches(launches, number, launchers, others)
+        members = [record for record in members if launches[number].beside(record)]
+    worlds = worlds_of(side_by_side[number] if launches else [], members, order_made(records) if members else {})
+    if not worlds:
+        main = _main_process(others) or _main_process(launchers)
+        if main is not None:
+            worlds = [World("", 0, 1, {0: [main]})]
+            others = [record for record in others if record is not main]
+            launchers = [record for record in launchers if record is not main]
+    names = names_of(worlds)
+    ranks = [
+        RankRecord(world.first + rank, last(world.records[rank]), [], world.first)
+        for world in worlds
+        for rank in sorted(world.records)
+    ]
+    warnings += _restarts(worlds, names)
+    started = {parent_of(rank.record) for rank in ranks}
+    drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
+    is_parent = [process_of(record) in started or id(record) in drivers for record in others]
+    launching = [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
+    launchers += launching
+    _adopt(ranks, _without_helpers(others, launching, ranks), warnings)
+    warnings += [
+        f"the ranks disagree about the size of the job: {world.sizes}; the largest is taken"
+        for world in worlds
+        if len(world.sizes) > 1
+    ]
+    world_size = sum(world.size for world in worlds)
+    present = {rank.rank for rank in ranks}
+    missing = [rank for rank in range(world_size) if rank not in present]
+    if missing:
+        said = names.listed(missing)
+        warnings.append(f"no record of {said} of {world_size}; what waited for them cannot be explained")
+    commands = [record.meta.get("argv", record.file.name) for record in launchers]
+    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
+
+
+def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:
+    """Sort processes by what they say of themselves."""
+    kinds = _Sorted([], [], [], [])
+    for record in records:
+        rank = _integer(record.meta.get("rank"))
+        role = record.meta.get("role", "rank" if rank is not None else "process")
+        if role == "launcher":
+            kinds.launchers.append(record)
+        elif role != "child" and rank is not None and rank >= 0:
+            kinds.with_rank.append(record)
+        elif role == "member" and role_of(record):
+            kinds.members.append(record)
+        elif role == "spare":
+            continue
+        else:
+            kinds.others.append(record)
+    kinds.with_rank, wrappers = without_wrappers(kinds.with_rank)
+    # Whoever starts ranks hands them the variable that has their role, and has it itself.
+    taken = {role_of(record) for record in kinds.with_rank}
+    inherited = [r for r in kinds.members if r.meta.get("part_source") == "environment" and role_of(r) in taken]
+    if kinds.with_rank:  # who but starts processes is their launcher, or a helper's
+        inherited += [record for record in kinds.members if record.meta.get("takes_part_by") == "starts"]
+    kinds.members = [record for record in kinds.members if not any(record is other for other in inherited)]
+    kinds.others += inherited
+    kinds.launchers += wrappers
+    return kinds
+
+
+def _without_helpers(
+    others: Sequence[ProcessRecord], launching: Sequence[ProcessRecord], ranks: Sequence[RankRecord]
+) -> list[ProcessRecord]:
+    """Processes but for those that start ranks; and but for what they, or ranks, forked to become a program that is not
+    recorded: that calls nobody, and its record stops right where it began."""
+    parents = {process_of(record) for record in (*launching, *(rank.record for rank in ranks))}
+    return [
+        record
+        for record in others
+        if not any(record is one for one in launching)
+        and (parent_of(record) not in parents or communicates(record) or record.ended or _lasts(record))
+    ]
+
+
+def _lasts(record: ProcessRecord) -> bool:
+    return record.last_ns - (start_ns(record) or record.first_ns) > _FORKED_NS
+
+
+def start_ns(record: ProcessRecord) -> int:
+    """Monotonic clock at the start of a record, 0 if it does not say."""
+    return _integer(record.meta.get("start_ns")) or 0
+
+
+def _restarts(worlds: list[World], names: ProcessNames) -> list[str]:
+    """What to tell of ranks that were started several times."""
+    like: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    for world in worlds:
+        for rank, records in sorted(world.records.items()):
+            if len(records) > 1:
+                like[len(records), any(map(communicates, records))].append(world.first + rank)
+    return [
+        f"{names.listed(ranks)} {'were' if len(ranks) > 1 else 'was'} started {times} times; "
+        f"the last start{' that communicated' * spoke} is analysed"
+        for (times, spoke), ranks in like.items()
+    ]
+
+
+def _without_other_launches(
+    launches: list[Launch], number: int, launchers: list[ProcessRecord], others: list[ProcessRecord]
+) -> tuple[list[ProcessRecord], list[ProcessRecord]]:
+    """Launchers and further processes, but for those that belong to another launch than the one of a number."""
+    left = [record for n, launch in enumerate(launches) if n != number for record in launch.records]
+    stems = {_stem(record.file.name) for record in left}
+    kept, rest = others, -1
+    while len(kept) != rest:  # processes that these started, and those that these started
+        rest = len(kept)
+        stems |= {_stem(record.file.name) for record in kept if _stem(record.meta.get("parent_record", "")) in stems}
+        kept = [record for record in kept if _stem(record.file.name) not in stems]
+    parents = {parent_of(record) for record in left} - {parent_of(record) for record in launches[number].records}
+    launchers, kept = ([record for record in some if process_of(record) not in parents] for some in (launchers, kept))
+    return launchers, kept
+
+
+def _main_process(records: list[ProcessRecord]) -> ProcessRecord | None:
+    """The process that the others come from: the first that is nobody's child."""
+    names = {record.file.name for record in records}
+    roots = [record for record in records if record.meta.get("parent_record") not in names] or records
+    return min(roots, key=lambda r: (start_ns(r), r.file.name), default=None)
+
+
+def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[str]) -> None:
+    """Give every other process to the rank from which it descends."""
+    home = {rank.record.file.stem: rank for rank in ranks}
+    waiting, orphans = list(others), 0
+    while waiting:
+        rest: list[ProcessRecord] = []
+        for record in waiting:
+            rank = home.get(_stem(record.meta.get("parent_record", "")))
+            if rank is None:
+                rest.append(record)
+            else:
+                rank.children.append(record)
+                home[record.file.stem] = rank
+        if len(rest) == len(waiting):
+            orphans = len(rest)
+            break
+        waiting = rest
+    if orphans:
+        warnings.append(f"{orphans} recorded process{'es belong' if orphans > 1 else ' belongs'} to no rank; left out")
+
+
+def _stem(name: str) -> str:
+    """A record's name as children quote it: no folder, no suffix."""
+    name = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return layout.stem_of(name)
+
+
+def _integer(text: str | None) -> int | None:
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,85 @@
+"""What a recorded job is started with: the folder of its run, and the environment that says that it is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from scalana.runtime.record import launchers, layout
+
+_LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
+
+
+def create_run_folder(wanted: str | None) -> str:
+    """Create the folder of a new run, and return its absolute path.
+
+    Args:
+        wanted: The folder asked for; it must not exist, or be empty. None takes ``scalana-<date>-<time>`` here.
+
+    Raises:
+        FileExistsError: ``wanted`` holds something already.
+        OSError: it cannot be created.
+    """
+    if wanted is not None:
+        os.makedirs(wanted, exist_ok=True)
+        if os.listdir(wanted):
+            raise FileExistsError(wanted)
+        return os.path.abspath(wanted)
+    stem = time.strftime("scalana-%Y%m%d-%H%M%S")
+    for attempt in range(1, 1000):
+        name = stem if attempt == 1 else f"{stem}-{attempt}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name)
+            return os.path.abspath(name)
+    raise FileExistsError(stem)
+
+
+def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a job that is to be recorded into ``folder``.
+
+    Python processes find the recorder by ``PYTHONPATH``: a ``sitecustomize`` before the user's own, which runs too.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    import scalana.runtime as runtime
+
+    bootstrap = os.path.join(os.path.dirname(os.path.abspath(runtime.__file__)), "bootstrap")
+    before = environ.get("PYTHONPATH")
+    return {
+        **environ,
+        "PYTHONPATH": f"{bootstrap}{os.pathsep}{before}" if before else bootstrap,
+        layout.RUN_VARIABLE: os.path.abspath(folder),
+        layout.RATE_VARIABLE: f"{rate_hz:g}",
+        layout.BUDGET_VARIABLE: environ.get(layout.BUDGET_VARIABLE, str(layout.DEFAULT_BUDGET_BYTES)),
+        "SCALANA_PACKAGE": os.path.dirname(package),
+    }
+
+
+def mpi_environment(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    expected: bool = False,
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a job with what the native recorder needs, if the job uses MPI; and what is missing, if any.
+
+    The first time that an MPI is used, the recorder for it is compiled; ``tell`` is given a line about that.
+    ``expected`` says that the job uses MPI, whether the command shows it or not.
+    """
+    from scalana.runtime.mpi.prepare import prepare
+
+    prepared = prepare(command, environ, tell, expected=expected)
+    return {**environ, **prepared.environment}, prepared.notes
+
+
+def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether this process is the first of several that a launcher has started, and each would record itself alone.
+
+    A command that starts ranks of its own is none of these: ``mpirun`` may start a ``torchrun`` on each host.
+    """
+    known = ((environ.get(size, ""), environ.get(rank, "")) for rank, size, _ in launchers.MPI_VARIABLES)
+    first = any(size.isdecimal() and int(size) > 1 and rank == "0" for size, rank in known)
+    return first and not any(re.search(_LAUNCHES, word) for word in command)
