@@ -213,7 +213,7 @@ MPI = Topic(
         *claimed(
             MPI_DOCUMENT,
             "compared with the program's own clock by tests of the recorder",
-            ("mpi-referee", "seconds of a rank in MPI, beside the program's own clock: less by", "<= 1.1", "%"),
+            ("mpi-referee", "seconds of a rank in MPI, compared with the program's own clock: less by", "<= 1.1", "%"),
             ("mpi-thinned", "one call in eight written: seconds of every place", "<= 1", "%"),
         ),
     ),
