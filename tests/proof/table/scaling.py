@@ -27,7 +27,8 @@ def prediction(collective: bool) -> Reader:
 
     def worst(rows: list[dict[str, Any]]) -> float:
         known = [row for row in rows if row["prediction_error"] is not None]
-        return max(100 * abs(r["prediction_error"]) for r in known if ("collective" in r["sample"]) == collective)
+        errors = (100 * abs(row["prediction_error"]) for row in known if ("collective" in row["sample"]) == collective)
+        return float(max(errors))
 
     return derived(worst)
 
