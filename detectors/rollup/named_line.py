@@ -171,10 +171,16 @@ class _Helpers:
     psg: PSG
     functions: dict[Place, _Function] = field(default_factory=dict)
     """The functions that hold excess."""
+    ran: set[int] = field(default_factory=set)
+    """Vertices in and below which samples were seen. What a name may stand for by the source alone is no choice."""
 
     def __post_init__(self) -> None:
         """Look up all calls of these functions, and compare those of functions that are called at several lines."""
         psg = self.psg
+        for vertex in np.unique(self.timeline.activities.vertex).tolist():
+            while 0 <= vertex < len(psg) and vertex not in self.ran:
+                self.ran.add(vertex)
+                vertex = psg[vertex].parent
         calls: dict[Place, dict[int, Call]] = defaultdict(dict)
         for vertex in contexts({psg[vertex].place for vertex in self.bodies}, psg):
             call = call_of(vertex, psg)
@@ -268,7 +274,9 @@ class _Helpers:
         """The call of a function vertex, if that tells as much as what lies in the function; else None."""
         psg, function = self.psg, self.functions.get(self.psg[vertex].place)
         call = function.calls.get(vertex) if function is not None else None
-        if function is None or call is None or function.everywhere or is_one_of_several(vertex, psg):
+        if function is None or call is None or function.everywhere:
+            return None
+        if is_one_of_several(vertex, psg, self.ran if function.several else None):
             return None
         here = self._most_of(vertex)
         if not here:
