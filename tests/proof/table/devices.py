@@ -8,7 +8,7 @@ from ..readers import at, cells_where, derived, number
 from ..rows import Command, Need
 from .topic import Topic, claimed, measured
 
-DOCUMENT = "docs/devices.md"
+DOCUMENT = "docs/appendix/devices.md"
 
 TRACES = Command(("python -m tests.benchmarks.device_causes traces",))
 MARKS = Command(("python -m tests.benchmarks.device_causes marks",))

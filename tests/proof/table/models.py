@@ -8,7 +8,7 @@ from ..readers import column, in_column, matches, number
 from ..rows import Command, Reader
 from .topic import Topic, claimed, measured
 
-DOCUMENT = "docs/models.md"
+DOCUMENT = "docs/appendix/models.md"
 
 COVERAGE = Command(("python tests/benchmarks/model_coverage.py",))
 """Models of transformers are part of it where that package is installed."""

@@ -274,7 +274,7 @@ TOPIC = Topic(
         ),
         Row(
             "pipeline-recording-truth",
-            "begins and ends of 768 actions, beside those that the job writes down, at most",
+            "begins and ends of 768 actions, compared with those that the job writes down, at most",
             "<= 1.6",
             "ms",
             RECORDED,

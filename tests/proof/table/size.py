@@ -93,7 +93,7 @@ TOPIC = Topic(
             ),
         ),
         *measured(
-            "docs/cluster.md",
+            "docs/appendix/size.md",
             CLUSTER,
             (
                 "cluster-cpu",
@@ -112,7 +112,7 @@ TOPIC = Topic(
             ),
         ),
         *measured(
-            "docs/report.md",
+            "docs/html.md",
             PAGE,
             ("page-size", "HTML page of 1,024 ranks and 72 steps", "<= 1.0", "MB", lambda output: int(output) / 1e6),
         ),

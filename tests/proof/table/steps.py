@@ -8,7 +8,7 @@ from ..readers import derived
 from ..rows import Command
 from .topic import Topic, measured
 
-DOCUMENT = "docs/report.md"
+DOCUMENT = "docs/appendix/trend.md"
 ALARMS = Command(("python -m tests.benchmarks.trend_alarms",))
 EVEN = (
     "even",
