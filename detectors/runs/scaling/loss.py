@@ -201,7 +201,7 @@ def group_rows(
         for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist()
     }
     rows = [row for row, leaf in leaves.items() if leaf.kind is TargetKind.OWN and loss[row] > 0.0]
-    named = named_places([leaves[row] for row in rows], [0] * len(rows), loss[rows].tolist(), timeline, psg)
+    named = named_places([leaves[row] for row in rows], [-1] * len(rows), loss[rows].tolist(), timeline, psg)
     place_of = dict(zip(rows, named, strict=True))
     losing = loss > LOSES * (table.cost_s / table.ranks).max(axis=1, initial=0.0)
     code_locations: dict[bool, dict[CodeLocation, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
