@@ -49,11 +49,11 @@ def describe_pool(
 def advise_order(pool: dict[str, object]) -> str:
     """What to do about it."""
     first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
-    which = f"Of {pool['tasks']} calls that {pool['workers']} processes take when they are free, "
+    which = f"Of {pool['tasks']} calls that {pool['workers']} worker processes take when free, "
     smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
     if first_s <= 0.0:
-        return f"{which}the longest end last in any order: hand out {smaller}."
-    sentence = f"{which}long ones begin late: hand out the longest first, if they are known ({first_s:.2g} s less)"
+        return f"{which}the longest end last in any order: submit {smaller}."
+    sentence = f"{which}long ones begin late: submit the longest first, if known ({first_s:.2g} s less)"
     return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 
