@@ -37,31 +37,31 @@ _SHORT_GAP_S = 200e-6
 """Gaps that are mostly shorter are those of a host that launches too slowly."""
 HOST_CAUSES = (
     (
-        "the data loader",
+        "the DataLoader",
         re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
-        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
+        "Load ahead: use more workers, prefetching, or less work per sample on this rank.",
     ),
     (
-        "synchronisation with the device",
+        "device synchronisation",
         re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
-        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
+        "Do not synchronise with the device here: keep the value there, or read it once per step, after all launches.",
     ),
     (
-        "copies that wait",
+        "blocking copies",
         re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
-        "Copy from pinned memory without blocking, and ahead of time.",
+        "Copy from pinned memory, non-blocking, and ahead of time.",
     ),
     (
-        "allocation on the device",
+        "device memory allocation",
         re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
-        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
+        "Reuse memory instead of allocating it: keep sizes constant, and call no empty_cache in the loop.",
     ),
 )
 """What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
 that fits."""
-LAUNCH_BOUND = "short kernels that it launches too slowly"
-ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
-ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
+LAUNCH_BOUND = "the launch overhead of short kernels"
+ADVICE_LAUNCH_BOUND = "Launch fewer kernels: fuse or batch operators, compile the model, or capture it in a graph."
+ADVICE_SLOW = "Check this device: its clock, temperature, power limit and other jobs; try another one."
 OTHER_CAUSE = "its own work"
 
 

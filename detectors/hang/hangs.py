@@ -201,13 +201,13 @@ def _advice(
             pairs = ", ".join(f"{names.one(waiting)} for {names.one(awaited)}" for waiting, awaited in following)
         else:
             pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
-        return f"A deadlock: {pairs}. One of them must do what is waited for before it waits itself."
+        return f"A deadlock: {pairs}. One of them must do what the other waits for before it waits itself."
     if rank in by_rank:
         other = BY_CODE[by_rank[rank].operation].name
-        return f"Ranks disagree on what comes next: {operation} here, {other} on {who}."
+        return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
     if asks:
-        return f"{who[0].upper()}{who[1:]} never came to this {operation}: it asked for something that did not come."
-    return f"{who[0].upper()}{who[1:]} never came to this {operation}: look at what it was doing, or whether it ended."
+        return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
+    return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."
 
 
 def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:

@@ -102,7 +102,7 @@ def test_odd_entries_are_left_out_and_counted(tmp_path):
     dump = job.dumps()[1]
     dump["entries"][3] = {"profiling_name": None}
     (folder / "nccl_trace_rank_1").write_bytes(pickle.dumps(dump, 2))
-    assert any("1 operations could not be understood" in warning for warning in run_of(folder, tmp_path).warnings)
+    assert any("1 invalid operations are left out" in warning for warning in run_of(folder, tmp_path).warnings)
 
 
 class _Runs:

@@ -141,9 +141,9 @@ def test_a_cause_that_has_a_core_may_save_more(
     ("kind", "expected"),
     [
         ("unresolved", "the samples do not explain why"),
-        ("carried-in", "from before the record begins"),
+        ("carried-in", "before the recording begins"),
         ("waiting-for-core", "waits for a core"),
-        ("slow-transfer", "What rank 2 sends arrives late"),
+        ("slow-transfer", "Messages of rank 2 arrive late"),
         ("pipeline-bubble", "Rank 2: pipeline bubble"),
     ],
 )

@@ -143,7 +143,7 @@ class Program:
             keys = np.ravel_multi_index((self.kind, self.stage, self.microbatch), self.position.shape)
             values, counts = np.unique(keys, return_counts=True)
             double = int(np.flatnonzero(keys == values[counts > 1][0])[0])
-            raise OrderError(f"{self.action(double)} stands twice in the order")
+            raise OrderError(f"{self.action(double)} occurs twice in the order")
         self._check_complete()
         self._check_local_order()
 
