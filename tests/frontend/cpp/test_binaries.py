@@ -277,7 +277,7 @@ def test_abbreviations_that_are_cut_off(size: int) -> None:
 
 def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None:
     program = compiled(tmp_path, standard="-g0")
-    assert plan([program]).warnings == [f"{program}: has no debug information; compile with -g, or pass the sources"]
+    assert plan([program]).warnings == [f"{program}: no debug information; compile with -g, or pass the sources"]
 
 
 def test_what_the_library_calls_back_is_called_where_the_library_is(tmp_path: Path) -> None:
