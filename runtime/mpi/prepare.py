@@ -66,7 +66,7 @@ def prepare(
     if any(kept.missing for kept in found):
         roomy = roomy_folder(folder, environ)
         if roomy != folder:
-            once = f"for this run only, because {folder} is full"
+            once = f"for this run only: no space in {folder}"
             folder, found = roomy, [kept.moved(roomy) for kept in found]
     for kept in found:
         try:

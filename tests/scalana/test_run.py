@@ -314,7 +314,7 @@ def test_never_writes_into_an_existing_run(tmp_path: Path) -> None:
     before = (tmp_path / "job" / "run.json").read_bytes()
     result = run(record("touch", "started"), tmp_path)
     assert result.returncode == 2
-    assert b"job exists already" in result.stderr
+    assert b"job exists and is not" in result.stderr
     assert (tmp_path / "job" / "run.json").read_bytes() == before and not (tmp_path / "started").exists()
 
 
