@@ -93,7 +93,7 @@ def test_a_torn_dump_is_used_as_far_as_it_goes(as_json, tmp_path):
     assert 6 <= len(dump.entries) < 12 and dump.damage
     assert dump.entries[0].frames[-1][1] == "all_reduce"
     report = run_of(folder, tmp_path)
-    assert any("nccl_trace_rank_1" in warning and "are whole" in warning for warning in report.warnings)
+    assert any("nccl_trace_rank_1" in warning and "complete operations" in warning for warning in report.warnings)
 
 
 def test_odd_entries_are_left_out_and_counted(tmp_path):

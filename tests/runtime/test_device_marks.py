@@ -153,7 +153,7 @@ def test_a_device_that_is_far_behind_loses_its_oldest_steps(job):
     for step in range(12):
         job.core.step = step
         mark_a_module(job, behind_ns=10**12)
-    assert len(job.notes) == 1 and "so far behind" in job.notes[0]
+    assert len(job.notes) == 1 and "the device is far behind" in job.notes[0]
 
 
 def test_marks_of_a_step_have_an_end(job):

@@ -80,8 +80,8 @@ def test_a_plan_is_printed_and_written(file: Path, tmp_path: Path, capsys: pytes
     "options, says",
     [
         (["--memory", "3"], "nothing fits into the memory"),
-        (["--memory", "lots"], "no amount of memory"),
-        (["--recompute"], "needs bytes"),
+        (["--memory", "lots"], "not an amount of memory"),
+        (["--recompute"], "needs the bytes"),
         (["--memory", "9", "--any-memory"], "exclude each other"),
         (["--ranks", "20"], "cannot be given to 20 ranks"),
     ],

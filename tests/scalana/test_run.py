@@ -386,7 +386,7 @@ def test_says_why_nothing_was_recorded(tmp_path: Path, monkeypatch: pytest.Monke
     plain = run(["run", "-o", "a", "--", "true"], tmp_path)
     assert plain.returncode == 0 and b"nothing was recorded: true started no program of Python" in plain.stderr
     unread = run(["run", "-o", "n", "--no-report", "--", "true"], tmp_path)
-    assert b"nothing was recorded: true started" in unread.stderr and b"recorded; report" not in unread.stderr
+    assert b"nothing was recorded: true started" in unread.stderr and b"recorded; for the report" not in unread.stderr
     isolated = run(["run", "-o", "b", "--", sys.executable, "-I", "-c", "pass"], tmp_path)
     assert isolated.returncode == 0 and b"started with -I" in isolated.stderr
     launcher = tmp_path / "mpirun"

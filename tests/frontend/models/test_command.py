@@ -78,7 +78,7 @@ def test_json_has_the_fields_of_any_graph_and_more(capsys: pytest.CaptureFixture
         (["--model", f"{NETS}:Decoder", "--inputs", "2xb"], 1, "4x128:int64"),
         (["--model", f"{NETS}:Decoder", "--inputs", "2x8:word"], 1, "no type word"),
         (["--model", f"{NETS}:Decoder", "--inputs", f"{NETS}:broken"], 1, "no checkpoint here"),
-        (["--model", f"{NETS}:Decoder", "train.py"], 2, "no PATH"),
+        (["--model", f"{NETS}:Decoder", "train.py"], 2, "--model excludes PATH"),
         (["--inputs", "4x4"], 2, "--model"),
         ([], 2, "PATH"),
     ],

@@ -229,7 +229,7 @@ def test_an_mpi_inside_of_the_program_is_told(tmp_path: Path) -> None:
     executable(tmp_path / "mpirun", "#!/bin/sh\n")
     environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
     notes = prepare(["mpirun", "-n", "2", str(tmp_path / "whole")], environ).notes
-    assert "linked statically" in notes[-1] and str(tmp_path / "whole") in notes[-1]
+    assert "statically linked MPI" in notes[-1] and str(tmp_path / "whole") in notes[-1]
     assert not any("statically" in note for note in prepare(["mpirun", str(tmp_path / "plain")], environ).notes)
 
 
