@@ -189,7 +189,7 @@ def test_where_there_is_no_room_the_run_keeps_the_recorder(
     folder = Path(prepared.environment["SCALANA_MPI_WRAPPERS"])
     assert prepared.environment["LD_PRELOAD"].startswith(f"{folder}/") and len(told) == 1
     if full:
-        assert folder == tmp_path / "run" / "mpi" and f"no room in {tmp_path}/cache/mpi/" in told[0]
+        assert folder == tmp_path / "run" / "mpi" and f"no space in {tmp_path}/cache/mpi/" in told[0]
     else:
         assert folder.parent == tmp_path / "cache" / "mpi" and "once" in told[0]
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
