@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
-from scalana.detectors.late_ranks.pools import advise_order
 
 SPREAD = 0.5
 """Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
@@ -109,6 +108,17 @@ def advise(finding: Finding) -> str:
             "do both less often, or share them with the others."
         )
     return ""
+
+
+def advise_order(pool: dict[str, object]) -> str:
+    """Return what to do about the order of the calls of a pool."""
+    first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
+    which = f"Of {pool['tasks']} calls that {pool['workers']} worker processes take when free, "
+    smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
+    if first_s <= 0.0:
+        return f"{which}the longest end last in any order: submit {smaller}."
+    sentence = f"{which}long ones begin late: submit the longest first, if known ({first_s:.2g} s less)"
+    return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 
 def _source(finding: Finding) -> str:
