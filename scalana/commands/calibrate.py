@@ -18,7 +18,7 @@ TYPES = ("float32", "bfloat16")
 
 
 class CalibrateCommand:
-    """Measure what this machine can do (some seconds), and keep it."""
+    """Measure the peak rates of this machine (some seconds), and save them."""
 
     example = """\
 examples:

@@ -10,7 +10,7 @@ from scalana.commands.compare import add_scheduler, compared
 
 
 class DiffCommand:
-    """Show what got slower or faster between two runs, and which root causes came and went."""
+    """Compare two runs: what became slower or faster, and which root causes are new or gone."""
 
     example = """\
 examples:

@@ -12,7 +12,7 @@ NAMES = ("chrome", "speedscope", "hatchet")
 
 
 class ExportCommand:
-    """Write a recorded run for another tool's viewer."""
+    """Export a recorded run to the viewer of another tool."""
 
     example = """\
 examples:

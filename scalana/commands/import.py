@@ -12,7 +12,7 @@ from scalana.errors import CommandError, RunDataError
 
 
 class ImportCommand:
-    """Make a run folder of traces of other tools, one file a rank, and print its report."""
+    """Import traces of other tools (one file per rank) as a run folder, and print its report."""
 
     example = """\
 examples:

@@ -21,7 +21,7 @@ PICTURE = "rl-step.svg"
 
 
 class RlCommand:
-    """Where the process time of reinforcement learning goes."""
+    """Show where reinforcement learning spends its process time."""
 
     example = """\
 examples:

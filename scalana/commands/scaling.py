@@ -11,7 +11,7 @@ from scalana.errors import UsageError
 
 
 class ScalingCommand:
-    """Find what a program loses on more ranks, from runs at different sizes."""
+    """Find what a program loses on more ranks, from runs of different sizes."""
 
     example = """\
 examples:
