@@ -384,7 +384,7 @@ def test_behind_the_launcher_instead_of_before(
 
 def test_says_why_nothing_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run(["run", "-o", "a", "--", "true"], tmp_path)
-    assert plain.returncode == 0 and b"nothing was recorded: true started no program of Python" in plain.stderr
+    assert plain.returncode == 0 and b"nothing was recorded: true started no Python program" in plain.stderr
     unread = run(["run", "-o", "n", "--no-report", "--", "true"], tmp_path)
     assert b"nothing was recorded: true started" in unread.stderr and b"recorded; for the report" not in unread.stderr
     isolated = run(["run", "-o", "b", "--", sys.executable, "-I", "-c", "pass"], tmp_path)
