@@ -174,7 +174,7 @@ def test_the_same_seed_gives_the_same_plan_and_the_budget_is_kept() -> None:
 
 
 def test_without_room_it_says_what_is_needed() -> None:
-    with pytest.raises(ProfileError, match="4 a rank if spread evenly"):
+    with pytest.raises(ProfileError, match="4 per rank if spread evenly"):
         search(profile(16, 4, 8).within(3.0), IDEAL, SMALL)
     with pytest.raises(ProfileError, match="cannot be given to 8 ranks"):
         search(profile(4, 8, 8), IDEAL, SMALL)
