@@ -290,7 +290,7 @@ def test_a_profile_survives_its_file() -> None:
     "change, says",
     [
         ({"schema": "other"}, "neither a file of layer costs"),
-        ({"schema": "scalana.layers/9"}, "scalana.layers/9 is not known"),
+        ({"schema": "scalana.layers/9"}, "schema scalana.layers/9 is not supported"),
         ({"layers": []}, "layers must be a list"),
         ({"layers": [{"name": "a", "forward_s": "x"}]}, "forward_s must be a number"),
         ({"layers": [{"name": "a", "forward_s": 1, "backward_s": -1}]}, "must be numbers from 0"),
