@@ -322,7 +322,7 @@ def _failed(failure: Exception) -> None:
 
 
 def flush(after_ns: int = _FLUSH_NS) -> None:
-    """Write what is pending, or have it written as soon as that was done last so long ago: pools end their workers by a
+    """Write what is pending, or have it written soon, if that was done last a moment ago: pools end their workers by a
     signal that leaves no time for it."""
     core = session.core
     if core is None:

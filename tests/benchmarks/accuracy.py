@@ -6,7 +6,6 @@
     python -m tests.benchmarks.accuracy runs/mpi --samples samples/mpi
     python -m tests.benchmarks.record_samples scaling runs
     python -m tests.benchmarks.accuracy runs --scaling       for samples/scaling, in runs/NAME-RANKS
-    python -m tests.benchmarks.accuracy runs --predictions   of runs that are not fitted, by the same
 
 For every sample: what is planted, and the first answer of this tool, of ScalAna as published (on the same graph), and
 of "the place at which ranks differ most". An answer is ranks and a line, with two marks for rank and line: ``+`` right,
@@ -24,7 +23,6 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +36,6 @@ from tests.benchmarks import published
 from tests.runtime.mpi.conftest import Mpi
 from tests.samples.planted import SAMPLES, Fault, Sample, header, marked_line, read_sample
 from tests.samples.test_mpi_samples import as_python
-from tests.samples.test_scaling_samples import SCALING_SAMPLES, Comparison
 
 
 @dataclass
@@ -64,6 +61,8 @@ class Row:
     lost_error: float | None = None
     saving_error: float | None = None
     note: str = ""
+    prediction_error: float | None = None
+    """Of programs in C++ on several numbers of ranks: the error on 8 ranks of a model of 2, 3, 4 and 6."""
 
 
 def judge(
@@ -235,8 +234,20 @@ def scaling_rows(runs: Path, samples: Path) -> list[Row]:
         row = Row(name, truth, *answers, balanced=False)
         if fault.get("lost_s") and found:
             row.lost_error = found[0].lost_s / fault["lost_s"] - 1.0
+        if path.suffix == ".cpp":
+            row.prediction_error = _prediction_error(runs, name)
         rows.append(row)
     return rows
+
+
+def _prediction_error(runs: Path, name: str) -> float | None:
+    """How far the run of 8 ranks, which is not fitted, is from what the smaller ones predict."""
+    folders = [runs / f"{name}-{ranks}" for ranks in (2, 3, 4, 6, 8)]
+    if not all((folder / "run.json").is_file() for folder in folders):
+        return None
+    expected = json.loads(scalana.scaling(folders[:-1], at=8).to_json())["prediction"]["seconds"]
+    run = json.loads(scalana.scaling([folders[0], folders[-1]]).to_json())["sizes"][-1]["seconds"]
+    return float(expected / run - 1.0)
 
 
 def _others_on_scaling(folders: list[Path], sizes: list[int]) -> tuple[Finding | None, Place | None]:
@@ -272,18 +283,6 @@ def scaling_table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def predictions(runs: Path) -> list[dict[str, Any]]:
-    """The programs in C++ on 2, 3, 4 and 6 ranks, fitted, and seconds of the run of 8 ranks, which is not."""
-    rows = []
-    for sample in SCALING_SAMPLES:
-        if sample.path.suffix == ".cpp":
-            comparison = Comparison(sample, runs)
-            expected = comparison.scaling(0, (2, 3, 4, 6), at=8)["prediction"]["seconds"]
-            run = comparison.scaling(0)["sizes"][-1]["seconds"]
-            rows.append({"sample": sample.name, "predicted": expected, "run": run, "error": expected / run - 1.0})
-    return rows
-
-
 def as_json(rows: list[Row]) -> str:
     """The rows as JSON."""
     return json.dumps([asdict(row) for row in rows], indent=2)
@@ -296,11 +295,7 @@ def main() -> None:
     parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
     parser.add_argument("--record-mpi", metavar="BIN", help="record samples/mpi with the MPI in this folder first")
     parser.add_argument("--scaling", action="store_true", help="the samples of several sizes instead")
-    parser.add_argument("--predictions", action="store_true", help="of the sizes of samples/scaling, as JSON instead")
     args = parser.parse_args()
-    if args.predictions:
-        print(json.dumps(predictions(args.runs.resolve()), indent=2))
-        return
     if args.scaling:
         scaling = scaling_rows(args.runs, args.samples / "scaling")
         print(as_json(scaling) if args.format == "json" else scaling_table(scaling))

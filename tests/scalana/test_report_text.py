@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from scalana.report import names, text
-from scalana.report.claims import claim
-from scalana.report.finding_text import cost
-from scalana.report.source import excerpt
+from scalana.report.findings.claims import claim
+from scalana.report.findings.sentences import cost
+from scalana.report.findings.source import excerpt
 from tests.scalana.examples import LATE_LINE, balanced, late_rank
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

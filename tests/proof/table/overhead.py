@@ -22,7 +22,6 @@ MPI_CALLS = (
 )
 MANY = Command((f"{MPI_CALLS} 100000",), quiet=True)
 MOST = Command((f"{MPI_CALLS} 300000",), quiet=True)
-SINGLE = Command(("python tests/benchmarks/mpi_overhead.py --mpi $MPI --starts 0 --rates",))
 STARTS = Command(("python tests/benchmarks/mpi_overhead.py --mpi $MPI --starts 8 --no-single --rates",), quiet=True)
 LAUNCH = Command(("python tests/benchmarks/launch_cost.py $MPI/mpicc --repeats 20",), quiet=True)
 RATIO = r":\s+([\d.]+) \["
@@ -97,14 +96,14 @@ TOPIC = Topic(
                 "start-up of a process, wall time (aim)",
                 "<= 30.0",
                 "ms",
-                number(r"^wall\s+[\d.]+\s+[\d.]+\s+([\d.]+)"),
+                number(r"^wall\s+[\d.]+\s+[\d.]+\s+([-\d.]+)"),
             ),
             (
                 "startup-cpu",
                 "start-up of a process, CPU time",
                 "<= 12",
                 "ms",
-                number(r"^CPU\s+[\d.]+\s+[\d.]+\s+([\d.]+)"),
+                number(r"^CPU\s+[\d.]+\s+[\d.]+\s+([-\d.]+)"),
             ),
         ),
         *measured(

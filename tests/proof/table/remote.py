@@ -9,9 +9,9 @@ from .topic import Topic, claimed, measured
 DOCUMENT = "docs/appendix/remote-calls.md"
 RAY = "docs/appendix/ray.md"
 
-CALLS = Command(("python tests/benchmarks/remote_call_cost.py",))
-HTTP = Command(("python tests/benchmarks/http_cost.py 3000",))
-LOOP = Command(("python tests/benchmarks/asyncio_cost.py 500",))
+CALLS = Command(("python tests/benchmarks/remote_call_cost.py",), quiet=True)
+HTTP = Command(("python tests/benchmarks/http_cost.py 3000",), quiet=True)
+LOOP = Command(("python tests/benchmarks/asyncio_cost.py 500",), quiet=True)
 MESSAGE = r"\s+[\d.]+\s+[\d.]+\s+([-+][\d.]+)"
 
 TOPIC = Topic(

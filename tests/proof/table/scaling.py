@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..readers import at, derived
-from ..rows import Command, Elsewhere, Row
+from ..rows import Command, Elsewhere, Reader, Row
+from .accuracy import SCALING
 from .topic import Figure, Topic, measured
 
 DOCUMENT = "docs/appendix/accuracy.md"
 
-RECORDED = Command(
-    (
-        "SCALANA_TEST_MPI=$MPI python -m tests.benchmarks.record_samples scaling $WORK",
-        "python -m tests.benchmarks.accuracy $WORK --predictions",
-    )
-)
 SIMULATED = Command(("python -m tests.benchmarks.scaling_predictions simulated",))
 MODELLED = Command(("python -m tests.benchmarks.scaling_predictions modelled",))
 
@@ -23,6 +20,17 @@ EXTRAP = (
 )
 ONCE = Command((EXTRAP[0], EXTRAP[1] + " --trials 20"))
 FIVE_TIMES = Command((EXTRAP[0], EXTRAP[1] + " --trials 10 --repeats 5"))
+
+
+def prediction(collective: bool) -> Reader:
+    """The largest error of predictions, of the program whose communication grows or of the others."""
+
+    def worst(rows: list[dict[str, Any]]) -> float:
+        known = [row for row in rows if row["prediction_error"] is not None]
+        errors = (100 * abs(row["prediction_error"]) for row in known if ("collective" in row["sample"]) == collective)
+        return float(max(errors))
+
+    return derived(worst)
 
 
 def beside_extrap(repeats: int, sizes: int, noise: int, ours: tuple[float, float], theirs: float) -> tuple[Figure, ...]:
@@ -45,20 +53,20 @@ TOPIC = Topic(
     (
         *measured(
             DOCUMENT,
-            RECORDED,
+            SCALING,
             (
                 "scaling-recorded",
                 "8 ranks predicted from 2, 3, 4 and 6, three programs in C++ whose growth is their own: largest error",
                 "<= 2.0",
                 "%",
-                derived(lambda rows: max(100 * abs(row["error"]) for row in rows if "collective" not in row["sample"])),
+                prediction(False),
             ),
             (
                 "scaling-collective",
                 "the same of a program whose messages are as fast as cores are free",
                 "<= 73.6",
                 "%",
-                derived(lambda rows: max(100 * abs(row["error"]) for row in rows if "collective" in row["sample"])),
+                prediction(True),
             ),
         ),
         *measured(
