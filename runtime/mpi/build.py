@@ -140,24 +140,21 @@ def _header(compiler: str, work: str, compilers: Compilers) -> str:
 
 
 def _compile(compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers) -> None:
-    jobs = len(os.sched_getaffinity(0))
     try:
-        _compile_each(compiler, sources, target, work, compilers, jobs, ["-flto"], [f"-flto={jobs}"])
+        _compile_each(compiler, sources, target, work, compilers, together=True)
     except BuildError:  # not every compiler and linker can optimise the sources together
-        _compile_each(compiler, sources, target, work, compilers, jobs)
+        _compile_each(compiler, sources, target, work, compilers, together=False)
 
 
 def _compile_each(
-    compiler: str,
-    sources: Sequence[str],
-    target: str,
-    work: str,
-    compilers: Compilers,
-    jobs: int,
-    compiling: Sequence[str] = (),
-    linking: Sequence[str] = (),
+    compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers, together: bool
 ) -> None:
-    """Compiles every source by itself, as many at a time as there are cores, and links them."""
+    """Compiles every source by itself, as many at a time as there are cores, and links them.
+
+    ``together`` has the linker optimise all of them together.
+    """
+    jobs = len(os.sched_getaffinity(0))
+    compiling, linking = (["-flto"], [f"-flto={jobs}"]) if together else ([], [])
 
     def compile_one(source: str) -> str:
         made = os.path.join(work, f"{sources.index(source)}.o")
