@@ -126,11 +126,11 @@ class Pool:
             with self._lock:
                 epoch = self._epoch(step)
                 if len(epoch.events) >= MOST_MARKS:
-                    self._tell(f"more than {MOST_MARKS} marks on a device in one step: the rest is left out")
+                    self._tell(f"more than {MOST_MARKS} marks on a device in one step: the rest is dropped")
                     return -1
                 return epoch.number * MOST_MARKS + self._put(epoch, stream, key)
         except Exception as failure:
-            self._tell(f"no more marks on the device: {type(failure).__name__}: {failure}")
+            self._tell(f"marks on the device end: {type(failure).__name__}: {failure}")
             return -1
 
     def span(
@@ -182,7 +182,7 @@ class Pool:
     def untimed(self, failure: Exception) -> None:
         """How long collectives took cannot be read."""
         self.durations = None
-        self._tell(f"how long collectives took is not recorded: {type(failure).__name__}: {failure}")
+        self._tell(f"durations of collectives are not recorded: {type(failure).__name__}: {failure}")
 
     def sites(self, step: int) -> list[tuple[int, int, int]]:
         """When the host was in what a step has marked so far: begin and end, and the call path of each."""
@@ -208,7 +208,7 @@ class Pool:
                 left = sum(len(epoch.spans) for epoch in self._waiting)
                 self._waiting.clear()
             if left:
-                self._tell(f"{left} spans of the device are left out: it had not come to their ends")
+                self._tell(f"{left} spans of the device are dropped: it did not reach their ends")
         except Exception as failure:
             self._tell(f"marks on the device cannot be read: {type(failure).__name__}: {failure}")
 
@@ -223,7 +223,7 @@ class Pool:
             self._waiting.append(self._now)
         self._look()
         while len(self._waiting) > _MOST_WAITING:
-            self._tell("the device is so far behind that marks of some steps are left out")
+            self._tell("the device is far behind: marks of some steps are dropped")
             del self._waiting[0]  # its events may still be under way, and are not used again
         self._epochs += 1
         self._now = epoch = Epoch(self._epochs, step)

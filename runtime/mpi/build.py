@@ -82,7 +82,7 @@ def build(kept: Kept) -> None:
         OSError: the files cannot be written.
     """
     if os.uname().machine != "x86_64":
-        raise BuildError(f"the native recorder does not know the processor {os.uname().machine}")
+        raise BuildError(f"the native recorder does not support the processor {os.uname().machine}")
     compilers = Compilers()
     # In a thread: what a signal raises here interrupts nothing there, where processes and files are kept track of.
     with ThreadPoolExecutor(1) as thread:

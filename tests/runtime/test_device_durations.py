@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_told_once():
         job.step(number)
     job.pool.finish()
     assert job.told() == [(number, None) for number in range(1, 5)]
-    assert len(job.notes) == 1 and "how long collectives took is not recorded" in job.notes[0]
+    assert len(job.notes) == 1 and "durations of collectives are not recorded" in job.notes[0]
 
 
 @pytest.mark.parametrize(
