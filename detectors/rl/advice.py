@@ -15,7 +15,7 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
         prediction = predicted.get(change)
         if prediction is None or not prediction.trusted or prediction.step_s <= 0.0:
             return ""
-        return f" ({now_s:.3g} -> {prediction.step_s:.3g} s a step)"
+        return f" ({now_s:.3g} -> {prediction.step_s:.3g} s per step)"
 
     if cause.key == "long-tail":
         cheaper = (
@@ -90,4 +90,4 @@ def _step(predicted: dict[str, Prediction], change: str, now_s: float) -> str:
     prediction = predicted.get(change)
     if prediction is None or not prediction.trusted:
         return "not predicted"
-    return f"{now_s:.3g} -> {prediction.step_s:.3g} s a step"
+    return f"{now_s:.3g} -> {prediction.step_s:.3g} s per step"

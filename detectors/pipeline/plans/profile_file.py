@@ -134,7 +134,7 @@ def _own(data: Mapping[str, Any], name: str, ranks: int | None, microbatches: in
     try:
         return profile.within(np.asarray(memory, float) if count == said else float(np.min(memory)))
     except (TypeError, ValueError) as error:
-        raise ProfileError(f"{name}: memory must be a number, or one a rank") from error
+        raise ProfileError(f"{name}: memory must be a number, or one per rank") from error
 
 
 def _seconds(row: Mapping[str, Any], place: str) -> FloatArray:

@@ -189,8 +189,8 @@ def _make_room(state: Search, first: list[Stages]) -> None:
         least = float(need.sum()) / profile.ranks + profile.beside
         raise ProfileError(
             f"nothing fits into the memory of the ranks ({float(profile.limits.max()):.4g} {profile.unit}): "
-            f"parameters and one microbatch alone take {least:.4g} a rank if spread evenly; allow more, or recompute "
-            "activations (--recompute)"
+            f"parameters and one microbatch alone take {least:.4g} per rank if spread evenly; allow more, or "
+            "recompute activations (--recompute)"
         )
 
 
