@@ -11,7 +11,7 @@ from scalana.runtime.chosen_steps import COST
 from scalana.runtime.device import durations
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.durations import Durations, key_of, of_torch
-from scalana.runtime.device.pool import Pool
+from scalana.runtime.device.pool import Origin, Pool
 from tests.runtime.test_device_marks import Core, Device
 
 MS = 1_000_000
@@ -67,7 +67,7 @@ class Job:
         self.core.step = number
         begun = self.pool.mark()
         self.pool.timed(begun, number, ("0", number))
-        self.pool.span(begun, self.pool.mark(), "kernel", "allreduce", (), number, "communication")
+        self.pool.span(begun, self.pool.mark(), "kernel", "allreduce", (), Origin(number, "communication"))
         self.core.time_ns += 10 * MS
 
     def told(self):

@@ -10,7 +10,7 @@ import pytest
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.clock import ClockBounds
 from scalana.runtime.device.collectives import Collectives, Posted
-from scalana.runtime.device.pool import MOST_MARKS, Pool
+from scalana.runtime.device.pool import MOST_MARKS, Origin, Pool
 from scalana.runtime.device.windows import kernels_of
 
 AHEAD_NS = 5_000_000_000
@@ -178,7 +178,9 @@ def test_an_end_in_another_step_is_not_known(job):
     job.device.behind_ns = 100_000
     begun = job.pool.mark()
     job.core.step = 1
-    job.pool.span(begun, job.pool.mark(), "kernel", "allreduce", ("collective", "allreduce"), 12, "communication")
+    job.pool.span(
+        begun, job.pool.mark(), "kernel", "allreduce", ("collective", "allreduce"), Origin(12, "communication")
+    )
     job.core.time_ns += 10_000_000
     job.pool.finish()
     ((lane, _, start, end, _, told),) = job.core.spans
