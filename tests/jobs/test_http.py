@@ -11,7 +11,7 @@ import pytest
 
 from scalana import api
 from scalana.detectors.analysis import Analysis
-from scalana.report.finding_text import asking
+from scalana.report.findings.sentences import asking
 from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, line_of
 from tests.runtime import jobs
@@ -76,7 +76,7 @@ def test_a_server_without_a_record_is_told_by_its_name(tmp_path: Path) -> None:
     for attempt in attempts(3):
         analysis, slept_s = recorded(tmp_path / str(attempt), "unrecorded")
         finding = analysis.findings[0]
-        assert not [warning for warning in analysis.ppg.run.warnings if "left no record here" in warning]
+        assert not [warning for warning in analysis.ppg.run.warnings if "without a record here" in warning]
         here = Path(finding.file).name, finding.line
         known = finding.evidence.get("servers")
         if here == (PROGRAM.name, line_of(PROGRAM, "asks")) and isinstance(known, dict):

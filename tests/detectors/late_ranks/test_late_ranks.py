@@ -10,7 +10,7 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks import late_ranks as late_ranks
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import VertexKind
-from scalana.report.claims import claim
+from scalana.report.findings.claims import claim
 from tests.detectors import examples
 from tests.detectors.jobs import analyse, steps, structure
 from tests.detectors.simulator import simulate
@@ -80,7 +80,7 @@ def test_load_that_moves_from_ranks_to_others_over_the_run_is_one_finding(period
     assert (name, finding.ranks, finding.evidence["drifts"]) == ("forward", [0, 1, 2, 3], True)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(4, 300, mended, noise=0.1)), rel=0.15)
     assert "each far more than others for a part of the run" in claim(finding, 4)
-    assert "balance anew" in finding.advice
+    assert "rebalance" in finding.advice
 
 
 @pytest.mark.parametrize("period_s", PERIODS)

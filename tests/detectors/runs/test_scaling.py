@@ -8,7 +8,7 @@ import pytest
 from scalana.detectors.runs.costs import run_costs
 from scalana.detectors.runs.scaling import ScalingError, detect
 from scalana.graphs.structure.psg import Place, VertexKind
-from scalana.report import scaling_text
+from scalana.report.compare import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
 
@@ -257,7 +257,7 @@ def renamed(analysis, which):
 def test_runs_of_another_program_are_refused():
     analyses = [jobs.analyse(jobs.program(ranks, jobs.plain)) for ranks in (2, 4)]
     renamed(analyses[0], lambda vertex: True)
-    with pytest.raises(ScalingError, match="run-0 and run-1 have hardly a place in common"):
+    with pytest.raises(ScalingError, match="run-0 and run-1 share hardly any code"):
         detect([run_costs(a, f"run-{n}") for n, a in enumerate(analyses)], 1, analyses[1])
 
 
