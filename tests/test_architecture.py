@@ -180,6 +180,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
+        ("evidence",),
         ("finding", "kinds", "account"),
         ("delays",),
         ("rollup",),

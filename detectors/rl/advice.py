@@ -74,7 +74,7 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
             "Give every process as many tokens to train on: sort rows by length and deal them out, or pack "
             f"them{bring('balanced-rows')}."
         )
-    if finding.evidence.get("own_line"):
+    if finding.evidence.at_line is not None and finding.evidence.at_line.own_line:
         return (
             "It is slower as it runs what the others hardly run: see what leads to this line, rather than at the "
             f"machine{bring('no-slow-process')}."

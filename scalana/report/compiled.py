@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,19 +95,17 @@ def _some(operators: list[str]) -> str:
 
 def inside(finding: Finding) -> str:
     """The compiled code that a finding lies in, as a sentence; empty where it lies in none."""
-    told = finding.evidence.get("compiled")
-    if not isinstance(told, Mapping):
+    code = finding.evidence.compiled
+    if code is None:
         return ""
-    kernels = list(told["kernels"])
-    several = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
-    way = f", in the {told['direction']}" if told["direction"] else ""
-    module = f" of module {told['module']} ({told['module_class']})" if told["module"] else ""
-    text = f"It runs compiled{way}{module}: {kernels[0]}{several}"
-    operators = list(told["operators"])
-    text += f", made of {_some(operators)}" if operators else ""
-    if told["file"] and told["file"] != finding.file:
-        text += f", for the most part from {os.path.basename(told['file'])}:{told['line']}"
-    fused = [(str(one["file"]), int(one["line"]), str(one["operator"])) for one in told["fused_with"]]
+    several = f" and {len(code.kernels) - 1} more" if len(code.kernels) > 1 else ""
+    way = f", in the {code.direction}" if code.direction else ""
+    module = f" of module {code.module} ({code.module_class})" if code.module else ""
+    text = f"It runs compiled{way}{module}: {code.kernels[0]}{several}"
+    text += f", made of {_some(code.operators)}" if code.operators else ""
+    if code.file and code.file != finding.file:
+        text += f", for the most part from {os.path.basename(code.file)}:{code.line}"
+    fused = [(one.file, one.line, one.operator) for one in code.fused_with]
     return f"{text}; fused with {_of_others(fused, finding.file)}." if fused else f"{text}."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from scalana.report.values import plain
 if TYPE_CHECKING:
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
+    from scalana.detectors.evidence import Evidence
     from scalana.detectors.finding import Finding, Hop
     from scalana.detectors.when.regions import RegionTime
     from scalana.detectors.when.slow_steps import SlowStep
@@ -169,20 +169,17 @@ def _root(finding: Finding, cwd: str) -> dict[str, Any]:
         "function": finding.function,
         "vertex": int(finding.vertex),
         "vertex_kind": str(finding.vertex_kind),
-        **plain(finding.where),
+        **plain(finding.where.as_dict()),
     }
 
 
-def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
-    values: dict[str, Any] = plain(evidence)
-    if isinstance(values.get("callers"), list):
-        values["callers"] = [names.relative(str(caller), cwd) for caller in values["callers"]]
-    for key in ("leaf", "waits_at"):
-        if isinstance(values.get(key), dict):
-            values[key]["file"] = names.relative(str(values[key]["file"]), cwd)
-    if isinstance(values.get("compiled"), dict):
-        for one in (values["compiled"], *values["compiled"]["fused_with"]):
-            one["file"] = names.relative(str(one["file"]), cwd)
+def _evidence(evidence: Evidence, cwd: str) -> dict[str, Any]:
+    values: dict[str, Any] = plain(evidence.as_dict())
+    if evidence.callers is not None:
+        values["callers"] = [names.relative(caller, cwd) for caller in evidence.callers]
+    code = [values["compiled"], *values["compiled"]["fused_with"]] if evidence.compiled is not None else []
+    for one in (*(values[key] for key in ("leaf", "waits_at") if key in values), *code):
+        one["file"] = names.relative(one["file"], cwd)
     return values
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,20 +123,18 @@ def _way(row: Row, way: str) -> str:
 
 def inside(finding: Finding) -> str:
     """The module that a finding lies in, as a sentence; empty where it lies in none that is known."""
-    told = finding.evidence.get("module_time")
-    if not isinstance(told, Mapping):
+    time, where = finding.evidence.module_time, finding.where
+    if time is None:
         return ""
-    where = finding.where
-    here, others = (float(told[f"seconds_{side}"]) for side in ("here", "others"))
-    whose = f" on the {told['on']}" if "on" in told else ""
+    whose = f" on the {time.on}" if time.on is not None else ""
     text = (
-        f"It is in the {where['direction']} of module {where['module']} ({where['module_class']}): "
-        f"{names.seconds(here)} a step{whose}, on other ranks {names.seconds(others)}"
+        f"It is in the {where.direction} of module {where.module} ({where.module_class}): "
+        f"{names.seconds(time.seconds_here)} a step{whose}, on other ranks {names.seconds(time.seconds_others)}"
     )
-    if "calls_here" in told:
-        text += f"; it is called {told['calls_here']:.3g} times a step, elsewhere {told['calls_others']:.3g} times"
-    if "elements_here" in told and told["elements_others"]:
-        ratio = float(told["elements_here"]) / float(told["elements_others"])
+    if time.calls_here is not None:
+        text += f"; it is called {time.calls_here:.3g} times a step, elsewhere {time.calls_others:.3g} times"
+    if time.elements_here is not None and time.elements_others:
+        ratio = time.elements_here / time.elements_others
         if ratio >= LARGER:
             text += f"; its input has {ratio:.1f} times as many elements"
         elif ratio > 1 / LARGER:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -199,35 +198,39 @@ def operator_text(kind: OperatorKind) -> str:
 
 def compared(finding: Finding) -> str:
     """What the module that a finding lies in computes beside other ranks, as a sentence; empty where unknown."""
-    told = finding.evidence.get("module_work")
-    if not isinstance(told, Mapping) or "different" not in told:
+    work = finding.evidence.module_work
+    if work is None or work.different is None:
         return ""
-    what = "flops" if told.get("flops_others") else "bytes"
-    here, others = float(told[f"{what}_here"]), float(told[f"{what}_others"])
-    amount = f"{_large(here)}{'FLOP' if what == 'flops' else 'B'} a step"
+    computes = bool(work.flops_others)
+    here, others = (work.flops_here, work.flops_others) if computes else (work.bytes_here, work.bytes_others)
+    assert here is not None and others is not None and work.speed is not None  # else it is not known what is different
+    amount = f"{_large(here)}{'FLOP' if computes else 'B'} a step"
     unit = f"{amount}, {here / others:.2g} times as many as elsewhere"
-    speed = f"at {float(told['speed']):.2g} of the others' speed"
-    different = str(told["different"])
+    speed = f"at {work.speed:.2g} of the others' speed"
+    different = work.different
     if different == "between":
-        between = (float(told[f"between_s_{side}"]) for side in ("here", "others"))
+        between = _both(work.between_s_here, work.between_s_others)
         text = "It is spent between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
     elif different == "stalled":
-        stalled = (float(told[f"stalled_s_{side}"]) for side in ("here", "others"))
+        stalled = _both(work.stalled_s_here, work.stalled_s_others)
         text = "It has no core there, or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
     elif different == Reason.TIME.name.lower():
         text = f"It computes what the others do ({amount}), {speed}"
     elif different == Reason.NUMBER.name.lower():
-        text = (
-            f"It runs {float(told['operators_here']):.0f} operators a step, elsewhere "
-            f"{float(told['operators_others']):.0f}; {unit}"
-        )
+        mine, theirs = _both(work.operators_here, work.operators_others)
+        text = f"It runs {mine:.0f} operators a step, elsewhere {theirs:.0f}; {unit}"
     else:
         text = f"It has more to compute: {unit}, {speed}"
-    only = told.get("only_here")
-    if isinstance(only, list) and only:
-        rows = [f"{str(row['operator']).removeprefix('aten::')} (x {float(row['calls']):.0f})" for row in only]
+    if work.only_here:
+        rows = [f"{row.operator.removeprefix('aten::')} (x {row.calls:.0f})" for row in work.only_here]
         text += f"; only here it runs {', '.join(rows)}"
     return f"{text}."
+
+
+def _both(here: float | None, others: float | None) -> tuple[float, float]:
+    """Of both sides; NaN where nothing is known of them."""
+    nan = float("nan")
+    return nan if here is None else here, nan if others is None else others
 
 
 def _large(value: float) -> str:

@@ -103,7 +103,7 @@ def _figures(finding: Finding, run: RunInfo) -> Markup:
     if finding.lost_share > 0:
         shown.append((names.percent(finding.lost_share), "of all waiting"))
     if finding.saving_s > 0:
-        most = "at most " if finding.evidence.get("at_most") else ""
+        most = "at most " if finding.evidence.is_bound else ""
         share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
         shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if mended{share}"))
     return element("ul", *(element("li", element("b", a), element("span", b)) for a, b in shown), class_="figures")

@@ -16,15 +16,15 @@ _WIDTH, _HEIGHT, _TOP, _LEFT, _BOTTOM = 1100, 70, 8, 62, 18
 
 def growth(finding: Finding) -> Markup | None:
     """A column for each step, or for some steps each; None where the cost of a finding does not change."""
-    known = finding.evidence.get("over_steps")
-    if not isinstance(known, dict):
+    known = finding.evidence.over_steps
+    if known is None:
         return None
-    cost_s, numbers = known["series_s"], known["series_steps"]
+    cost_s, numbers = known.series_s, known.series_steps
     most = max(cost_s)
     if most <= 0:
         return None
     width, bottom = (_WIDTH - _LEFT) / len(cost_s), _TOP + _HEIGHT
-    joined = len(cost_s) < int(known["of"])
+    joined = len(cost_s) < known.of
     columns = []
     for column, (number, seconds) in enumerate(zip(numbers, cost_s, strict=True)):
         which = f"from step {number} on, on average" if joined else f"step {number}"
