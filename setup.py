@@ -40,8 +40,9 @@ setup(
     ext_modules=[
         Extension(
             "scalana.runtime._core",
-            sources=sorted(str(path) for path in SOURCES.glob("*.c")),
-            depends=sorted(str(path) for path in SOURCES.glob("*.h")),
+            sources=sorted(str(path) for path in SOURCES.rglob("*.c")),
+            depends=sorted(str(path) for path in SOURCES.rglob("*.h")),
+            include_dirs=[str(SOURCES)],
             extra_compile_args=compile_args,
             extra_link_args=link_args,
         )

@@ -1,7 +1,7 @@
 """Spans that a program names in its own record, public as ``scalana.span`` and ``scalana.region``.
 
-The type is one of C (``_core/span_type.c``), so that a span costs less than a microsecond. A program that is never
-recorded may run on a Python for which the extension was not built: there a span does nothing.
+The type is one of C (``_core/module/span_type.c``), so that a span costs less than a microsecond. A program that is
+never recorded may run on a Python for which the extension was not built: there a span does nothing.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def test_rooms_import_downwards(folder: str) -> None:
 
 MOST_FILES = 20
 """Files of a folder, from which it should be several rooms."""
-CROWDED = {"runtime/_core", "runtime/mpi", "scalana/report"}
+CROWDED = {"runtime/mpi", "scalana/report"}
 """Folders that are above it."""
 
 
@@ -301,6 +301,59 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 def test_no_module_leads_back_to_itself() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]  # the check itself sees one
     assert circles(graph()) == []
+
+
+C_ROOMS = {
+    "runtime/_core": (
+        ("base",),
+        ("record",),
+        ("recorder",),
+        ("frames",),
+        ("threads",),
+        ("sampler", "torch"),
+        ("module",),
+    ),
+}
+"""As :data:`ROOMS`, of the sources in C, which name each other by room: ``#include "record/writer.h"``."""
+
+
+@cache
+def c_graph() -> dict[str, set[str]]:
+    """Which of our modules of C each includes; a module is a header with the source of that name, or one of them."""
+    files = {path for folder in C_ROOMS for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".cpp", ".h")}
+    found: dict[str, set[str]] = {str(path.relative_to(ROOT).with_suffix("")): set() for path in files}
+    for path in files:
+        module = str(path.relative_to(ROOT).with_suffix(""))
+        for name in re.findall(r'^ *# *include "(.+)"', path.read_text(encoding="utf-8"), re.M):
+            homes = {base / name for base in (path.parent, *(ROOT / folder for folder in C_ROOMS))} & files
+            assert len(homes) == 1, f"{path.relative_to(ROOT)} includes {name}, which is {len(homes)} of our files"
+            found[module] |= {str(home.relative_to(ROOT).with_suffix("")) for home in homes} - {module}
+    return found
+
+
+def test_no_module_of_c_leads_back_to_itself() -> None:
+    """With their headers: none includes itself by way of others, nor is a source included by what it includes."""
+    assert circles(c_graph()) == []
+
+
+def test_rooms_of_c_include_downwards() -> None:
+    below = {
+        (folder, room): level for folder, rows in C_ROOMS.items() for level, row in enumerate(rows) for room in row
+    }
+
+    def room_of(module: str) -> tuple[str, str]:
+        folder = next(folder for folder in C_ROOMS if module.startswith(f"{folder}/"))
+        room = (folder, module[len(folder) + 1 :].split("/")[0])
+        assert room in below, f"{module} is in no room: put it into C_ROOMS, and into docs/architecture.md"
+        return room
+
+    wrong = []
+    for module, included in c_graph().items():
+        for other in included:
+            room, its = room_of(module), room_of(other)
+            if room[0] == its[0] and room != its and below[its] >= below[room]:
+                wrong.append(f"{module} includes {other}")
+    assert not wrong
 
 
 def test_the_jobs_side_needs_the_standard_library_alone() -> None:

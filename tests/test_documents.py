@@ -14,7 +14,21 @@ from scalana.detectors.kinds import KINDS, SCALING_KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = "detectors|docs|frontend|graphs|runtime|samples|scalana|tests"
+MOST_LINES = 150
+BANNED = re.compile(
+    r"\b(?:told|tells? of|mend(?:s|ed|ing)?|beside|anew|whom|so many)\b|\bwho:|\bof it(?=\s*(?:[.,;:!?)|]|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Old-fashioned English. "of it" is banned where it ends a clause."""
+LEADING_WHO = re.compile(r"(?:^|[.:;(|] +|\b(?:for|of|by|and|to) )who ", re.MULTILINE)
+"""``who`` without a noun that it stands for, as in "who waits is late"."""
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "samples").rglob("*.md")])
+
+FOR_DEVELOPERS = ("architecture.md", "proof.md")
+USER_PAGES = [
+    ROOT / "README.md",
+    *sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / n for n in FOR_DEVELOPERS}),
+]
 
 
 def of(path: Path) -> str:
@@ -24,6 +38,11 @@ def of(path: Path) -> str:
 def prose(path: Path) -> str:
     """A document without its blocks of code."""
     return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def without_code(path: Path) -> str:
+    """A document without code, names of files and targets of links: what is left is words."""
+    return re.sub(r"`[^`\n]*`|\]\([^)\s]*\)", "", prose(path))
 
 
 def anchors(path: Path) -> set[str]:
@@ -42,6 +61,31 @@ def test_links_lead_somewhere(path: Path) -> None:
         target = (path.parent / name).resolve() if name else path
         assert target.exists(), f"{of(path)}: {link}"
         assert not anchor or anchor in anchors(target), f"{of(path)}: {link}"
+
+
+@pytest.mark.parametrize("path", USER_PAGES, ids=of)
+def test_a_page_answers_one_question(path: Path) -> None:
+    """What a user reads is short; what was measured is in the appendix."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=of)
+def test_words_are_plain(path: Path) -> None:
+    text = without_code(path)
+    assert [found[0] for pattern in (BANNED, LEADING_WHO) for found in pattern.finditer(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It was told.", "what mending it brings", "beside them", "most of it.", "| all of it |", "for whom", "Who: it"],
+)
+def test_words_that_are_banned(text: str) -> None:
+    assert BANNED.search(text)
+
+
+@pytest.mark.parametrize("text", ["most of its time", "the name of items", "a person who waits", "whose part"])
+def test_words_that_are_not(text: str) -> None:
+    assert not BANNED.search(text) and not LEADING_WHO.search(text)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=of)
@@ -81,7 +125,7 @@ def test_every_kind_of_loss_is_explained() -> None:
 
 def test_every_environment_variable_is_explained() -> None:
     """Those that the sources read, and those that the build reads."""
-    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
     sources = [path for folder in ("frontend", "runtime", "scalana") for path in (ROOT / folder).rglob("*.*")]
     read: set[str] = set()
     for path in [*sources, ROOT / "setup.py"]:

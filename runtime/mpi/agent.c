@@ -18,15 +18,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/checksum.h"
+#include "base/clocks.h"
 #include "call_rate.h"
-#include "checksum.h"
-#include "clocks.h"
 #include "layers.h"
 #include "modules.h"
 #include "native_samples.h"
-#include "record_kinds.h"
-#include "run_layout.h"
-#include "sampler.h"
+#include "record/kinds.h"
+#include "record/run_layout.h"
+#include "record/writer.h"
+#include "recorder/calls.h"
+#include "recorder/definitions.h"
+#include "recorder/lock.h"
+#include "recorder/recorder.h"
+#include "sampler/sampler.h"
 #include "text_file.h"
 
 #define CALLS_HZ 2000.0 /* written one by one: one or two microseconds each, with what it makes of the caches */

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "call_rate.h"
-#include "recorder_api.h"
+#include "recorder/api.h"
 #include "threads.h"
 
 #define AGENT_VERSION 6u

@@ -13,21 +13,25 @@ from scalana.runtime.mpi.compilers import Compilers
 from scalana.runtime.mpi.kept import CORE, HERE, BuildError, Kept
 
 _SHARED = (
-    "checksum",
-    "intern",
-    "memory",
-    "record_spans",
-    "record_writer",
-    "recorder",
-    "recorder_calls",
-    "recorder_definitions",
-    "recorder_spans",
-    "recorder_thinning",
-    "sampler",
-    "sampler_look",
-    "sampler_moments",
-    "sampler_passes",
-    "thread_state",
+    "base/checksum",
+    "base/intern",
+    "base/memory",
+    "record/block",
+    "record/spans",
+    "record/writer",
+    "recorder/calls",
+    "recorder/definitions",
+    "recorder/lock",
+    "recorder/recorder",
+    "recorder/spans",
+    "recorder/state",
+    "recorder/thinning",
+    "sampler/look",
+    "sampler/moments",
+    "sampler/passes",
+    "sampler/sampler",
+    "sampler/state",
+    "threads/state",
 )
 _AGENT = (
     "agent",
@@ -90,7 +94,7 @@ def _build(kept: Kept, compilers: Compilers) -> None:
     with tempfile.TemporaryDirectory(dir=os.path.dirname(kept.preloaded)) as work:
         header = _header(kept.compiler, work, compilers)
         if missing:
-            sources = [*_sources(HERE, _WRAPPERS), *_sources(CORE, ["checksum"])]
+            sources = [*_sources(HERE, _WRAPPERS), *_sources(CORE, ["base/checksum"])]
             generated = _written(work, "wrappers.c", generate.wrappers(header))
             _compile(kept.compiler, [*sources, generated], missing[0], work, compilers)
         for target in missing[1:]:
@@ -151,7 +155,7 @@ def _compile_each(
     """Compiles every source by itself, as many at a time as there are cores, and links them."""
 
     def compile_one(source: str) -> str:
-        made = os.path.join(work, f"{os.path.basename(source)}.o")
+        made = os.path.join(work, f"{sources.index(source)}.o")
         compilers.run([compiler, *compiling, *_FLAGS, f"-I{HERE}", f"-I{CORE}", "-c", source, "-o", made], work)
         return made
 

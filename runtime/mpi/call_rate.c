@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "clocks.h"
+#include "base/clocks.h"
 
 /* Events cost time of a credit that fills up by itself: with as much as the process ran on its cores, of the time that
  * has passed. Where ranks share cores, an event takes more of what each of them gets. Who rests all the time has time to

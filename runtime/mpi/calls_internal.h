@@ -4,7 +4,7 @@
 
 #include "communicators.h"
 #include "mpi_calls.h"
-#include "record_kinds.h"
+#include "record/kinds.h"
 #include "requests.h"
 
 enum { INIT = 17, FINALIZE = 18, COMM_CREATE = 19, SENDRECV = 22, PROBE = 23, TEST = 25, START = 26 };

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "calls_internal.h"
-#include "checksum.h"
-#include "record_keys.h"
+#include "record/keys.h"
 
 OFTEN static channel *channels;
 OFTEN static size_t channel_count, channel_capacity;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "channels.h"
-#include "checksum.h"
 
 #define BUCKETS 1024u /* power of two */
 

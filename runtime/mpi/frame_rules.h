@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "memory.h"
+#include "base/memory.h"
 
 /* DWARF numbers of registers on x86-64. */
 #define REGISTER_FP 6

@@ -79,15 +79,19 @@ def _version(environ: Mapping[str, str]) -> str:
     def ask() -> tuple[str, list[str]]:
         mark, size = 0, 0
         sources = [os.path.join(os.path.dirname(HERE), "operations.py")]
+        folders = []
         for base in (HERE, CORE):
-            names = sorted(name for name in os.listdir(base) if name.endswith((".c", ".h", ".py")))
-            sources += [os.path.join(base, name) for name in names]
+            for folder, inside, names in os.walk(base):
+                inside[:] = sorted(name for name in inside if name != "__pycache__")
+                folders.append(folder)
+                sources += [os.path.join(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".py"))]
+        above = os.path.dirname(HERE)
         for source in sources:
             with open(source, "rb") as file:
                 content = file.read()
-            mark = zlib.crc32(os.fsencode(os.path.basename(source)) + b"\0" + content, mark)
+            mark = zlib.crc32(os.fsencode(os.path.relpath(source, above)) + b"\0" + content, mark)
             size += len(content)
-        return f"{mark:08x}{size:08x}", [HERE, CORE, *sources]
+        return f"{mark:08x}{size:08x}", [*folders, *sources]
 
     return answer(f"version of {HERE}", environ, ask)
 

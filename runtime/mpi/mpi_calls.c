@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checksum.h"
 #include "channels.h"
-#include "checksum.h"
 #include "communicators.h"
-#include "record_kinds.h"
+#include "record/kinds.h"
 #include "requests.h"
 
 OFTEN agent_api agent;

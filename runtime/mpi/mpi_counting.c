@@ -5,7 +5,7 @@
  * looks everything up and notes it. Both do the same sums. */
 #include "calls_internal.h"
 #include "channels.h"
-#include "record_keys.h"
+#include "record/keys.h"
 
 OFTEN bool may_only_count; /* from MPI_Init to MPI_Finalize, where threads do not call MPI at the same time */
 

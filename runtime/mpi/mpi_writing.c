@@ -1,7 +1,7 @@
 /* What of a call is counted, and what is written. */
 #include "calls_internal.h"
 
-#include "record_keys.h"
+#include "record/keys.h"
 
 COLD void count_anew(native_thread *thread, call_site *site, const total_amount *one)
 {

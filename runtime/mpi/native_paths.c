@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "modules.h"
-#include "recorder.h"
+#include "recorder/definitions.h"
+#include "recorder/lock.h"
 
 /* Where a code stands for a module, this is its "minor version of Python". */
 #define NATIVE_MODULE 1u

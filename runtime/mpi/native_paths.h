@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "intern.h"
+#include "base/intern.h"
 #include "unwind.h"
 
 #define CALL_BUCKETS 256u /* power of two */

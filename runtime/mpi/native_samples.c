@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clocks.h"
+#include "base/clocks.h"
+#include "base/memory.h"
 #include "core_turns.h"
 #include "kernel_samples.h"
-#include "memory.h"
 #include "native_paths.h"
-#include "sampler.h"
+#include "sampler/sampler.h"
 #include "text_file.h"
 #include "threads.h"
 #include "timer_samples.h"

@@ -1,5 +1,7 @@
 /* The sampler's view of Python frames, in a library that knows no Python: there are none. */
-#include "frames.h"
+#include "frames/code.h"
+#include "frames/other.h"
+#include "frames/threads.h"
 
 size_t frames_threads(enum memory_access access, python_thread *threads, size_t capacity, bool *whole)
 {
@@ -20,4 +22,9 @@ bool frames_intern(enum memory_access access, const frame_stack *stack, path_cac
     (void)access, (void)stack, (void)cache;
     *path = 0;
     return false;
+}
+
+void frames_doubt(stack_hints *hints)
+{
+    (void)hints;
 }

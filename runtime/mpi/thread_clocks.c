@@ -9,7 +9,7 @@
 #define HAS_RSEQ
 #endif
 
-#include "clocks.h"
+#include "base/clocks.h"
 
 #define CPU_CLOCK_SHARE 300u /* the CPU clock may cost one in so many ns */
 #define SHORTEST_NS 20000u

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recorder_api.h"
+#include "recorder/api.h"
 
 #define TOTAL_ROWS 512u /* power of two */
 #define TOTAL_PROBES 4u

@@ -16,8 +16,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "clocks.h"
-#include "memory.h"
+#include "base/clocks.h"
+#include "base/memory.h"
 #include "text_file.h"
 
 #define RINGS 1024

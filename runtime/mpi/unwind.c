@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "dwarf_cursor.h"
 #include "frame_rules.h"
-#include "memory.h"
 #include "modules.h"
 
 #define RULES 4096u /* power of two */

@@ -1,4 +1,4 @@
-"""Functions of a library that C records (``_core/staged_call.c``) in runs in which nothing else has to be done.
+"""Functions of a library that C records (``_core/module/staged_call.c``) in runs in which nothing else has to be done.
 
 It takes half of the time that a wrapper in Python does. That one stays for the rest: layers that are timed, marks on
 devices, overlapped pairs, evaluations, arguments that came by their names.

@@ -146,7 +146,7 @@ SPAN_TYPES = (
     "other", "region", "step", "phase", "module", "device", "action", "", "trajectory", "request", "kernel", "copy",
     "transfer", "optimizer", "data", "wait", "await",
 )  # fmt: skip
-"""What the types of spans are called, by their numbers; the same as in ``_core/span_types.h``."""
+"""What the types of spans are called, by their numbers; the same as in ``_core/module/span_types.h``."""
 SPAN_TYPE = {name: number for number, name in enumerate(SPAN_TYPES) if name}
 REGION, STEP = SPAN_TYPE["region"], SPAN_TYPE["step"]
 LANE_THREAD, LANE_STREAM, LANE_SLOT, LANE_STAGE, LANE_OTHER = range(5)

@@ -10,7 +10,7 @@
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
-``_core/run_layout.h`` has the same names for processes without Python; a test compares them.
+``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
 """
 
 from __future__ import annotations

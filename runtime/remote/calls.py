@@ -65,8 +65,6 @@ _idle = _local()
 _asking = _local()
 """``since``: when this thread began to ask for results in vain, and its CPU clock then; ``last``: when it did last, in
 ns."""
-_flushed = [0]
-"""When what was pending was written last, in ns."""
 
 
 def id_of(data: bytes) -> int:
@@ -324,16 +322,13 @@ def _failed(failure: Exception) -> None:
 
 
 def flush(after_ns: int = _FLUSH_NS) -> None:
-    """Write what is pending, if that was done last a while ago: pools end their workers by a signal that leaves no time
-    for it."""
+    """Write what is pending, or have it written soon, if that was done last a moment ago: pools end their workers by a
+    signal that leaves no time for it."""
     core = session.core
     if core is None:
         return
     try:
-        now = core.now()
-        if now - _flushed[0] >= after_ns:
-            _flushed[0] = now
-            core.flush()
+        core.flush(after_ns)
     except Exception as failure:
         _failed(failure)
 

@@ -116,12 +116,12 @@ def _build_held(path: str, compiler: str) -> str:
 def _compile(compiler: str, path: str, torch_folder: str) -> str:
     libraries = os.path.join(torch_folder, "lib")
     sources = [source for source in torch_native.SOURCES if source.endswith(".cpp")]
-    includes = [os.path.dirname(sources[0]), os.path.join(torch_folder, "include")]
+    include = os.path.join(torch_folder, "include")
     message = ""
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as work:
         output = os.path.join(work, "kernels.so")
         for standard in _STANDARDS:
-            command = [compiler, *_FLAGS, f"-std={standard}", *(f"-I{folder}" for folder in includes), *sources]
+            command = [compiler, *_FLAGS, f"-std={standard}", f"-I{include}", *sources]
             command += ["-o", output, f"-L{libraries}", "-lc10", "-ltorch_cpu"]
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False

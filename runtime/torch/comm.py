@@ -5,7 +5,7 @@ functional collectives, compiled code), goes through an operator of the dispatch
 on the ``BackendSelect`` key, which no c10d operator uses, sees each call before its backend does and sends it on with
 ``redispatch_boxed``, which releases the interpreter lock while the backend works. That call is the *post* of the
 operation. The wait that completes it is seen in ``Work.wait`` or ``_c10d_functional::wait_tensor``, or reconstructed
-where it happens in C++ (``_core/torch_posts.h``). Where kernels in C++ have been compiled
+where it happens in C++ (``_core/torch/posts.h``). Where kernels in C++ have been compiled
 (:mod:`scalana.runtime.torch.native`), they stand in front of these and leave to them what they do not know.
 
 What fails in here is noted in the record and switched off; the user's call itself always runs, exactly once.

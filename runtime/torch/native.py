@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOURCES = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_core", name)
-    for name in ("torch_kernels.cpp", "torch_operators.cpp", "torch_api.h")
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_core", "torch", name)
+    for name in ("kernels.cpp", "operators.cpp", "api.h")
 )
 SWITCH = "SCALANA_TORCH_KERNELS"
 """Variable that forbids them with ``0``."""
 
 
 class Operator(ctypes.Structure):
-    """``scalana_torch_operator`` of torch_api.h."""
+    """``scalana_torch_operator`` of _core/torch/api.h."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),

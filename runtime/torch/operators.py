@@ -1,8 +1,8 @@
 """The operators that modules run on few steps, counted by kind: how many, on which shapes and types, for how long.
 
-``torch_operators.cpp`` counts them, where it has been compiled for the torch at hand (:mod:`.native`); it is told here
-which module is under way. What is counted is written beside the record when the last of the first counted steps is
-over, and when the record ends::
+``_core/torch/operators.cpp`` counts them, where it has been compiled for the torch at hand (:mod:`.native`); here it
+learns which module is under way. What is counted is written beside the record when the last of the first counted steps
+is over, and when the record ends::
 
     {"machine": {"cpu": model, "cores": that this process may use, "threads": of torch, "torch": its version,
                  "device": its name, "" for none},

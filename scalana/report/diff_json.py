@@ -1,4 +1,4 @@
-"""What changed between two runs, as JSON (``docs/scaling.md``)."""
+"""What changed between two runs, as JSON (``docs/diff.md``)."""
 
 from __future__ import annotations
 

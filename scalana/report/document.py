@@ -1,4 +1,4 @@
-"""An analysis as plain data: the JSON report, before it is written (``docs/report.md``)."""
+"""An analysis as plain data: the JSON report, before it is written (``docs/json.md``)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The root causes that are found in recorded samples, beside those of the published method and of a naive one.
 
-    SAMPLES_RUNS=runs python -m pytest tests/samples        records all samples and keeps their runs
+    python -m tests.benchmarks.record_samples torch runs    records all samples
     python -m tests.benchmarks.accuracy runs [--samples samples] [--format markdown|json]
     python -m tests.benchmarks.accuracy runs --record-mpi MPI/bin      records samples/mpi into runs/mpi
     python -m tests.benchmarks.accuracy runs/mpi --samples samples/mpi
-    SCALING_RUNS=runs python -m pytest tests/samples/test_scaling_samples.py
+    python -m tests.benchmarks.record_samples scaling runs
     python -m tests.benchmarks.accuracy runs --scaling       for samples/scaling, in runs/NAME-RANKS
 
 For every sample: what is planted, and the first answer of this tool, of ScalAna as published (on the same graph), and
@@ -31,6 +31,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.runs.costs import setup_vertices
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.align import align
+from scalana.graphs.structure.psg import Place
 from tests.benchmarks import published
 from tests.runtime.mpi.conftest import Mpi
 from tests.samples.planted import SAMPLES, Fault, Sample, header, marked_line, read_sample
@@ -60,6 +61,8 @@ class Row:
     lost_error: float | None = None
     saving_error: float | None = None
     note: str = ""
+    prediction_error: float | None = None
+    """Of programs in C++ on several numbers of ranks: the error on 8 ranks of a model of 2, 3, 4 and 6."""
 
 
 def judge(
@@ -209,9 +212,9 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def scaling_table(runs: Path, samples: Path) -> str:
+def scaling_rows(runs: Path, samples: Path) -> list[Row]:
     """The first answers for the programs that lose on more ranks, by runs of all their sizes."""
-    lines = ["| sample | truth | scalana | published | naive | seconds error |", "|---|---|---|---|---|---|"]
+    rows = []
     for path in sorted(path for path in samples.iterdir() if path.suffix in (".py", ".cpp")):
         text = as_python(path.read_text(encoding="utf-8"))
         values = header(text, path)
@@ -222,33 +225,67 @@ def scaling_table(runs: Path, samples: Path) -> str:
         if not all((folder / "run.json").is_file() for folder in folders):
             continue
         found = scalana.scaling(folders).findings
-        analyses = [scalana.analyze(folder).analysis for folder in folders]
-        largest = analyses[-1]
-        for analysis in analyses:
-            without_start(analysis.ppg)
-        time_s = np.zeros((len(largest.ppg.psg), len(analyses)))
-        for run, analysis in enumerate(analyses):
-            vertex = align(largest.ppg.psg, analysis.ppg.psg)
-            mean = analysis.ppg.metrics["time_s"].mean(axis=1)
-            np.add.at(time_s, (vertex[vertex >= 0], run), mean[vertex >= 0])
-        steep = published.non_scalable_vertices(time_s, values["sizes"])
-        theirs = published.detect(largest.ppg, largest.waits, steep).findings
-        code_location = published.largest_imbalance(largest.ppg)
-        place = largest.ppg.psg[code_location[1]].place if code_location is not None else None
-        cells = [
-            _scaling_answer(path, line, top.file, top.line, top.end_line) if top else "none -"
-            for top in (found[0] if found else None, theirs[0] if theirs else None)
+        theirs, place = _others_on_scaling(folders, values["sizes"])
+        truth = f"{path.name}:{line} {fault['kind']}"
+        answers = [
+            _scaling_answer(path, line, top.file, top.line, top.end_line) if top else Answer("none", False, False, 0)
+            for top in (found[0] if found else None, theirs, place)
         ]
-        cells.append(_scaling_answer(path, line, place.file, place.line, place.end_line) if place else "none -")
-        lost = fault.get("lost_s")
-        error = f"{found[0].lost_s / lost - 1.0:+.1%}" if lost and found else ""
-        lines.append(f"| {name} | {path.name}:{line} {fault['kind']} | {' | '.join(cells)} | {error} |")
+        row = Row(name, truth, *answers, balanced=False)
+        if fault.get("lost_s") and found:
+            row.lost_error = found[0].lost_s / fault["lost_s"] - 1.0
+        if path.suffix == ".cpp":
+            row.prediction_error = _prediction_error(runs, name)
+        rows.append(row)
+    return rows
+
+
+def _prediction_error(runs: Path, name: str) -> float | None:
+    """How far the run of 8 ranks, which is not fitted, is from what the smaller ones predict."""
+    folders = [runs / f"{name}-{ranks}" for ranks in (2, 3, 4, 6, 8)]
+    if not all((folder / "run.json").is_file() for folder in folders):
+        return None
+    expected = json.loads(scalana.scaling(folders[:-1], at=8).to_json())["prediction"]["seconds"]
+    run = json.loads(scalana.scaling([folders[0], folders[-1]]).to_json())["sizes"][-1]["seconds"]
+    return float(expected / run - 1.0)
+
+
+def _others_on_scaling(folders: list[Path], sizes: list[int]) -> tuple[Finding | None, Place | None]:
+    """The answers of the published method and of the naive one, on the largest run."""
+    analyses = [scalana.analyze(folder).analysis for folder in folders]
+    largest = analyses[-1]
+    for analysis in analyses:
+        without_start(analysis.ppg)
+    time_s = np.zeros((len(largest.ppg.psg), len(analyses)))
+    for run, analysis in enumerate(analyses):
+        vertex = align(largest.ppg.psg, analysis.ppg.psg)
+        mean = analysis.ppg.metrics["time_s"].mean(axis=1)
+        np.add.at(time_s, (vertex[vertex >= 0], run), mean[vertex >= 0])
+    steep = published.non_scalable_vertices(time_s, sizes)
+    theirs = published.detect(largest.ppg, largest.waits, steep).findings
+    code_location = published.largest_imbalance(largest.ppg)
+    place = largest.ppg.psg[code_location[1]].place if code_location is not None else None
+    return (theirs[0] if theirs else None), place
+
+
+def _scaling_answer(path: Path, planted: int, file: str, line: int, end_line: int) -> Answer:
+    right = Path(file).name == path.name and line <= planted <= max(line, end_line) <= planted + 2
+    return Answer(f"{Path(file).name}:{line}", right, right, 1)
+
+
+def scaling_table(rows: list[Row]) -> str:
+    """The rows as markdown."""
+    lines = ["| sample | truth | scalana | published | naive | seconds error |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = [f"{one.place} {'+' if one.line_right else '-'}" for one in (row.ours, row.published, row.naive)]
+        error = "" if row.lost_error is None else f"{row.lost_error:+.1%}"
+        lines.append(f"| {row.sample} | {row.truth} | {' | '.join(cells)} | {error} |")
     return "\n".join(lines)
 
 
-def _scaling_answer(path: Path, planted: int, file: str, line: int, end_line: int) -> str:
-    right = Path(file).name == path.name and line <= planted <= max(line, end_line) <= planted + 2
-    return f"{Path(file).name}:{line} {'+' if right else '-'}"
+def as_json(rows: list[Row]) -> str:
+    """The rows as JSON."""
+    return json.dumps([asdict(row) for row in rows], indent=2)
 
 
 def main() -> None:
@@ -260,7 +297,8 @@ def main() -> None:
     parser.add_argument("--scaling", action="store_true", help="the samples of several sizes instead")
     args = parser.parse_args()
     if args.scaling:
-        print(scaling_table(args.runs, args.samples / "scaling"))
+        scaling = scaling_rows(args.runs, args.samples / "scaling")
+        print(as_json(scaling) if args.format == "json" else scaling_table(scaling))
         return
     if args.record_mpi:
         record_mpi(args.record_mpi, args.samples / "mpi", args.runs / "mpi")
@@ -276,7 +314,7 @@ def main() -> None:
         except ValueError as error:
             print(f"{run.name}: {error}")
     if args.format == "json":
-        print(json.dumps([asdict(row) for row in rows], indent=2))
+        print(as_json(rows))
     else:
         print(table(rows))
 

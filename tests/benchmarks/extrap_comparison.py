@@ -147,10 +147,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="measurements of each size (default: 1)")
     parser.add_argument("--noise", type=float, default=0.03, help="relative noise of a measurement (default: 0.03)")
     parser.add_argument("--runs", type=Path, help="folder of recorded programs to compare instead")
+    parser.add_argument("--format", choices=("markdown", "json"), default="markdown", help="of the synthetic series")
     args = parser.parse_args()
     if args.runs:
         compare_recorded(args.runs, args.extrap)
         return
+    errors: dict[str, dict[str, dict[str, float]]] = {}
     for label, sizes in SIZES.items():
         for noise in (0.0, args.noise):
             trials = args.trials if noise else 1
@@ -158,23 +160,46 @@ def main() -> None:
             answers = {"scalana": {key: ours(sizes, values, args.at) for key, values in series.items()}}
             for name, options in OPTIONS.items():
                 answers[name] = extra_p(args.extrap, options, sizes, series, args.at)
-            print(f"\n{label} {sizes}, noise {noise:.0%}, {args.repeats} per size: median error on {args.at} ranks\n")
-            print("| truth | " + " | ".join(f"{name}: model | error" for name in answers) + " |")
-            print("|" + "---|" * (1 + 2 * len(answers)))
-            total = {name: [] for name in answers}
-            for shape, function in SHAPES.items():
-                truth = float(function(np.array([args.at], dtype=float))[0])
-                cells = []
-                for name, found in answers.items():
-                    rows = [found[f"{shape}#{trial}"] for trial in range(trials)]
-                    errors = [abs(seconds / truth - 1.0) for _, seconds in rows]
-                    total[name] += errors
-                    cells.append(f"`{rows[0][0]}` | {np.median(errors):.1%}")
-                print(f"| {shape} | " + " | ".join(cells) + " |")
-            print("| all, median | " + " | ".join(f"| {np.median(errors):.1%}" for errors in total.values()) + " |")
-            print(
-                "| all, 90 % | " + " | ".join(f"| {np.quantile(errors, 0.9):.1%}" for errors in total.values()) + " |"
-            )
+            if args.format == "markdown":
+                print(
+                    f"\n{label} {sizes}, noise {noise:.0%}, {args.repeats} per size: median error on {args.at} ranks\n"
+                )
+                print(table(answers, trials, args.at))
+            every = {
+                name: np.concatenate(list(of_shapes(found, trials, args.at).values()))
+                for name, found in answers.items()
+            }
+            errors[f"{label}, {100 * noise:.0f} %"] = {
+                name: {"median": float(np.median(of)), "most": float(np.quantile(of, 0.9))}
+                for name, of in every.items()
+            }
+    if args.format == "json":
+        print(json.dumps(errors))
+
+
+def of_shapes(found: dict[str, tuple[str, float]], trials: int, at: int) -> dict[str, np.ndarray]:
+    """The errors of all trials of each shape."""
+    truth = {shape: float(function(np.array([at], dtype=float))[0]) for shape, function in SHAPES.items()}
+    return {
+        shape: np.array([abs(found[f"{shape}#{trial}"][1] / truth[shape] - 1.0) for trial in range(trials)])
+        for shape in SHAPES
+    }
+
+
+def table(answers: dict[str, dict[str, tuple[str, float]]], trials: int, at: int) -> str:
+    """The model of the first trial of each shape, and the median error of all; in the last rows that of all shapes."""
+    lines = ["| truth | " + " | ".join(f"{name}: model | error" for name in answers) + " |"]
+    lines.append("|" + "---|" * (1 + 2 * len(answers)))
+    errors = {name: of_shapes(found, trials, at) for name, found in answers.items()}
+    for shape in SHAPES:
+        cells = [
+            f"`{found[f'{shape}#0'][0]}` | {np.median(errors[name][shape]):.1%}" for name, found in answers.items()
+        ]
+        lines.append(f"| {shape} | " + " | ".join(cells) + " |")
+    total = [np.concatenate(list(of.values())) for of in errors.values()]
+    lines.append("| all, median | " + " | ".join(f"| {np.median(of):.1%}" for of in total) + " |")
+    lines.append("| all, 90 % | " + " | ".join(f"| {np.quantile(of, 0.9):.1%}" for of in total) + " |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

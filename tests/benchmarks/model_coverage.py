@@ -3,10 +3,10 @@ of the time of a recorded job lies on vertices of modules and operators.
 
     python tests/benchmarks/model_coverage.py [MODEL ...]
 
-Prints the tables of docs/models.md. torch's total is of a forward pass on random data, by ``FlopCounterMode``, with the
-kernel for attention that it counts on a CPU (``SDPBackend.MATH``). The second table is of jobs that train each model
-for some seconds on one core, or generate with it: the samples of all steps. Models of transformers are there if that
-package is.
+Prints the tables of docs/appendix/models.md. torch's total is of a forward pass on random data, by
+``FlopCounterMode``, with the kernel for attention that it counts on a CPU (``SDPBackend.MATH``). The second table is
+of jobs that train each model for some seconds on one core, or generate with it: the samples of all steps. Models of
+transformers are there if that package is.
 """
 
 from __future__ import annotations

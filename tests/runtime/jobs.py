@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,10 @@ from tests.tools.fork_server import alone, launcher
 ROOT = Path(__file__).resolve().parents[2]
 BOOTSTRAP = ROOT / "runtime" / "bootstrap"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+RECORDER = tuple(f"{ROOT / folder}{os.sep}" for folder in ("runtime", "scalana"))
+"""Beginnings of the names of all files that a recorded process may run of ours."""
+_NAMED = re.compile(r"(?<![\w/-])scalana\b")
+"""Our name where it is no part of a path: the checkout may lie in a folder of that name."""
 
 _OURS = ("SCALANA_", "PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_", "PMI_", "SLURM_")
 
@@ -88,6 +93,11 @@ def forked(
 def with_torch(*words: str | Path, record: Path | None = None, **options: object) -> subprocess.CompletedProcess[str]:
     """``python WORDS``, a file or ``-c`` and code, in a process that is forked from one which has imported torch."""
     return run([*alone(), *words], record, **options)  # type: ignore[arg-type]
+
+
+def shows_recorder(text: str) -> list[str]:
+    """Lines of a text, such as one with tracebacks, that show a file of the recorder, or its name."""
+    return [line for line in text.splitlines() if any(folder in line for folder in RECORDER) or _NAMED.search(line)]
 
 
 def records(folder: Path) -> list[ProcessRecord]:

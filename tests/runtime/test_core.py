@@ -124,29 +124,6 @@ def test_totals_are_exact_and_cumulative(tmp_path: Path) -> None:
         assert totals.cpu_ns[row] == sum(events.cpu_ns[i] for i in rows)
 
 
-def test_calls_that_are_open_are_told_at_every_flush(tmp_path: Path) -> None:
-    record = recorded(
-        """
-        _core.start(RECORD, 0, 1 << 20, flush_s=100)
-        world = _core.group("world", 0, [0, 1])
-        outer = _core.begin(3, world, 9, -1, 0, 10, 1)
-        inner = _core.begin(12, world, 0, 1, 0, 0, 4)
-        _core.flush()
-        _core.end(inner)
-        _core.flush()
-        _core.end(outer)
-        _core.stop()
-        """,
-        tmp_path,
-    )
-    opened, events = record.open, record.events
-    assert opened.operation.tolist() == [3, 12, 3]
-    assert opened.seq.tolist() == [9, 0, 9] and opened.peer.tolist() == [-1, 1, -1]
-    assert opened.event.tolist() == [events.id[1], events.id[0], events.id[1]]
-    assert opened.enter_ns.tolist() == [events.enter_ns[1], events.enter_ns[0], events.enter_ns[1]]
-    assert all(enter < as_of for enter, as_of in zip(opened.enter_ns, opened.as_of_ns, strict=True))
-
-
 def test_frames_of_the_runtime_are_skipped_at_the_inner_end_only(tmp_path: Path) -> None:
     record = recorded(
         """

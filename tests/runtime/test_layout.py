@@ -20,7 +20,7 @@ MS = 1_000_000
 
 
 def test_c_has_the_same_names() -> None:
-    header = (ROOT / "runtime" / "_core" / "run_layout.h").read_text()
+    header = (ROOT / "runtime" / "_core" / "record" / "run_layout.h").read_text()
     found = dict(re.findall(r"#define (\w+) (.+)", header))
     assert {name: text.strip('"') for name, text in found.items() if text.startswith('"')} == {
         "RUN_VARIABLE": layout.RUN_VARIABLE,

@@ -23,8 +23,12 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("needs a C compiler")
     library = tmp_path_factory.mktemp("moments") / "moments.so"
-    source = ROOT / "runtime/_core/sampler_moments.c"
-    subprocess.run([compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    source = ROOT / "runtime/_core/sampler/moments.c"
+    subprocess.run(
+        [compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), f"-I{ROOT}/runtime/_core", str(source)],
+        check=True,
+        timeout=60,
+    )
     loaded = ctypes.CDLL(str(library))
     loaded.moments_tick_after.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
     loaded.moments_tick_after.restype = ctypes.c_uint64

@@ -20,7 +20,7 @@ torch_or_skip()
 torch = Later("torch")
 
 MOST_LIST = 8
-"""Tensors of a list that are told one by one: ``most_list`` of torch_operators.cpp."""
+"""Tensors of a list that are told one by one: ``most_list`` of _core/torch/operators.cpp."""
 
 PROGRAM = """
 import torch

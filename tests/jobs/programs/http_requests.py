@@ -1,6 +1,7 @@
 """Clients of HTTP and their server, as processes of their own: a case by its name.
 
-It prints how long the clients waited in all, and how long the slow line slept, as each has measured it itself.
+It prints how long the clients waited in all, and how long the slow line slept, as each has measured it itself. Servers
+print their port, and a line for each answer when they are done with it: then they may be ended.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def handle_one_request(self) -> None:
+        super().handle_one_request()
+        if self.raw_requestline:
+            print("answered", flush=True)
+
     def generate(self, number: int) -> float:
         begin = time.perf_counter()
         if is_slow(number):
@@ -78,6 +84,7 @@ def serve_uvicorn(awaits: bool = False) -> None:
         headers = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+        print("answered", flush=True)
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -197,7 +204,11 @@ def main(case: str) -> None:
         for rank in ranks
     ]
     told = [json.loads(process.communicate()[0]) for process in clients]
-    time.sleep(0.1)  # of a process that is ended while it answers the last milliseconds are not known
+    asking = 1 if case == "ranks" else count
+    # Of a process that is ended while it answers the last milliseconds are not known; what it has done is written soon.
+    for _ in range(asking * REQUESTS):
+        assert server.stdout.readline()
+    time.sleep(0.1)
     server.terminate()
     server.wait()
     report(sum(one["waited_s"] for one in told), sum(one["slept_s"] for one in told))

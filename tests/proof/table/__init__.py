@@ -1,0 +1,25 @@
+"""The rows, by topic. A row names the document that claims its figure; what is measured, and how, is here."""
+
+from __future__ import annotations
+
+from ..rows import Row
+from . import accuracy, devices, models, overhead, peers, pipelines, plans, remote, rl, scaling, size, steps
+from .topic import Topic
+
+TOPICS: tuple[Topic, ...] = (
+    accuracy.TOPIC,
+    scaling.TOPIC,
+    pipelines.TOPIC,
+    plans.TOPIC,
+    rl.TOPIC,
+    devices.TOPIC,
+    models.TOPIC,
+    remote.TOPIC,
+    steps.TOPIC,
+    overhead.TOPIC,
+    overhead.MPI,
+    size.TOPIC,
+    peers.TOPIC,
+)
+
+ROWS: tuple[Row, ...] = tuple(row for topic in TOPICS for row in topic.rows)

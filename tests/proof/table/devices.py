@@ -1,0 +1,202 @@
+"""What reports say of devices: emulated ones, one GPU, and the same traces by other tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..readers import at, cells_where, derived, number
+from ..rows import Command, Need
+from .topic import Topic, claimed, measured
+
+DOCUMENT = "docs/appendix/devices.md"
+
+TRACES = Command(("python -m tests.benchmarks.device_causes traces",))
+MARKS = Command(("python -m tests.benchmarks.device_causes marks",))
+DURATIONS = Command(("python -m tests.benchmarks.device_causes durations",))
+GPU = Command(("python -m tests.benchmarks.gpu_causes",), gpu=True)
+GPU_TESTS = Command(("python -m pytest -q -m gpu tests || true",), gpu=True)
+PEERS = Need("DEVICE_PEERS", "an environment with HTA and TraceLens")
+BESIDE = Command(("python tests/benchmarks/device_peers.py $DEVICE_PEERS/bin/python",), needs=(PEERS,))
+NCCL_DATA = Need("NCCL_DATA", "HTA's trace nccl_data (.json.gz)")
+IMPORT = Command(("python -m tests.benchmarks.import_trace 1 $NCCL_DATA",), needs=(NCCL_DATA,))
+COLLECTIVES = Command(("python -m tests.benchmarks.device_collective_cost",))
+
+
+def right(found: dict[str, Any]) -> float:
+    """How many first findings are the planted ones."""
+    return float(sum(one["right"] for one in found.values()))
+
+
+def off(told: str, planted: str, found: dict[str, Any]) -> float:
+    """The largest error of seconds, in percent."""
+    return float(max(100 * abs(one[told] / one[planted] - 1) for one in found.values() if one.get(planted)))
+
+
+def lost(found: dict[str, Any]) -> float:
+    """The largest error of the seconds that others wait, in percent."""
+    return off("lost_s", "planted_s", found)
+
+
+def saving(found: dict[str, Any]) -> float:
+    """The largest error of savings, in percent."""
+    return off("saving_s", "costs_s", found)
+
+
+def gpu_error(fault: str) -> Any:
+    """The error of the saving of one fault, in percent."""
+    return derived(lambda found: 100 * abs(found[fault]["saving_s"] / found[fault]["costs_s"] - 1))
+
+
+TOPIC = Topic(
+    "Devices",
+    (
+        *measured(
+            DOCUMENT,
+            TRACES,
+            (
+                "device-traces-named",
+                "emulated traces: right answers, of 7 faults and 2 jobs without",
+                ">= 9",
+                "of 9",
+                derived(right),
+            ),
+            (
+                "device-traces-lost",
+                "emulated traces: seconds that others wait, largest error",
+                "<= 10.0",
+                "%",
+                derived(lost),
+            ),
+            ("device-traces-saving", "emulated traces: savings, largest error", "<= 10.0", "%", derived(saving)),
+        ),
+        *measured(
+            DOCUMENT,
+            MARKS,
+            ("device-marks-named", "marked streams: right first findings of 4 faults", ">= 4", "of 4", derived(right)),
+            (
+                "device-marks-lost",
+                "marked streams: seconds that others wait, largest error (tests allow half to four times)",
+                "<= 40.0",
+                "%",
+                derived(lost),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            DURATIONS,
+            (
+                "device-durations-named",
+                "collectives that are timed: right first findings of 4 faults",
+                ">= 4",
+                "of 4",
+                derived(right),
+            ),
+            (
+                "device-durations-lost",
+                "collectives that are timed: seconds that others wait, largest error",
+                "<= 10.0",
+                "%",
+                derived(lost),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            GPU,
+            ("gpu-balanced", "two ranks on a GPU without a fault: no finding", ">= 1", "", at("nothing", "right")),
+            *(
+                (
+                    f"gpu-{fault}-named",
+                    f"two ranks on a GPU, {what}: kind and rank are right",
+                    ">= 1",
+                    "",
+                    at(fault, "right"),
+                )
+                for fault, what in (("host", "a slow host"), ("kernels", "more kernels"), ("rows", "more rows"))
+            ),
+            *(
+                (
+                    f"gpu-{fault}-saving",
+                    f"two ranks on a GPU, {what}: error of the saving",
+                    f"<= {most}",
+                    "%",
+                    gpu_error(fault),
+                )
+                for fault, what, most in (
+                    ("host", "a slow host", 1),
+                    ("kernels", "more kernels", 10),
+                    ("rows", "more rows", 29),
+                )
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            GPU_TESTS,
+            ("gpu-tests", "tests that need a GPU and pass", ">= 5", "", number(r"(\d+) passed")),
+        ),
+        *measured(
+            DOCUMENT,
+            BESIDE,
+            (
+                "device-peers-tracelens",
+                "of 9 emulated traces, those of which TraceLens names the rank at fault or rightly none",
+                "<= 7",
+                "",
+                cells_where("| trace", 4, lambda cell: "**" not in cell and "fails" not in cell),
+            ),
+            (
+                "device-peers-hta",
+                "of 9 emulated traces, those on which HTA gives no answer",
+                ">= 8",
+                "",
+                cells_where("| trace", 3, lambda cell: "fails" in cell),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            IMPORT,
+            (
+                "import-cpu",
+                "importing and analysing 1.01 GB, CPU time",
+                "<= 32.6",
+                "s",
+                number(r"^\| `?scalana import`? [^|]*\| ([\d.]+)"),
+            ),
+            (
+                "import-memory",
+                "the same, memory at the peak",
+                "<= 688",
+                "MB",
+                number(r"^\| `?scalana import`? [^|]*\| [\d.]+ \| (\d+)"),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            COLLECTIVES,
+            (
+                "device-collective",
+                "marks of a collective whose duration is read",
+                "<= 25",
+                "us",
+                number(r"duration is read\s+([\d.]+) us"),
+            ),
+            (
+                "device-flight-recorder",
+                "reading a flight recorder of 2,000 operations",
+                "<= 35",
+                "ms",
+                number(r"2000 operations\s+([\d.]+) ms"),
+            ),
+        ),
+        *claimed(
+            DOCUMENT,
+            "needs an H200; measured once, on one in a virtual machine",
+            ("gpu-mark", "a pair of marks takes the host", "<= 16", "us"),
+            ("gpu-launch-bound", "a launch-bound model, a step of 19.4 to 20.7 ms without", "<= 25.4", "ms"),
+        ),
+        *claimed(
+            DOCUMENT,
+            "emulated devices; held by `tests/detectors/pipeline/test_layers_on_devices.py`",
+            ("device-split", "new split of a pipeline on emulated devices, predicted: error", "<= 3", "%"),
+        ),
+    ),
+)

@@ -1,0 +1,133 @@
+"""Reinforcement learning: causes of waiting, advice that is followed, the cost of marks."""
+
+from __future__ import annotations
+
+from ..readers import cells_where, in_column, number
+from ..rows import Command, Elsewhere, Need, Reader, Row
+from .topic import Topic
+
+DOCUMENT = "docs/appendix/rl.md"
+
+CAUSES = Command(("python tests/benchmarks/rl_causes.py",))
+HOOKS = Command(("python tests/benchmarks/rl_hooks.py",))
+VERL = Need("VERL", "verl (make verl, then VERL=build/verl)")
+REMEDIES = Command(("python tests/benchmarks/verl_remedies.py",), needs=(VERL,))
+
+FINDINGS = "| planted | told | rank-seconds"
+SHARES = "| planted | share | rank-seconds"
+REMEDY = "| remedy | told before"
+VERL_JOB = Elsewhere("measured within one job of verl once; `make verl-test` holds it to wider bounds")
+RLLIB_JOB = Elsewhere("measured in one job of RLlib each; `make rllib-test` holds it to wider bounds")
+
+
+def remedy(place: int) -> Reader:
+    """The error of one remedy, by its row."""
+    return in_column(REMEDY, 7, lambda errors: errors[place])
+
+
+TOPIC = Topic(
+    "Reinforcement learning",
+    (
+        Row(
+            "rl-named",
+            "of 14 planted causes on 8 processes, findings of the right kind and processes",
+            ">= 14",
+            "of 14",
+            DOCUMENT,
+            CAUSES,
+            cells_where(FINDINGS, 2, lambda cell: cell != "nothing" and "(!)" not in cell),
+        ),
+        Row(
+            "rl-waiting",
+            "rank-seconds of waiting, largest error of 14",
+            "<= 3.0",
+            "%",
+            DOCUMENT,
+            CAUSES,
+            in_column(FINDINGS, 5),
+        ),
+        Row(
+            "rl-advice",
+            "a step with the advice followed, predicted: largest error of 14",
+            "<= 5.2",
+            "%",
+            DOCUMENT,
+            CAUSES,
+            in_column(FINDINGS, 10),
+        ),
+        Row(
+            "rl-shares",
+            "seconds of 11 shares that no finding is about, largest error",
+            "<= 5.1",
+            "%",
+            DOCUMENT,
+            CAUSES,
+            in_column(SHARES, 5),
+        ),
+        Row("rl-sum", "the shares add up to, least of 11", ">= 1.000", "", DOCUMENT, CAUSES, in_column(SHARES, 6, min)),
+        Row("rl-sum-most", "the same, most of 11", "<= 1.000", "", DOCUMENT, CAUSES, in_column(SHARES, 6)),
+        *(
+            Row(
+                f"rl-verl-{name}",
+                f"a job of verl with {what}: predicted step, error",
+                f"<= {most}",
+                "%",
+                DOCUMENT,
+                REMEDIES,
+                remedy(place),
+            )
+            for place, (name, what, most) in enumerate(
+                (
+                    ("verifier", "twice the workers for rewards", 0.5),
+                    ("cap", "a cap of the length", 6.2),
+                    ("trainer", "a trainer as fast as the other", 2.8),
+                    ("balance", "balanced rows (the jobs ran under unlike loads)", 45.1),
+                )
+            )
+        ),
+        *(
+            Row(f"rl-verl-saving-{name}", f"verl, saving of {what}: error", f"<= {most}", "%", DOCUMENT, VERL_JOB)
+            for name, what, most in (
+                ("rewards", "slow rewards, 5 and 9 steps", 8),
+                ("tail", "long answers, 5 and 9 steps", 5),
+                ("trainer", "a slow trainer, 5 and 9 steps", 12),
+            )
+        ),
+        *(
+            Row(f"rl-rllib-{name}", f"RLlib, saving of {what}: error", f"<= {most}", "%", DOCUMENT, RLLIB_JOB)
+            for name, what, most in (
+                ("environment", "a slow environment (1.79 s of 2.17)", 18),
+                ("loss", "a slow loss (1.19 s of 1.21)", 2),
+                ("connector", "a slow connector (1.83 s of 1.80)", 2),
+            )
+        ),
+        Row("rl-phase", "a mark of a phase", "<= 2.4", "us", DOCUMENT, HOOKS, number(r"^a phase: ([\d.]+) us")),
+        Row(
+            "rl-trajectory",
+            "a mark of a trajectory",
+            "<= 9.8",
+            "us",
+            DOCUMENT,
+            HOOKS,
+            number(r"^a trajectory: ([\d.]+) us"),
+        ),
+        Row(
+            "rl-step",
+            "marks of a step of 8 phases and 64 trajectories, part of 0.4 s of work",
+            "<= 0.16",
+            "%",
+            DOCUMENT,
+            HOOKS,
+            number(r"by the costs of its marks: [\d.]+ ms, ([\d.]+)%"),
+        ),
+        Row(
+            "rl-bytes",
+            "such a step adds to the record",
+            "<= 2.6",
+            "KB",
+            DOCUMENT,
+            HOOKS,
+            number(r"a step adds ([\d.]+) KB"),
+        ),
+    ),
+)
