@@ -38,7 +38,7 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         """Root causes, largest loss first."""
-        from scalana.report.document import by_loss
+        from scalana.report.findings.order import by_loss
 
         return by_loss(self.analysis.findings)
 
@@ -55,7 +55,7 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """What to know about the quality of the record."""
-        from scalana.report.document import warnings
+        from scalana.report.findings.order import warnings
 
         return warnings(self.analysis)
 
@@ -95,7 +95,7 @@ class Report:
 
     def to_timeline(self) -> str | None:
         """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
-        from scalana.report.pipeline_timeline import timeline
+        from scalana.report.topics.pipeline import timeline
 
         return timeline(self.analysis)
 

@@ -36,13 +36,13 @@ class ScalingReport:
 
     def to_json(self) -> str:
         """The comparison as JSON (schema ``scalana.scaling/1``)."""
-        from scalana.report import scaling_json
+        from scalana.report.compare import scaling_json
 
         return scaling_json.render(self.scaling)
 
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The comparison for people, in at most ``width`` columns."""
-        from scalana.report import scaling_text
+        from scalana.report.compare import scaling_text
 
         return scaling_text.render(self.scaling, width=width, color=color)
 
@@ -58,13 +58,13 @@ class DiffReport:
 
     def to_json(self) -> str:
         """The changes as JSON (schema ``scalana.diff/1``)."""
-        from scalana.report import diff_json
+        from scalana.report.compare import diff_json
 
         return diff_json.render(self.difference)
 
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The changes for people, in at most ``width`` columns."""
-        from scalana.report import diff_text
+        from scalana.report.compare import diff_text
 
         return diff_text.render(self.difference, width=width, color=color)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.report.topics.table import TOPICS
 from scalana.runtime.hooks import HOOKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -242,7 +243,7 @@ def test_rooms_import_downwards(folder: str) -> None:
 
 MOST_FILES = 20
 """Files of a folder, from which it should be several rooms."""
-CROWDED = {"runtime/mpi", "scalana/report"}
+CROWDED = {"runtime/mpi"}
 """Folders that are above it."""
 
 
@@ -264,6 +265,31 @@ SHARED_NAMES = {"detectors": {"detector", "causes", "account", "advice"}, "graph
 def test_names_of_modules_are_unique(folder: str) -> None:
     names = [path.stem for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py"]
     assert {name for name in names if names.count(name) > 1} <= SHARED_NAMES[folder]
+
+
+RENDERERS = tuple(f"scalana.report.{name}" for name in ("document", "text", "html", "json", "sarif"))
+"""What draws a report, and what it draws: sections and findings as data."""
+GENERAL = {"time", "ranks", "places", "steps"}
+"""Names of topics that are words of every report."""
+
+
+def test_renderers_know_no_topic() -> None:
+    """A topic is a module and a row: whoever adds one looks at no renderer."""
+    topics = {topic.name for topic in TOPICS} - GENERAL
+    words = re.compile("|".join(rf"(?<![a-z]){re.escape(name)}(?![a-z-])" for name in topics), re.IGNORECASE)
+    wrong = []
+    for path in sources():
+        module = module_name(path)
+        if not any(f"{module}.".startswith(f"{renderer}.") for renderer in RENDERERS):
+            continue
+        wrong += [f"{module} imports {name}" for name, _ in imports(path) if name.startswith("scalana.report.topics")]
+        for node in ast.walk(tree_of(path)):
+            used = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                used = node.value
+            wrong += [f"{module} says {found.group()}" for found in words.finditer(used)]
+    assert not wrong
+    assert words.search("the pipeline") and not words.search("pipelines")  # the check itself sees one
 
 
 def test_hooks_lead_to_functions() -> None:

@@ -129,8 +129,8 @@ def _plan(args: argparse.Namespace) -> None:
     from scalana.detectors.pipeline.plans.profile import ProfileError, recompute
     from scalana.detectors.pipeline.plans.proposal import Asked, propose
     from scalana.detectors.pipeline.plans.search import Effort
-    from scalana.report import plan_text
-    from scalana.report.paint import Paint
+    from scalana.report.compare import plan_text
+    from scalana.report.text.paint import Paint
 
     if args.memory is not None and args.any_memory:
         raise CommandError("--memory and --any-memory contradict each other", 2)
@@ -156,7 +156,7 @@ def _plan(args: argparse.Namespace) -> None:
 
 def _verify(args: argparse.Namespace) -> None:
     from scalana import plans
-    from scalana.report import plan_text
+    from scalana.report.compare import plan_text
     from scalana.verify.run import How, check_plan, present
 
     if args.model and args.engine != "torch":

@@ -51,7 +51,7 @@ examples:
 
     def run(self, args: argparse.Namespace) -> int:
         """Build the graph and show it. What could not be read is told on the standard error, and the rest is shown."""
-        from scalana.report import psg_json, psg_text
+        from scalana.report.structure import psg_json, psg_text
 
         if args.model is not None:
             return _show_model(args)
@@ -87,7 +87,7 @@ def _show_model(args: argparse.Namespace) -> int:
     """The graph of a model of torch."""
     from scalana.frontend.models.build import model_graph
     from scalana.frontend.models.operators import ModelError
-    from scalana.report import psg_model
+    from scalana.report.structure import psg_model
 
     if args.paths or args.rest is not None:
         raise UsageError("--model is shown by itself: no PATH and no compiler flags beside it")

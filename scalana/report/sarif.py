@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
-from scalana.report.claims import claim
-from scalana.report.document import by_loss, warnings
-from scalana.report.finding_text import cost
+from scalana.report.findings.claims import claim
+from scalana.report.findings.order import by_loss, warnings
+from scalana.report.findings.sentences import cost
 from scalana.report.values import plain
 from scalana.version import __version__
 

@@ -11,7 +11,7 @@ import pytest
 
 from scalana import api
 from scalana.detectors.analysis import Analysis
-from scalana.report.finding_text import asking
+from scalana.report.findings.sentences import asking
 from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, line_of
 from tests.runtime import jobs

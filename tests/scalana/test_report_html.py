@@ -16,10 +16,12 @@ from scalana.detectors.delays.time_split import split_by_rank
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.evidence import Evidence, Leaf, OpenOperation, OverSteps
 from scalana.graphs.timeline import Locations, OwnWork
-from scalana.report import finding_text, names
-from scalana.report.html import markup, page, ranks
+from scalana.report import names
+from scalana.report.findings import sentences
+from scalana.report.html import markup, page
 from scalana.report.html.bars import PALETTE
 from scalana.report.html.style import STYLE
+from scalana.report.topics import ranks
 from tests.scalana.command import command
 from tests.scalana.examples import balanced, late_rank
 from tests.scalana.pages import Page, well_formed
@@ -46,7 +48,7 @@ def test_the_verdict_comes_first_and_says_what_the_text_says(tmp_path: Path) -> 
     analysis = late_rank(tmp_path)
     text = whole(page.render(analysis)).text
     finding = analysis.findings[0]
-    said = finding_text.sentences(finding, analysis.ppg.run)
+    said = sentences.sentences(finding, analysis.ppg.run)
     assert [
         sentence
         for sentence in [*said, finding.advice, "for image in batch:", "train.py:17 main"]

@@ -14,7 +14,7 @@ import pytest
 from scalana.detectors.evidence import Leaf
 from scalana.report import json as json_report
 from scalana.report import sarif
-from scalana.report.document import document
+from scalana.report.data import document
 from scalana.report.values import plain
 from tests.scalana.examples import balanced, late_rank
 

@@ -12,9 +12,9 @@ import pytest
 
 from scalana.detectors.evidence import Evidence, Leaf
 from scalana.report import names, text
-from scalana.report.claims import claim
-from scalana.report.finding_text import cost
-from scalana.report.source import excerpt
+from scalana.report.findings.claims import claim
+from scalana.report.findings.sentences import cost
+from scalana.report.findings.source import excerpt
 from tests.known import evidence
 from tests.scalana.examples import LATE_LINE, balanced, late_rank
 

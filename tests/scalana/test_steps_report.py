@@ -15,7 +15,9 @@ import scalana
 from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.steps.periods import Periods
-from scalana.report import names, steps, text
+from scalana.report import names, text
+from scalana.report.findings import over_steps
+from scalana.report.topics import steps
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.command import command
@@ -98,7 +100,8 @@ def test_a_run_without_steps_is_shown_as_ever(tmp_path: Path) -> None:
     page = text.render(analysis)
     for word in ("start-up", "step", "Regions", "It happens"):
         assert word not in page.replace("for batch in loader", "")
-    assert steps.summary(analysis) is None and steps.head(analysis, 100) == steps.slow(analysis, 100) == []
+    assert steps.summary(analysis) is None and steps.sections(analysis) == []
+    assert steps.in_words(analysis) == steps.slow_in_words(analysis) == ""
 
 
 def test_regions_are_a_table(tmp_path: Path) -> None:
@@ -124,10 +127,12 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
 
 def test_when(tmp_path: Path) -> None:
     (finding,) = late_rank(tmp_path).findings
-    assert steps.when(finding) == ""
+    assert over_steps.when(finding) == ""
 
     def when(numbers: InSteps, *phases: float) -> str:
-        return steps.when(replace(finding, evidence=Evidence(lost_by_phase=LostByPhase(*phases), in_steps=numbers)))
+        return over_steps.when(
+            replace(finding, evidence=Evidence(lost_by_phase=LostByPhase(*phases), in_steps=numbers))
+        )
 
     assert when(InSteps(2, 90, [41, 77]), 1.0, 8.0, 0.0) == "It happens in steps 41, 77."
     assert when(InSteps(20, 90), 1.0, 8.0, 0.0) == "It happens mostly in 20 of 90 steps."

@@ -10,7 +10,7 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks import late_ranks as late_ranks
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import VertexKind
-from scalana.report.claims import claim
+from scalana.report.findings.claims import claim
 from tests.detectors import examples
 from tests.detectors.jobs import analyse, steps, structure
 from tests.detectors.simulator import simulate

@@ -14,8 +14,8 @@ import pytest
 from scalana import api
 from scalana.detectors.rl.account import RLAccount
 from scalana.detectors.when.step_costs import GROWS
-from scalana.report.rl import slower
-from scalana.report.steps import trend
+from scalana.report.findings.over_steps import trend
+from scalana.report.topics.rl import slower
 from scalana.runtime.record.format import SPAN_TYPE
 
 from ...tools import rl_run

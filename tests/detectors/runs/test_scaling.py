@@ -8,7 +8,7 @@ import pytest
 from scalana.detectors.runs.costs import run_costs
 from scalana.detectors.runs.scaling import ScalingError, detect
 from scalana.graphs.structure.psg import Place, VertexKind
-from scalana.report import scaling_text
+from scalana.report.compare import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
 

@@ -7,7 +7,7 @@ import pytest
 
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.spans.span_columns import Spans
-from scalana.report.finding_text import compiling
+from scalana.report.findings.sentences import compiling
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.when import late_work
 from tests.detectors.when.late_work import LATE, RANKS, STEPS

@@ -12,7 +12,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Where
 from scalana.detectors.run import analyze
 from scalana.detectors.when.roofline import Ceilings, roofline
-from scalana.report import document, text
+from scalana.report import data, text
 from scalana.runtime.chosen_steps import Chosen, is_chosen
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import SPAN_TYPE
@@ -147,7 +147,7 @@ def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
 
 def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
     analysis = run(tmp_path)
-    told = document.document(analysis)["modules"]
+    told = data.document(analysis)["modules"]
     assert told["steps"] == [number for number in range(STEPS) if is_chosen(number)]
     modules = {(module["name"], module["class"]): module for module in told["modules"]}
     assert list(modules) == [
@@ -171,7 +171,7 @@ def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(t
     assert analysis.work is not None
     ceilings = Ceilings({"float32": 400e9}, ((1 << 26, 100e9),))
     analysis.roofline = roofline(analysis.work, dict.fromkeys(range(3), ceilings))
-    whole = document.document(analysis)
+    whole = data.document(analysis)
     jsonschema.validate(whole, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
     by_name = {module["name"]: module.get("work", {}) for module in whole["modules"]["modules"]}
     expert, net = by_name["layers.0.expert"]["forward"], by_name[""]["forward"]

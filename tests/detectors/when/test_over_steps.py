@@ -14,7 +14,7 @@ from scalana.detectors.when.step_costs import GROWS
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
-from scalana.report.steps import trend
+from scalana.report.findings.over_steps import trend
 from tests.detectors.jobs import steps as job
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import sampled, simulate

@@ -16,7 +16,8 @@ from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.readers.folder.operators import operator_kind
 from scalana.graphs.spans.modules import Module
-from scalana.report.roofline import compared, gains, reached
+from scalana.report.findings.inside import in_work
+from scalana.report.topics.roofline import gains, reached
 
 CEILINGS = Ceilings({"float32": 100e9, "float64": 50e9, "bfloat16": 10e9}, ((1 << 20, 50e9), (1 << 26, 10e9)))
 MM = "aten::mm", "Float[1000,1000,];Float[1000,1000,];>Float[1000,1000,];"  # 2 GFLOP: 20 ms
@@ -124,14 +125,14 @@ def test_why_a_module_is_late_on_a_rank(
     (late,) = with_work([finding()], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
     told = late.evidence.module_work
     assert told is not None and told.different == different
-    assert says in compared(late)
+    assert says in in_work(late)
 
 
 def test_a_module_that_has_no_core_is_told_so() -> None:
     made = work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
     made.stalled_s[2, 0, 1] = 0.050
     (late,) = with_work([finding()], made)
-    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in compared(late)
+    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in in_work(late)
 
 
 def test_without_a_machine_there_is_no_ceiling() -> None:

@@ -11,7 +11,7 @@ from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.servers import seconds_of
 from scalana.graphs.dependences.servers import ServerWaits
-from scalana.report.finding_text import asking
+from scalana.report.findings.sentences import asking
 from scalana.runtime.record.format import EVENT_POST
 from tests.graphs.runs import FILE, LINES, Rank, build
 
