@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
@@ -18,7 +19,6 @@ from scalana.detectors.evidence import DeviceTime, Evidence, InnerModule, PlaceT
 from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.when.reasons import Reason
 from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
@@ -36,34 +36,6 @@ _KEPT = 0.7
 """Part of what is lost at a vertex and below it that must lie in the children that are followed."""
 _SHORT_GAP_S = 200e-6
 """Gaps that are mostly shorter are those of a host that launches too slowly."""
-HOST_CAUSES = (
-    (
-        "the data loader",
-        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
-        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
-    ),
-    (
-        "synchronisation with the device",
-        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
-        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
-    ),
-    (
-        "copies that wait",
-        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
-        "Copy from pinned memory without blocking, and ahead of time.",
-    ),
-    (
-        "allocation on the device",
-        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
-        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
-    ),
-)
-"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
-that fits."""
-LAUNCH_BOUND = "short kernels that it launches too slowly"
-ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
-ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
-OTHER_CAUSE = "its own work"
 
 
 @dataclass(slots=True)
@@ -120,7 +92,7 @@ def detect(
             series=_series(told, costs, devices) if kind != SKEW else None,
             path=_path(told, costs, meetings, timeline, psg, finding),
         )
-        findings.append(replace(finding, advice=_advice(finding)))
+        findings.append(replace(finding, advice=advise(finding)))
     return findings
 
 
@@ -340,19 +312,6 @@ def short(name: str) -> str:
     """The name of a kernel without its result, parameters and arguments of templates."""
     bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
-
-
-def _advice(finding: Finding) -> str:
-    """What to do about a finding."""
-    time = finding.evidence.device or DeviceTime()
-    if time.slowdown:
-        return ADVICE_SLOW
-    if time.different:
-        return Reason[time.different.upper()].value
-    cause = time.cause
-    if cause == LAUNCH_BOUND:
-        return ADVICE_LAUNCH_BOUND
-    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
 
 
 def _host_cause(
