@@ -68,7 +68,7 @@ def test_planted(fault, tmp_path):
     if fault == "shared helper":
         assert "<- the helper" in PROGRAM.read_text().splitlines()[found[0].line - 1]
     if fault == "slow device":
-        assert found[0].evidence["slowdown"] == pytest.approx(3.0, rel=0.15)
+        assert found[0].evidence.as_dict()["slowdown"] == pytest.approx(3.0, rel=0.15)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_kernels_of_some_steps_say_what_ran_in_a_module(tmp_path):
     assert len(rows) == len(steps) * RANKS * 8 + len(sorts)
     finding = next(f for f in report.findings if f.kind == "device-late")
     assert (finding.ranks, finding.function) == ([1], "sort")
-    assert "radix_sort" in finding.evidence["kernels"]
+    assert "radix_sort" in finding.evidence.as_dict()["kernels"]
 
 
 @pytest.mark.measured
